@@ -3,22 +3,27 @@
 #include <algorithm>
 #include <mutex>
 #include <new>
-
-#include "core/promised_room.hpp"
+#include <utility>
 
 namespace isthmus {
 namespace {
+
+// What one call does of the cleaning, so that it holds the lock for a short time: of the entries of
+// copies that succeeded it drops so many, until it has looked at so many others.
+constexpr int k_most_dropped = 256;
+constexpr int k_most_kept = 4;
 
 bool has_failed(const event& of) noexcept { return of.settled() && !of.succeeded(); }
 
 }  // namespace
 
-void content_list::reserve() { static_cast<void>(promise_room(entries_, lock_, promised_, 0)); }
-
-void content_list::give_up() noexcept {
-  const std::lock_guard hold{lock_};
-  --promised_;
+content_list::seat::seat() : one_(1) {
+  auto& made = one_.front();
+  made.self = one_.begin();
+  made.place = index::make({}, 0, made);
 }
+
+content_list::seat::~seat() = default;
 
 void content_list::entry::drop_failed(event_list& gone) noexcept {
   while (!written.empty() && has_failed(*written.front())) {
@@ -35,71 +40,116 @@ bool content_list::entry::decides() const noexcept {
   return std::ranges::all_of(written, [](const auto& each) { return has_failed(*each); });
 }
 
-// Without memory an entry stays longer than it should: its readers fail that need not.
-void content_list::remove(const range_set& ranges, leavers& gone) noexcept try {
-  gone.entries.reserve(entries_.size());
-  std::size_t kept = 0;
-  for (auto& each : entries_) {
-    each.drop_failed(gone.writes);
-    if (each.is_over()) {
-      each.ranges.clear();
-    } else if (!ranges.empty()) {
-      each.ranges.remove(ranges);
-    }
-    if (each.ranges.empty()) {
-      gone.entries.push_back(std::move(each));
-    } else if (&entries_[kept++] != &each) {
-      entries_[kept - 1] = std::move(each);
-    }
-  }
-  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(kept), entries_.end());
+bool content_list::entry::loses_all(const range_set& removed) noexcept try {
+  ranges.remove(removed);
+  return ranges.empty();
 } catch (const std::bad_alloc&) {
-  // Moved from are only entries that have left.
-  std::erase_if(entries_, [](const entry& each) { return !each.filled; });
+  return false;
 }
 
-void content_list::await(range_set ranges, const ref<event>& filled) noexcept {
+void content_list::add(entry_list& from, entry& added) noexcept {
+  index_.add(std::move(added.place), added.ranges.span(), added.number);
+  entries_.splice(entries_.end(), from, added.self);
+}
+
+void content_list::extract(entry& gone, entry_list& to) noexcept {
+  gone.place = index_.extract(gone.ranges.span(), gone.number);
+  to.splice(to.end(), entries_, gone.self);
+}
+
+// Whatever is found is out of the index while its ranges change.
+void content_list::remove(const range_set& ranges, leavers& gone) noexcept {
+  entry_list found;
+  index_.visit_overlapping(ranges.span(),
+                           [&](entry& each) { found.splice(found.end(), entries_, each.self); });
+  while (!found.empty()) {
+    auto& each = found.front();
+    each.drop_failed(gone.writes);
+    each.place = index_.extract(each.ranges.span(), each.number);
+    if (each.is_over() || each.loses_all(ranges)) {
+      gone.entries.splice(gone.entries.end(), found, each.self);
+    } else {
+      add(found, each);
+    }
+  }
+}
+
+// All or nothing. Throws std::bad_alloc.
+void content_list::replace_in(entry& of, const range_set& ranges, const ref<event>& written) {
+  auto common = of.ranges.common(ranges);
+  if (common.empty() || of.is_last(written)) {
+    return;
+  }
+  event_list next{written};
+  auto rest = of.ranges;
+  rest.remove(common);
+  if (!rest.empty()) {
+    seat other;
+    auto& kept = other.one_.front();
+    kept.filled = of.filled;
+    kept.written = of.written;
+    kept.number = ++made_;
+    entry_list split;
+    extract(of, split);
+    of.ranges = std::move(common);
+    kept.ranges = std::move(rest);
+    add(split, of);
+    add(other.one_, kept);
+  }
+  of.written.splice(of.written.end(), next);
+}
+
+// More than a call adds, so that they do not pile up. Those that stay are looked at again after the
+// others.
+void content_list::drop_some(leavers& gone) noexcept {
+  int kept = 0;
+  for (int looks = 0; looks < k_most_dropped && kept < k_most_kept && !entries_.empty(); ++looks) {
+    auto& first = entries_.front();
+    first.drop_failed(gone.writes);
+    if (first.is_over()) {
+      extract(first, gone.entries);
+    } else {
+      entries_.splice(entries_.end(), entries_, first.self);
+      ++kept;
+    }
+  }
+}
+
+void content_list::await(seat made, range_set ranges, const ref<event>& filled) noexcept {
   leavers gone;
   const std::lock_guard hold{lock_};
+  drop_some(gone);
   remove(ranges, gone);
-  entries_.push_back({std::move(ranges), filled});
-  --promised_;
+  auto& added = made.one_.front();
+  added.ranges = std::move(ranges);
+  added.filled = filled;
+  added.number = ++made_;
+  add(made.one_, added);
   any_.store(true, std::memory_order_release);
 }
 
 void content_list::forget(const range_set& ranges) noexcept {
-  if (!any()) {
+  if (!any() || ranges.empty()) {
     return;
   }
   leavers gone;
   const std::lock_guard hold{lock_};
+  drop_some(gone);
   remove(ranges, gone);
   any_.store(!entries_.empty(), std::memory_order_release);
 }
 
 void content_list::replace(const range_set& ranges, const ref<event>& written) noexcept try {
-  if (!any()) {
+  if (!any() || ranges.empty()) {
     return;
   }
   leavers gone;
   const std::lock_guard hold{lock_};
-  remove({}, gone);
-  const auto count = entries_.size();
-  entries_.reserve(2 * count + promised_);
-  for (std::size_t index = 0; index < count; ++index) {
-    auto& each = entries_[index];
-    auto common = each.ranges.common(ranges);
-    if (common.empty() || each.is_last(written)) {
-      continue;
-    }
-    event_list next{written};
-    auto rest = each.ranges;
-    rest.remove(common);
-    if (!rest.empty()) {
-      entries_.push_back({std::move(rest), each.filled, each.written});
-    }
-    each.ranges = std::move(common);
-    each.written.splice(each.written.end(), next);
+  drop_some(gone);
+  std::vector<entry*> found;
+  index_.visit_overlapping(ranges.span(), [&](entry& each) { found.push_back(&each); });
+  for (auto* each : found) {
+    replace_in(*each, ranges, written);
   }
 } catch (const std::bad_alloc&) {
   // What was changed is whole, and the rest decides as before.
@@ -111,13 +161,14 @@ void content_list::collect(const byte_range& range, std::vector<ref<event>>& aft
   }
   leavers gone;
   const std::lock_guard hold{lock_};
-  remove({}, gone);
+  drop_some(gone);
   any_.store(!entries_.empty(), std::memory_order_release);
-  for (const auto& each : entries_) {
-    if (each.decides() && each.ranges.overlaps(range)) {
+  index_.visit_overlapping(range, [&](entry& each) {
+    each.drop_failed(gone.writes);
+    if (!each.is_over() && each.decides() && each.ranges.overlaps(range)) {
       after.push_back(each.filled);
     }
-  }
+  });
 }
 
 }  // namespace isthmus

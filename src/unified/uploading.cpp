@@ -216,26 +216,22 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   ISTHMUS_TRY(destination);
   // What follows the copy needs no memory, so that nothing on its way is forgotten.
   auto made = flights_.make(on.serial(), true, ranges);
-  auto left = owed_device_;
-  left.remove(ranges);
-  auto has = device_has_;
-  has.add(ranges);
+  const auto sending = owed_device_.removing(ranges);
+  const auto arriving = device_has_.adding(ranges);
   auto filled = in_memory(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
-  contents.reserve();
-  undo not_awaited{[&] { contents.give_up(); }};
+  content_list::seat awaited;
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
   ISTHMUS_TRY(sent);
-  owed_device_ = std::move(left);
+  owed_device_.apply(sending);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;
   if (!*sent) {
-    device_has_ = std::move(has);
+    device_has_.apply(arriving);
     contents.forget(filled);
     return ref<event>{};
   }
-  not_awaited.dismiss();
-  contents.await(std::move(filled), *sent);
+  contents.await(std::move(awaited), std::move(filled), *sent);
   made->ended = *sent;
   flights_.add(std::move(made));
   return sent;

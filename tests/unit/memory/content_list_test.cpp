@@ -4,6 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,43 +17,38 @@
 namespace isthmus {
 namespace {
 
+constexpr std::size_t k_bytes = 96;
+enum class outcome : std::uint8_t { pending, succeeded, failed };
+
 std::size_t copies_of(content_list& list, const byte_range& range) {
   std::vector<ref<event>> after;
   list.collect(range, after);
   return after.size();
 }
 
-TEST(content_list, awaits_without_memory_what_two_threads_reserved) {
+TEST(content_list, awaits_without_memory) {
   content_list list;
   const auto first = make_ref<host_event>();
   const auto second = make_ref<host_event>();
   second->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
   range_set begin{{0, 8}};
   range_set end{{8, 16}};
-  list.reserve();
-  list.reserve();
+  content_list::seat one;
+  content_list::seat other;
   {
     const support::without_memory now;
-    list.await(std::move(begin), first);
-    list.await(std::move(end), second);
+    list.await(std::move(one), std::move(begin), first);
+    list.await(std::move(other), std::move(end), second);
   }
   EXPECT_EQ(copies_of(list, {0, 8}), 1U);
   EXPECT_EQ(copies_of(list, {8, 16}), 1U);
   EXPECT_EQ(copies_of(list, {0, 16}), 2U);
 }
 
-TEST(content_list, gives_up_what_was_reserved) {
-  content_list list;
-  list.reserve();
-  list.give_up();
-  EXPECT_FALSE(list.any());
-}
-
 TEST(content_list, forgets_what_is_filled_in_another_way) {
   content_list list;
   const auto copy = make_ref<host_event>();
-  list.reserve();
-  list.await({{0, 16}}, copy);
+  list.await({}, {{0, 16}}, copy);
   list.forget({{0, 8}});
   EXPECT_EQ(copies_of(list, {0, 8}), 0U);
   EXPECT_EQ(copies_of(list, {8, 16}), 1U);
@@ -62,8 +62,7 @@ TEST(content_list, asks_for_the_copy_again_where_what_was_to_replace_it_fails) {
   const auto copy = make_ref<host_event>();
   const auto written = make_ref<host_event>();
   const auto failed = make_ref<host_event>();
-  list.reserve();
-  list.await({{0, 16}}, copy);
+  list.await({}, {{0, 16}}, copy);
   list.replace({{0, 8}}, written);
   list.replace({{8, 12}}, failed);
   EXPECT_EQ(copies_of(list, {0, 12}), 0U) << "not known yet";
@@ -87,8 +86,7 @@ TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_su
       const auto copy = make_ref<host_event>();
       const auto first = make_ref<host_event>();
       const auto second = make_ref<host_event>();
-      list.reserve();
-      list.await({{0, 16}}, copy);
+      list.await({}, {{0, 16}}, copy);
       copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
       list.replace({{0, 16}}, first);
       list.replace({{0, 8}}, second);
@@ -107,8 +105,7 @@ TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_su
 TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fail) {
   content_list list;
   const auto copy = make_ref<host_event>();
-  list.reserve();
-  list.await({{0, 16}}, copy);
+  list.await({}, {{0, 16}}, copy);
   copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
   std::vector<ref<host_event>> writes;
   for (int each = 0; each < 3; ++each) {
@@ -121,6 +118,132 @@ TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fai
     each->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
   }
   EXPECT_EQ(copies_of(list, {0, 16}), 1U);
+}
+
+// Each byte as the entry that decides about it, if any, has it: the one model of all.
+class byte_model {
+ public:
+  void await(const range_set& ranges, std::size_t copy) {
+    for_each(ranges, [&](cell& each) { each = {copy, {}}; });
+  }
+  void forget(const range_set& ranges) {
+    for_each(ranges, [](cell& each) { each = {}; });
+  }
+  void replace(const range_set& ranges, std::size_t written) {
+    for_each(ranges, [&](cell& each) {
+      if (each.copy) {
+        each.writes.push_back(written);
+      }
+    });
+  }
+  // The copies that a reader depends on. `state`: of each event.
+  [[nodiscard]] std::set<std::size_t> collect(const byte_range& range, auto&& state) const {
+    std::set<std::size_t> found;
+    for (auto at = range.begin; at < range.end; ++at) {
+      const auto& [copy, writes] = cells_.at(at);
+      if (copy && state(*copy) != outcome::succeeded &&
+          std::ranges::all_of(writes,
+                              [&](std::size_t each) { return state(each) == outcome::failed; })) {
+        found.insert(*copy);
+      }
+    }
+    return found;
+  }
+
+ private:
+  struct cell {
+    std::optional<std::size_t> copy;
+    std::vector<std::size_t> writes;
+  };
+  void for_each(const range_set& ranges, auto&& change) {
+    for (const auto& each : ranges) {
+      for (auto at = each.begin; at < each.end; ++at) {
+        change(cells_.at(at));
+      }
+    }
+  }
+  std::array<cell, k_bytes> cells_;
+};
+
+range_set some_ranges(std::mt19937& random) {
+  range_set made;
+  for (auto count = 1 + random() % 3; count > 0; --count) {
+    const auto begin = random() % k_bytes;
+    made.add(byte_range{begin, std::min<std::size_t>(k_bytes, begin + 1 + random() % 24)});
+  }
+  return made;
+}
+
+// Events end in the order in which they were made, as those of one queue do.
+TEST(content_list, is_as_a_model_of_each_byte) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random{seed};
+    content_list list;
+    byte_model model;
+    std::vector<ref<host_event>> events;
+    std::vector<outcome> ends;
+    const auto state = [&](std::size_t which) { return ends[which]; };
+    const auto make = [&] {
+      events.push_back(make_ref<host_event>());
+      ends.push_back(outcome::pending);
+      return events.size() - 1;
+    };
+    std::size_t ended = 0;
+    for (int step = 0; step < 400; ++step) {
+      const auto ranges = some_ranges(random);
+      switch (random() % 5) {
+        case 0:
+          list.await({}, ranges, events[make()]);
+          model.await(ranges, events.size() - 1);
+          break;
+        case 1:
+          list.replace(ranges, events[make()]);
+          model.replace(ranges, events.size() - 1);
+          break;
+        case 2:
+          list.forget(ranges);
+          model.forget(ranges);
+          break;
+        default:
+          if (ended < events.size()) {
+            const bool fails = random() % 2 == 0;
+            events[ended]->finish(fails ? fail(ISTHMUS_ERROR_DRIVER, "failed") : error{});
+            ends[ended++] = fails ? outcome::failed : outcome::succeeded;
+          }
+      }
+      const auto range = *some_ranges(random).begin();
+      std::vector<ref<event>> after;
+      list.collect(range, after);
+      std::set<std::size_t> found;
+      for (const auto& each : after) {
+        found.insert(static_cast<std::size_t>(
+            std::ranges::find(events, each.get(),
+                              [](auto& one) { return static_cast<event*>(one.get()); }) -
+            events.begin()));
+      }
+      ASSERT_EQ(found, model.collect(range, state)) << "step " << step;
+    }
+  }
+}
+
+// Entries of copies that have succeeded leave, whoever looks, and however many.
+TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
+  constexpr std::size_t k_copies = 3000;
+  content_list list;
+  std::vector<ref<host_event>> copies;
+  for (std::size_t each = 0; each < k_copies; ++each) {
+    copies.push_back(make_ref<host_event>());
+    list.await({}, {{2 * each, 2 * each + 1}}, copies.back());
+  }
+  EXPECT_EQ(copies_of(list, {0, 2 * k_copies}), k_copies);
+  for (const auto& each : copies) {
+    each->finish({});
+  }
+  for (std::size_t looks = 0; looks < 16; ++looks) {
+    EXPECT_EQ(copies_of(list, {0, 1}), 0U);
+  }
+  EXPECT_FALSE(list.any());
 }
 
 }  // namespace
