@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -41,13 +42,14 @@ class span_index {
   [[nodiscard]] seat extract(const byte_range& span, const Key& key) noexcept {
     return places_.extract(place_of(span, key));
   }
-  // visit(item) for each whose span overlaps the range. It must not change the index.
+  // visit(item) for each whose span overlaps the range, and for some that lie before it: the caller
+  // compares. It must not change the index.
   template <class Visit>
-  void visit_overlapping(const byte_range& range, Visit&& visit) const {
+  void visit_near(const byte_range& range, Visit&& visit) const {
     for (auto each = places_.begin(); each != places_.end();) {
       const int digits = std::get<0>(each->first);
       // Of a length one begins less than its longest before the range.
-      const auto longest = std::size_t{1} << std::min(digits, 63);
+      const auto longest = digits < k_most_digits ? std::size_t{1} << digits : range.begin;
       const auto from = range.begin - std::min(range.begin, longest);
       each = places_.lower_bound({digits, from, {}});
       for (; each != places_.end() && std::get<0>(each->first) == digits &&
@@ -60,6 +62,8 @@ class span_index {
   }
 
  private:
+  static constexpr int k_most_digits = std::numeric_limits<std::size_t>::digits;
+
   [[nodiscard]] static place place_of(const byte_range& span, const Key& key) noexcept {
     return {std::bit_width(span.nbytes()), span.begin, key};
   }

@@ -60,8 +60,8 @@ void content_list::extract(entry& gone, entry_list& to) noexcept {
 // Whatever is found is out of the index while its ranges change.
 void content_list::remove(const range_set& ranges, leavers& gone) noexcept {
   entry_list found;
-  index_.visit_overlapping(ranges.span(),
-                           [&](entry& each) { found.splice(found.end(), entries_, each.self); });
+  index_.visit_near(ranges.span(),
+                    [&](entry& each) { found.splice(found.end(), entries_, each.self); });
   while (!found.empty()) {
     auto& each = found.front();
     each.drop_failed(gone.writes);
@@ -115,6 +115,22 @@ void content_list::drop_some(leavers& gone) noexcept {
   }
 }
 
+// Whoever has waited for these bytes finds no trace of what filled them: a list that is left empty
+// costs its users one load.
+void content_list::drop_over(const byte_range& range, leavers& gone) noexcept {
+  entry_list over;
+  index_.visit_near(range, [&](entry& each) {
+    each.drop_failed(gone.writes);
+    if (each.is_over()) {
+      over.splice(over.end(), entries_, each.self);
+    }
+  });
+  for (auto& each : over) {
+    each.place = index_.extract(each.ranges.span(), each.number);
+  }
+  gone.entries.splice(gone.entries.end(), over);
+}
+
 void content_list::await(seat made, range_set ranges, const ref<event>& filled) noexcept {
   leavers gone;
   const std::lock_guard hold{lock_};
@@ -146,8 +162,10 @@ void content_list::replace(const range_set& ranges, const ref<event>& written) n
   leavers gone;
   const std::lock_guard hold{lock_};
   drop_some(gone);
+  drop_over(ranges.span(), gone);
+  any_.store(!entries_.empty(), std::memory_order_release);
   std::vector<entry*> found;
-  index_.visit_overlapping(ranges.span(), [&](entry& each) { found.push_back(&each); });
+  index_.visit_near(ranges.span(), [&](entry& each) { found.push_back(&each); });
   for (auto* each : found) {
     replace_in(*each, ranges, written);
   }
@@ -162,10 +180,10 @@ void content_list::collect(const byte_range& range, std::vector<ref<event>>& aft
   leavers gone;
   const std::lock_guard hold{lock_};
   drop_some(gone);
+  drop_over(range, gone);
   any_.store(!entries_.empty(), std::memory_order_release);
-  index_.visit_overlapping(range, [&](entry& each) {
-    each.drop_failed(gone.writes);
-    if (!each.is_over() && each.decides() && each.ranges.overlaps(range)) {
+  index_.visit_near(range, [&](entry& each) {
+    if (each.decides() && each.ranges.overlaps(range)) {
       after.push_back(each.filled);
     }
   });

@@ -89,6 +89,7 @@ class content_list {
   void remove(const range_set& ranges, leavers& gone) noexcept;
   void replace_in(entry& of, const range_set& ranges, const ref<event>& written);
   void drop_some(leavers& gone) noexcept;
+  void drop_over(const byte_range& range, leavers& gone) noexcept;
 
   std::atomic<bool> any_{false};
   spin_lock lock_;

@@ -38,7 +38,7 @@ flight_list::iterator flight_list::next_after(iterator pending) noexcept {
 
 std::vector<flight*> flight_list::of(const byte_range& range, bool to_device) const {
   std::vector<flight*> found;
-  places_.visit_overlapping(range, [&](flight& each) {
+  places_.visit_near(range, [&](flight& each) {
     if (each.to_device == to_device && each.ranges.overlaps(range)) {
       found.push_back(&each);
     }

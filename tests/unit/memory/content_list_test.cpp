@@ -246,5 +246,26 @@ TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
   EXPECT_FALSE(list.any());
 }
 
+// Whoever waited for the memory may use it without a look at the list from then on.
+TEST(content_list, is_empty_after_one_look_at_all_bytes_once_all_copies_succeeded) {
+  constexpr std::size_t k_copies = 3000;
+  for (const bool writes : {false, true}) {
+    SCOPED_TRACE(writes ? "written over" : "read");
+    content_list list;
+    const auto copy = make_ref<host_event>();
+    for (std::size_t each = 0; each < k_copies; ++each) {
+      list.await({}, {{2 * each, 2 * each + 1}}, copy);
+    }
+    copy->finish({});
+    const byte_range all{0, 2 * k_copies};
+    if (writes) {
+      list.replace({all}, make_ref<host_event>());
+    } else {
+      EXPECT_EQ(copies_of(list, all), 0U);
+    }
+    EXPECT_FALSE(list.any());
+  }
+}
+
 }  // namespace
 }  // namespace isthmus
