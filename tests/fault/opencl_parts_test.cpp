@@ -15,34 +15,6 @@ constexpr long k_most_commands = 20;
 
 class opencl_parts : public on_opencl_relay {
  protected:
-  // What a call throws, or else its event, if it has one, reports.
-  struct reported {
-    im::status at_once = im::status::ok;
-    im::status later = im::status::ok;
-    bool was_refused = false;
-
-    [[nodiscard]] bool any() const { return at_once != im::status::ok || later != im::status::ok; }
-  };
-  // `call` with the command after `n` others refused, while the host holds its queue back by a
-  // gate.
-  template <class Call>
-  reported refuse_after(long n, const im::host_event& gate, Call call) {
-    reported seen;
-    im::event made;
-    relay_.refuse_after(n);
-    seen.at_once = status_of([&] { made = call(); });
-    seen.was_refused = relay_.refuse_none();
-    gate.complete();
-    if (made) seen.later = status_of([&] { made.wait(); });
-    queue_.wait();
-    return seen;
-  }
-  static void expect_driver_error(const reported& seen) {
-    EXPECT_EQ(seen.any(), seen.was_refused);
-    for (const auto status : {seen.at_once, seen.later}) {
-      EXPECT_TRUE(status == im::status::ok || status == im::status::driver);
-    }
-  }
   static void fill_view(const im::unified_view<std::byte>& view, int value) {
     std::memset(view.data(), value, view.size());
   }

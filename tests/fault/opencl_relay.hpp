@@ -3,6 +3,7 @@
 
 #include "relay.hpp"
 #include "support/backends.hpp"
+#include "support/status_of.hpp"
 
 namespace support {
 
@@ -10,20 +11,53 @@ class opencl_relay : public relay {
  public:
   opencl_relay() : relay("ISTHMUS_OPENCL_LIBRARY") {
     find("opencl_relay_refuse_after", refuse_after_);
+    find("opencl_relay_late_fills", late_fills_);
   }
   [[nodiscard]] bool is_there() const { return refuse_after_ != nullptr; }
 
   void refuse_after(long commands) const { refuse_after_(commands); }
   // Whether one was refused.
   bool refuse_none() const { return refuse_after_(-1) < 0; }
+  // Those that read their pattern when they began; negative: none does.
+  long late_fills() const { return late_fills_(); }
 
  private:
   long (*refuse_after_)(long) = nullptr;
+  long (*late_fills_)() = nullptr;
 };
 
 // On OpenCL's first device with the relay in front of it; skipped without.
 class on_opencl_relay : public leak_checked {
  protected:
+  // What a call throws, or else its event, if it has one, reports.
+  struct reported {
+    im::status at_once = im::status::ok;
+    im::status later = im::status::ok;
+    bool was_refused = false;
+
+    [[nodiscard]] bool any() const { return at_once != im::status::ok || later != im::status::ok; }
+  };
+  // `call` with the command after `n` others refused, while the host holds its queue back by a
+  // gate.
+  template <class Call>
+  reported refuse_after(long n, const im::host_event& gate, Call call) {
+    reported seen;
+    im::event made;
+    relay_.refuse_after(n);
+    seen.at_once = status_of([&] { made = call(); });
+    seen.was_refused = relay_.refuse_none();
+    gate.complete();
+    if (made) seen.later = status_of([&] { made.wait(); });
+    queue_.wait();
+    return seen;
+  }
+  static void expect_driver_error(const reported& seen) {
+    EXPECT_EQ(seen.any(), seen.was_refused);
+    for (const auto status : {seen.at_once, seen.later}) {
+      EXPECT_TRUE(status == im::status::ok || status == im::status::driver);
+    }
+  }
+
   void SetUp() override {
     leak_checked::SetUp();
     const char* named = std::getenv("ISTHMUS_OPENCL_LIBRARY");

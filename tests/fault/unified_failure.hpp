@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/bytes.hpp"
+#include "support/status_of.hpp"
 #include "support/unified.hpp"
 
 namespace support {
@@ -52,17 +53,6 @@ inline void fill_on_device(const unified& it, const im::buffer& there,
                            const im::element_range& range, int value) {
   im::fill(there.slice(range.begin, range.end - range.begin), static_cast<std::byte>(value));
   it.mark_device(range);
-}
-
-// The status of what a call throws; ok if it does not.
-template <class Call>
-im::status status_of(Call&& call) {
-  try {
-    call();
-    return im::status::ok;
-  } catch (const im::error& problem) {
-    return problem.status();
-  }
 }
 
 // The status of giving the memory to others' work on that queue, which end their use at once.

@@ -1,6 +1,9 @@
 // A library of OpenCL in front of another one: every call goes on to the one that
 // ISTHMUS_TEST_OPENCL_LIBRARY names (libOpenCL.so.1), but for commands that a test wants the driver
 // to refuse; those that may wait for work are counted. ISTHMUS_OPENCL_LIBRARY names it.
+//
+// OPENCL_RELAY_LATE_PATTERNS has devices offer SVM alone, as NVIDIA's do, and read the pattern of a
+// fill when the fill begins.
 
 #include <dlfcn.h>
 
@@ -8,6 +11,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -58,6 +62,38 @@ bool is_refused() {
   while (left >= 0 && !before_refusal.compare_exchange_weak(left, left - 1)) {
   }
   return left == 0;
+}
+
+bool reads_patterns_late() {
+  static const bool is_asked = std::getenv("OPENCL_RELAY_LATE_PATTERNS") != nullptr;
+  return is_asked;
+}
+
+struct late_fill {
+  std::byte* destination;
+  const void* pattern;
+  std::size_t pattern_bytes;
+  std::size_t nbytes;
+};
+std::atomic<long> late_fills{0};
+
+void fill_now(void* arguments) {
+  const auto& what = *static_cast<const late_fill*>(arguments);
+  for (std::size_t at = 0; at < what.nbytes; at += what.pattern_bytes) {
+    std::memcpy(what.destination + at, what.pattern, what.pattern_bytes);
+  }
+  ++late_fills;
+}
+
+// By a native kernel, in the place of the fill. Pre: the memory is the host's.
+code fill_late(queue_handle on, void* destination, const void* pattern, std::size_t pattern_bytes,
+               std::size_t nbytes, number count, const event_handle* after, event_handle* made) {
+  using native =
+      code(queue_handle, native_function, void*, std::size_t, number, const memory_handle*,
+           const void**, number, const event_handle*, event_handle*);
+  late_fill what{static_cast<std::byte*>(destination), pattern, pattern_bytes, nbytes};
+  return reinterpret_cast<native*>(theirs[k_clEnqueueNativeKernel].load())(
+      on, fill_now, &what, sizeof what, 0, nullptr, nullptr, count, after, made);
 }
 
 // Calls that return only when work has ended, or may do so: frees and allocations as the driver sees
@@ -127,6 +163,11 @@ struct relayed<Number, Result(Parameters...)> {
         return k_refused;
       }
     }
+    if constexpr (Number == k_clEnqueueSVMMemFill) {
+      if (reads_patterns_late()) {
+        return fill_late(arguments...);
+      }
+    }
     if constexpr (Number == k_clGetExtensionFunctionAddressForPlatform) {
       return [real](platform_handle of, const char* name) -> void* {
         return extension(real(of, name), name);
@@ -147,7 +188,7 @@ void* relay_extension(void* found) {
 }
 
 void* extension(void* found, std::string_view name) {
-  if (found == nullptr) {
+  if (found == nullptr || reads_patterns_late()) {
     return nullptr;
   }
 #define RELAY_EXTENSION(member, function, ...)                \
@@ -173,6 +214,9 @@ extern "C" {
 // Has the driver refuse the command after that many others; negative: none. Gives how many were
 // still to come of what was asked for before; negative: it came to that.
 long opencl_relay_refuse_after(long commands) { return before_refusal.exchange(commands); }
+
+// Fills so far that read their pattern when they began; negative: none does.
+long opencl_relay_late_fills() { return reads_patterns_late() ? late_fills.load() : -1; }
 
 // The names of all calls, and null behind the last.
 const char* opencl_relay_name(std::size_t number) {

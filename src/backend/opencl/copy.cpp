@@ -145,16 +145,16 @@ result<ref<event>> queue::fill_usm(void* destination, const fill_pattern& patter
 
 result<ref<event>> queue::fill_svm(void* destination, const fill_pattern& pattern,
                                    std::size_t nbytes, wait_list after) {
-  auto kept = std::make_unique<pending_pattern>(pattern);
-  auto fill =
-      submit("clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const command_events& events) {
-        return calls().fill_svm(handle_, destination, kept->bytes(), pattern.nbytes, nbytes,
-                                events.wait_count, events.waits, events.made);
+  auto kept = std::make_unique<fill_pattern>(pattern);
+  return submit(
+      "clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const command_events& events) {
+        const auto outcome = calls().fill_svm(handle_, destination, kept->bytes, kept->nbytes,
+                                              nbytes, events.wait_count, events.waits, events.made);
+        if (outcome == cl::k_success) {
+          keep_until_ended(calls(), *events.made, std::move(kept));
+        }
+        return outcome;
       });
-  if (fill) {
-    pending_pattern::keep_until_completed(std::move(kept), **fill);
-  }
-  return fill;
 }
 
 result<ref<event>> queue::run_native(native_function function, void* arguments, std::size_t nbytes,
