@@ -18,8 +18,8 @@ class byte_memory final : public tracked_memory {
   [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
   [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return false; }
   [[nodiscard]] result<void> publish(const range_set& ranges, writers who) override;
-  void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
-  void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
+  void refine(const byte_range& /*range*/) override {}
+  void coarsen(const range_set& /*still*/) override {}
 
  private:
   explicit byte_memory(std::size_t nbytes) noexcept : tracked_memory{means::bytes, nbytes} {}

@@ -35,8 +35,8 @@ class hash_memory final : public tracked_memory {
                                                writers who) override;
   [[nodiscard]] result<void> end_write(const byte_range& range, const std::byte* begun,
                                        writers who) override;
-  void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
-  void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
+  void refine(const byte_range& /*range*/) override {}
+  void coarsen(const range_set& /*still*/) override {}
 
  private:
   class parts_done;

@@ -219,14 +219,14 @@ void page_arena::look(std::byte* begin, std::byte* end) {
   }
 }
 
-void page_arena::refine(page_memory& memory, const byte_range& range, range_set& written) {
+void page_arena::refine(page_memory& memory, const byte_range& range) {
   const std::lock_guard lock{lock_};
-  memory.refine_locked(kernel_, range, written);
+  memory.refine_locked(kernel_, range);
 }
 
-void page_arena::coarsen(page_memory& memory, const range_set& still, range_set& written) {
+void page_arena::coarsen(page_memory& memory, const range_set& still) {
   const std::lock_guard lock{lock_};
-  memory.coarsen_locked(kernel_, still, written);
+  memory.coarsen_locked(kernel_, still);
 }
 
 // A grandchild's are its parent's copies already.

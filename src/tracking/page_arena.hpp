@@ -46,8 +46,8 @@ class page_arena {
   void remove(const page_memory& gone) noexcept;
 
   void take(std::span<const tracked_memory::taking> each);
-  void refine(page_memory& memory, const byte_range& range, range_set& written);
-  void coarsen(page_memory& memory, const range_set& still, range_set& written);
+  void refine(page_memory& memory, const byte_range& range);
+  void coarsen(page_memory& memory, const range_set& still);
 
  private:
   friend class never_destroyed<page_arena>;

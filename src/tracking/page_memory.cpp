@@ -123,7 +123,7 @@ result<void> page_memory::begin(os::written_pages& kernel) const {
 
 // A run ends before a page that was not written.
 void page_memory::make_room_for_notes() {
-  collect_notes();
+  collect(noted_);
   const auto most_runs = pages_.nbytes / os::page_size() / 2 + 1;
   noted_.reserve(std::min(os::written_pages::k_most_runs, most_runs));
 }
@@ -136,15 +136,15 @@ void page_memory::note(const std::byte* from, const std::byte* to) noexcept {
   }
 }
 
-void page_memory::collect_notes() {
+void page_memory::collect(std::vector<byte_range>& notes) {
   range_set noted;
-  for (const auto& each : noted_) {
+  for (const auto& each : notes) {
     noted.add(each);
   }
   if (!noted.empty()) {
     found_.add(noted);
   }
-  noted_.clear();
+  notes.clear();
 }
 
 std::size_t page_memory::granule() const noexcept {
@@ -167,12 +167,13 @@ void page_memory::take_all(std::span<const taking> each) {
 // What is split or merged is found wholly already, so that nothing written meanwhile is lost: who
 // takes copies after this.
 void page_memory::hand_over(os::written_pages& kernel, range_set& written) {
-  collect_notes();
+  collect(noted_);
   if (all_found_) {
     found_ = {{0, nbytes_}};
     all_found_ = false;
   }
   change(kernel, refinement_.judge(found_));
+  collect(unjudged_);
   written.add(found_);
   found_.clear();
 }
@@ -212,22 +213,21 @@ result<void> page_memory::publish(const range_set& ranges, writers /*who*/) {
   return {};
 }
 
-void page_memory::refine(const byte_range& range, range_set& written) {
+void page_memory::refine(const byte_range& range) {
   if (!os::is_forked_child() && range.begin < range.end) {
-    arena_.refine(*this, range, written);
+    arena_.refine(*this, range);
   }
 }
 
-void page_memory::refine_locked(os::written_pages& kernel, const byte_range& range,
-                                range_set& written) {
+void page_memory::refine_locked(os::written_pages& kernel, const byte_range& range) {
   const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
   const auto is_partly_covered = [&](std::size_t chunk) {
     return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
   };
   for (const auto chunk : {first, last}) {
     if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
-      refinement_.ask_for_small(chunk);
-      change_unwritten(kernel, chunk, written, [&](std::byte* at) {
+      change_unwritten(kernel, chunk, [&](std::byte* at) {
+        refinement_.ask_for_small(chunk);
         if (!kernel.split(at, k_huge_page)) {
           refinement_.keep_small(chunk);
         }
@@ -236,53 +236,61 @@ void page_memory::refine_locked(os::written_pages& kernel, const byte_range& ran
   }
 }
 
-void page_memory::coarsen(const range_set& still, range_set& written) {
+void page_memory::coarsen(const range_set& still) {
   if (!os::is_forked_child()) {
-    arena_.coarsen(*this, still, written);
+    arena_.coarsen(*this, still);
   }
 }
 
-void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& still,
-                                 range_set& written) {
+void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& still) {
   for (const auto chunk : refinement_.need_small_only(still)) {
-    change_unwritten(kernel, chunk, written, [&](std::byte* at) {
-      if (kernel.merge(at, k_huge_page)) {
-        static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
-      }
-    });
+    try {
+      change_unwritten(kernel, chunk, [&](std::byte* at) {
+        if (kernel.merge(at, k_huge_page)) {
+          static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
+        }
+      });
+    } catch (const std::bad_alloc&) {
+      refinement_.ask_for_small(chunk);
+    }
   }
 }
 
 // The change forgets what was written since the look before it, so the bytes are compared with what
-// they were before that look. One that fails has the next look tell too much, never too little.
+// they were before that look. All that needs memory comes before both: without it nothing changes,
+// and nothing counts as written that was not.
 template <class Change>
-void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk, range_set& written,
-                                   Change change) {
+void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk, Change change) {
   const auto first = chunk * k_huge_page;
-  const byte_range all{first, first + k_huge_page};
-  undo forgotten{[this] { note_all(); }};
-  const std::unique_ptr<std::byte[]> before{new (std::nothrow) std::byte[k_huge_page]};
-  if (before != nullptr) {
-    copy_unwatched(before.get(), library_ + first, k_huge_page);
+  const auto most_runs = k_huge_page / os::page_size() / 2 + 1;
+  const auto before = std::make_unique_for_overwrite<std::byte[]>(k_huge_page);
+  unjudged_.reserve(unjudged_.size() + 2 * most_runs);
+  copy_unwatched(before.get(), library_ + first, k_huge_page);
+  const bool is_told = kernel.take(view_ + first, k_huge_page, [this](void* from, void* to) {
+    unjudged_.push_back({static_cast<std::size_t>(static_cast<std::byte*>(from) - view_),
+                         static_cast<std::size_t>(static_cast<std::byte*>(to) - view_)});
+  });
+  if (!is_told) {
+    unjudged_.push_back({first, first + k_huge_page});
   }
-  const auto take_notes = [this](void* from, void* to) {
-    note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
-  };
-  const bool told = before != nullptr && kernel.take(view_ + first, k_huge_page, take_notes,
-                                                     [this] { make_room_for_notes(); });
-  collect_notes();
   change(view_ + first);
-  if (!told) {
-    found_.add(all);
-  }
-  for (auto at = first; told && at < all.end; at += os::page_size()) {
-    if (!same_unwatched(before.get() + (at - first), library_ + at, os::page_size())) {
-      found_.add(byte_range{at, at + os::page_size()});
+  note_differences(first, before.get());
+}
+
+// Pre: there is room for them.
+void page_memory::note_differences(std::size_t first, const std::byte* before) noexcept {
+  const auto page = os::page_size();
+  for (std::size_t at = 0; at < k_huge_page; at += page) {
+    if (same_unwatched(before + at, library_ + first + at, page)) {
+      continue;
+    }
+    const auto begin = first + at;
+    if (!unjudged_.empty() && unjudged_.back().end == begin) {
+      unjudged_.back().end += page;
+    } else {
+      unjudged_.push_back({begin, begin + page});
     }
   }
-  written.add(found_.common({all}));
-  found_.remove({all});
-  forgotten.dismiss();
 }
 
 }  // namespace isthmus::tracking

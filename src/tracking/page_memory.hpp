@@ -24,8 +24,8 @@ class page_memory final : public tracked_memory {
   [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
   [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return true; }
   [[nodiscard]] result<void> publish(const range_set& ranges, writers who) override;
-  void refine(const byte_range& range, range_set& written) override;
-  void coarsen(const range_set& still, range_set& written) override;
+  void refine(const byte_range& range) override;
+  void coarsen(const range_set& still) override;
 
   // For the arena, which has its lock.
   [[nodiscard]] const page_arena::room& pages() const noexcept { return pages_; }
@@ -36,24 +36,27 @@ class page_memory final : public tracked_memory {
   void note(const std::byte* from, const std::byte* to) noexcept;
   void note_all() noexcept { all_found_ = true; }
   void hand_over(os::written_pages& kernel, range_set& written);
-  void refine_locked(os::written_pages& kernel, const byte_range& range, range_set& written);
-  void coarsen_locked(os::written_pages& kernel, const range_set& still, range_set& written);
+  void refine_locked(os::written_pages& kernel, const byte_range& range);
+  void coarsen_locked(os::written_pages& kernel, const range_set& still);
 
  private:
   page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted);
   [[nodiscard]] result<void> fault_in() const;
-  void collect_notes();
+  void collect(std::vector<byte_range>& notes);
   template <class Change>
-  void change_unwritten(os::written_pages& kernel, std::size_t chunk, range_set& written,
-                        Change change);
+  void change_unwritten(os::written_pages& kernel, std::size_t chunk, Change change);
+  void note_differences(std::size_t first, const std::byte* before) noexcept;
   void change(os::written_pages& kernel, const refinement::changes& wanted);
 
   page_arena& arena_;
   const page_arena::room pages_;
   const granularity grain_;
   range_set found_;                // by looks of others, and not taken yet
-  std::vector<byte_range> noted_;  // the same since `collect_notes`, in order
+  std::vector<byte_range> noted_;  // the same since the last `collect`, in order
   bool all_found_ = false;
+  // Written before or while the kernel was made to tell it by other pages, and not taken yet: says
+  // nothing of how the memory is written since, so that `refinement_` does not judge it.
+  std::vector<byte_range> unjudged_;
   refinement refinement_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/sizes.hpp"
-#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "unified/unified_buffer.hpp"
 
@@ -132,17 +131,12 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
+  if (host_is_there_ && !one_memory_) {
+    host_->refine(wanted.range);  // first: what a whole granule is told for goes with the upload
+  }
   auto first = wanted;
   first.range = whole_chunks(wanted.range);
-  auto made = device(first);
-  ISTHMUS_TRY(made);
-  if (host_is_there_ && !one_memory_) {
-    undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
-    host_->refine(wanted.range, found_);
-    ISTHMUS_TRY(take_in_found());
-    not_seen.dismiss();
-  }
-  return made;
+  return device(first);
 }
 
 }  // namespace isthmus

@@ -1,6 +1,5 @@
 // What was on its way and has ended.
 
-#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "unified/places.hpp"
 #include "unified/unified_buffer.hpp"
@@ -115,10 +114,7 @@ result<void> unified_buffer::count(flight& done) {
 result<void> unified_buffer::came_home(const range_set& ranges) {
   owed_host_.remove(ranges);
   host_has_.add(ranges);
-  undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
-  host_->coarsen(owed_host_, found_);
-  ISTHMUS_TRY(take_in_found());
-  not_seen.dismiss();
+  host_->coarsen(owed_host_);
   return {};
 }
 

@@ -63,9 +63,8 @@ TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
-  range_set written;
-  memory->refine({3 * k_mib, 7 * k_mib}, written);
-  EXPECT_TRUE(written.empty());
+  memory->refine({3 * k_mib, 7 * k_mib});
+  EXPECT_TRUE(taken(*memory).empty());
   for (const auto at : {2 * k_mib + 5, 7 * k_mib + 5}) {
     memory->view()[at] = std::byte{1};
     EXPECT_EQ(taken(*memory), page_of(*memory, at));
@@ -83,28 +82,45 @@ TEST_F(page_memory_test, asked_for_no_longer_it_is_told_whole_again) {
   if (!is_told_whole(*memory)) {
     GTEST_SKIP() << "the kernel has no huge pages";
   }
-  range_set written;
   for (std::size_t at = 0; at < memory->nbytes(); at += 2 * k_mib) {
-    memory->refine({at + 10, at + 20}, written);
+    memory->refine({at + 10, at + 20});
   }
-  memory->coarsen({{5 * k_mib, 5 * k_mib + 1}}, written);
-  EXPECT_TRUE(written.empty());
+  memory->coarsen({{5 * k_mib, 5 * k_mib + 1}});
+  EXPECT_TRUE(taken(*memory).empty());
   memory->view()[5 * k_mib] = std::byte{1};
   EXPECT_EQ(taken(*memory), page_of(*memory, 5 * k_mib));
   memory->view()[10] = std::byte{1};
   memory->view()[2 * k_mib + 10] = std::byte{1};
   memory->view()[7 * k_mib] = std::byte{1};
   EXPECT_GE(taken(*memory).nbytes(), 4 * k_mib);  // but for one that may stay as it is
-  memory->coarsen({}, written);
-  EXPECT_TRUE(written.empty());
+  memory->coarsen({});
+  EXPECT_TRUE(taken(*memory).empty());
+}
+
+// What is told of such writes says nothing of what a page is worth from then on.
+TEST_F(page_memory_test, told_whole_again_it_stays_so_after_writes_of_before) {
+  const auto memory = make(8 * k_mib);
+  if (!is_told_whole(*memory)) {
+    GTEST_SKIP() << "the kernel has no huge pages";
+  }
+  for (std::size_t at = 0; at < memory->nbytes(); at += 2 * k_mib) {
+    memory->refine({at + 10, at + 20});
+    memory->view()[at] = std::byte{1};
+  }
+  memory->coarsen({});
+  EXPECT_EQ(taken(*memory).nbytes(), 4 * os::page_size());
+  memory->refine({k_mib, k_mib + 1});
+  for (std::size_t at = 0; at < memory->nbytes(); at += 2 * k_mib) {
+    memory->view()[at] = std::byte{1};
+  }
+  EXPECT_EQ(taken(*memory).common(chunk_of(*memory, 0)), page_of(*memory, 0));
 }
 
 TEST_F(page_memory_test, what_was_written_before_it_is_asked_for_in_part_is_told) {
   const auto memory = make(4 * k_mib);
   memory->view()[k_mib] = std::byte{1};
-  range_set written;
-  memory->refine({100, 200}, written);
-  EXPECT_TRUE(written.overlaps({k_mib, k_mib + 1}));
+  memory->refine({100, 200});
+  EXPECT_TRUE(taken(*memory).overlaps({k_mib, k_mib + 1}));
   EXPECT_TRUE(taken(*memory).empty());
 }
 

@@ -77,7 +77,7 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
     bring_over(round % 2 == 0);
     if (round % 50 == 49) {
       const auto at = random() % (memory->nbytes() - 100);
-      memory->refine({at, at + 100}, owed);
+      memory->refine({at, at + 100});
     }
   }
   for (auto& each : writers) {

@@ -162,7 +162,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   }
   void refine() {
     take();
-    memory_->refine(any_range(), owed_);
+    memory_->refine(any_range());
   }
 
   memory_pointer memory_;
