@@ -2258,6 +2258,12 @@ def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, ite
     run backwards, InvalidArgumentError where elements overlap in the destination.
     """
 
+def _to_check(obj: object) -> Any:
+    """
+    Of what NumPy may read an interface: a list of the items of a sequence, else `obj`.
+    None of numbers, text, NumPy's own objects, and sequences of these.
+    """
+
 class _Memory(Buffer):
     """What the three classes of isthmus.memory share."""
 

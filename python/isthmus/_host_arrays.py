@@ -20,23 +20,32 @@ def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
     """``numpy.asarray``, also of lists that have other libraries' arrays among their items.
 
     NumPy refuses those, as ``[cupy.array(1), cupy.array(2)]``, or takes them for objects: here they
-    are copied to the host, one by one. An ``__array_interface__`` is checked before it is used.
+    are copied to the host, one by one. An ``__array_interface__``, also of an item, is checked
+    before it is used.
     """
+    try:
+        return _made_of(readable(obj), dtype)
+    except MemoryError:
+        raise
+    except Exception as failed:
+        if isinstance(failed, _REASONS) or not isinstance(obj, (list, tuple)):
+            raise
+        raise TypeError("a list has an item that is no number") from failed
+
+
+def _made_of(source: Any, dtype: Any) -> NDArray[Any]:
     import numpy as np
 
-    source = readable(obj)
     try:
         made = np.asarray(source, dtype)
     except MemoryError:
         raise
-    except Exception as failed:
-        copied = _with_host_items(obj)
-        if copied is not None:
-            return np.asarray(copied, dtype)
-        if isinstance(failed, _REASONS) or not isinstance(obj, (list, tuple)):
+    except Exception:
+        copied = _with_host_items(source)
+        if copied is None:
             raise
-        raise TypeError("a list has an item that is no number") from failed
-    copied = _with_host_items(obj) if made.dtype.kind == "O" else None
+        return np.asarray(copied, dtype)
+    copied = _with_host_items(source) if made.dtype.kind == "O" else None
     return made if copied is None else np.asarray(copied, dtype)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
+from ._core import _to_check
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -12,16 +14,30 @@ _ADDRESSES = 1 << 64
 _NUMBERS = 1 << 63
 
 
-def readable(obj: Any) -> Any:
-    """``obj``, or NumPy's array over the memory that its interface names an object for.
+def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
+    """``obj``, or what NumPy may read in its place; ``outer``: the lists that it is an item of.
+
+    That is NumPy's array over the memory that an ``__array_interface__`` names an object for, and
+    of a sequence, in which NumPy reads the interfaces of items, a list of such arrays.
 
     ValueError for addresses, extents or strides that cannot be, and where elements lie outside that
     memory; TypeError where they are references. An interface that gives an address does not say how
     much memory there is: that is not checked.
     """
-    entries = _entries_of(obj)
-    if entries is None:
+    found = None if id(obj) in outer else _to_check(obj)
+    if found is None:
         return obj
+    if found is obj:
+        entries = _entries_of(obj)
+        return obj if entries is None else _array_of(obj, entries)
+    inside = (*outer, id(obj))
+    checked = [readable(each, inside) for each in found]
+    is_same = all(map(operator.is_, checked, found))
+    return obj if is_same else checked
+
+
+def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
+    """Over the memory of the object that they name; ``obj`` where they give an address."""
     _require_sound(entries)
     if isinstance(entries.get("data", ()), tuple):
         return obj
@@ -47,12 +63,10 @@ class _Interface:
 
 def _entries_of(obj: Any) -> dict[str, Any] | None:
     """None for what NumPy does not read by that interface."""
-    import numpy as np
-
-    if isinstance(obj, (np.ndarray, np.generic, int, float, complex, list, tuple)):
-        return None
     try:
-        entries = None if hasattr(obj, "__array_struct__") else obj.__array_interface__
+        entries = getattr(obj, "__array_interface__", None)
+        if entries is None or hasattr(obj, "__array_struct__"):
+            return None
     except MemoryError:
         raise
     except Exception:  # NumPy raises it again, or reads another protocol

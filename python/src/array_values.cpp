@@ -154,23 +154,6 @@ element_value numpy_value(nb::handle number, const element_type& into, isthmus_c
   return made;
 }
 
-// What exports elements is none, whatever else it has: arrays of any size have __index__.
-bool is_array(nb::handle object) {
-  if (PyObject_CheckBuffer(object.ptr()) != 0) {
-    return true;
-  }
-  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
-  for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
-                           "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
-    // First of the type: properties do not run then.
-    if (PyObject_HasAttrString(type, each) != 0 ||
-        PyObject_HasAttrString(object.ptr(), each) != 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // -- from elements --------------------------------------------------------------------------------
 
 double half_value(std::uint16_t bits) noexcept {
@@ -229,6 +212,22 @@ PyObject* number_of(const void* from, const element_type& type) {
 }
 
 }  // namespace
+
+bool is_array(nb::handle object) {
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    return true;
+  }
+  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
+                           "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
+    // First of the type: properties do not run then.
+    if (PyObject_HasAttrString(type, each) != 0 ||
+        PyObject_HasAttrString(object.ptr(), each) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
 
 nb::object to_number(const void* element, const element_type& type) {
   nb::object made = nb::steal(number_of(element, type));

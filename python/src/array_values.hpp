@@ -20,6 +20,9 @@ struct element_value {
 // exports elements is an array, not a number, and an __index__ that raises makes none.
 [[nodiscard]] std::optional<element_value> to_value(nb::handle number, const element_type& into,
                                                     isthmus_casting_t casting);
+// Whether it exports elements, by the buffer protocol or another library's: an array is no number,
+// whatever else it has, as arrays of any size have __index__.
+[[nodiscard]] bool is_array(nb::handle object);
 // Whether the object is a number by its methods (__float__, __complex__, __int__, __index__) alone,
 // as Decimal and Fraction are: NumPy has no type of its own for it.
 [[nodiscard]] bool is_untyped_number(nb::handle object);

@@ -83,6 +83,7 @@ NB_MODULE(_core, module) {
   bind_ipc(module);
   bind_ranges(module);
   bind_nd(module);
+  bind_numpy_items(module);
   bind_memory(module);
   bind_dpctl(module);
   bind_pin(module);

@@ -183,6 +183,7 @@ void bind_pressure(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_ranges(nb::module_& module);
 void bind_nd(nb::module_& module);
+void bind_numpy_items(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_dpctl(nb::module_& module);

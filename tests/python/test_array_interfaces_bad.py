@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from collections import UserList, deque
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,7 @@ from test_array_exchange import Foreign, array_of, tensor_in
 
 import isthmus
 from isthmus import Array, Buffer, Queue, _core
+from isthmus._numpys_interface import readable
 
 MODEL = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -258,3 +260,119 @@ def test_an_interface_that_changes(host: Queue) -> None:
 def test_bytes_are_no_references(into: str) -> None:
     with pytest.raises(TypeError):
         INTO[into](ByBytes(bytes(range(32)), typestr="|O"))
+
+
+# -- the same among the items of sequences, which NumPy reads by themselves ------------------------
+
+AMONG: dict[str, Any] = {
+    "list": lambda of: [of],
+    "pair": lambda of: [of, of],
+    "tuple": lambda of: (of, of),
+    "nested": lambda of: [[[0, 0, 0, 0]], [of]],
+    "behind an array": lambda of: [np.zeros(4, "f4"), of],
+    "deque": lambda of: deque([of, of]),
+    "sequence": lambda of: [UserList([of])],
+}
+
+
+@pytest.mark.parametrize("among", AMONG)
+@pytest.mark.parametrize("into", INTO)
+def test_items_with_fewer_bytes_than_elements(among: str, into: str) -> None:
+    for nbytes, entries in TOO_SHORT.values():
+        with pytest.raises(ValueError, match="memory that has") as error:
+            INTO[into](AMONG[among](ByBytes(bytes(nbytes), **entries)))
+        message_has(error, [f"has {nbytes}:"])
+
+
+@pytest.mark.parametrize("among", AMONG)
+@pytest.mark.parametrize("into", INTO)
+def test_bytes_of_items_are_no_references(among: str, into: str) -> None:
+    with pytest.raises(TypeError):
+        INTO[into](AMONG[among](ByBytes(bytes(range(32)), typestr="|O")))
+
+
+@pytest.mark.parametrize("among", AMONG)
+@pytest.mark.parametrize("into", INTO)
+def test_items_with_numbers_that_cannot_be(among: str, into: str) -> None:
+    for entries in (
+        {"data": (1 << 64, False)},
+        {"shape": (-1,)},
+        {"data": (8, True), "strides": (-8,)},
+    ):
+        with pytest.raises(ValueError, match="__array_interface__"):
+            INTO[into](AMONG[among](ByBytes(**{"data": bytes(16), **entries})))
+
+
+@pytest.mark.parametrize("among", AMONG)
+def test_items_with_enough_bytes(among: str, host: Queue) -> None:
+    of = ByBytes(np.arange(6, dtype="f4").tobytes(), strides=(-4,), offset=20)
+    expected = np.asarray(AMONG[among]([5, 4, 3, 2])).tolist()
+    taken = isthmus.asarray(AMONG[among](of), kind="host", queue=host)
+    assert taken.tolist() == expected
+    made = isthmus.zeros(taken.shape, "f8", queue=host)
+    made[...] = AMONG[among](of)
+    assert made.tolist() == expected
+    unified = isthmus.UnifiedBuffer(taken.shape, "f4", queue=host)
+    unified[...] = AMONG[among](of)
+    assert unified.host.tolist() == expected
+
+
+@pytest.mark.parametrize("base", [int, float, list])
+def test_interfaces_of_subclasses(base: type, host: Queue) -> None:
+    """NumPy reads them before it takes the object for a number or a list."""
+    of = type("Sub", (base,), {})()
+    of.__array_interface__ = ByBytes(bytes(8)).__array_interface__
+    for source in (of, [of]):
+        with pytest.raises(ValueError, match="memory that has"):
+            isthmus.asarray(source, queue=host)
+
+
+def test_an_item_whose_interface_changes(host: Queue) -> None:
+    class Changing:
+        shapes = itertools.cycle([(4,), (1 << 28,)])
+
+        @property
+        def __array_interface__(self) -> dict[str, Any]:
+            return ByBytes(bytes(16), shape=next(self.shapes)).__array_interface__
+
+    for _ in range(4):
+        with suppress(ValueError):
+            made = isthmus.asarray([Changing()], kind="host", queue=host)
+            assert made.tolist() == [[0] * 4]
+        next(Changing.shapes)
+
+
+def test_sequences_that_hold_themselves_and_an_interface(host: Queue) -> None:
+    for nbytes in (16, 15):
+        own: list[Any] = [ByBytes(bytes(nbytes))]
+        own.append(own)
+        with pytest.raises((TypeError, ValueError)):
+            isthmus.asarray(own, queue=host)
+
+
+def test_plain_sequences_are_not_copied() -> None:
+    for plain in (
+        [1, 2.5, True, 1j, None, "text", b"bytes", (3, [np.float32(4), np.zeros(2)])],
+        range(5),
+        deque([1, 2]),
+        {"of": "a mapping"},
+        bytearray(4),
+    ):
+        assert readable(plain) is plain
+
+
+def test_an_interface_with_an_address_is_checked_once() -> None:
+    class Counting:
+        def __init__(self) -> None:
+            self.array, self.reads = np.arange(4, dtype="f4"), 0
+
+        @property
+        def __array_interface__(self) -> dict[str, Any]:
+            self.reads += 1
+            return self.array.__array_interface__
+
+    by_numpy, by_copy = Counting(), Counting()
+    np.asarray(by_numpy)
+    made = isthmus.UnifiedBuffer(4, "f4", device="host").copy_from(by_copy)
+    assert made.host.tolist() == [0, 1, 2, 3]
+    assert by_copy.reads == by_numpy.reads + 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus._core import ClosedError
 
-from .contents import array_for, readable
+from .contents import array_for, assignable
 from .layout import bytes_of, rows_of, same_size
 from .state import STATES, WINNERS, BufferState, DirtyRanges, TransferStatistics, in_elements
 
@@ -312,7 +312,7 @@ class UnifiedArray:
         return self.host[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.host[key] = readable(value)
+        self.host[key] = assignable(value)
 
     def reshape(self, *shape: Any) -> UnifiedPart:
         """The same elements in another shape, with the state in common."""

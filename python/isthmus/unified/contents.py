@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CPU = 1  # DLPack's kDLCPU
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -31,6 +32,11 @@ def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return array.copy() if _may_be_a_host_copy(array) else array
 
 
+def assignable(source: Any) -> Any:
+    """What NumPy may set elements to in the place of ``source``."""
+    return source if type(source) in _NUMBERS else checked(readable(source))
+
+
 def readable(source: Any) -> Any:
     """``source``, or a copy of it on the host where NumPy would not read its memory."""
     import numpy as np
@@ -41,7 +47,7 @@ def readable(source: Any) -> Any:
     if hasattr(source, "to_numpy"):
         return source.to_numpy()
     if not _needs_a_copy(source):
-        return checked(source)
+        return source
     from isthmus._asarray import asarray  # which makes arrays of unified buffers
 
     return asarray(source).to_numpy()
