@@ -314,7 +314,7 @@ assert threading.active_count() == 1, threading.enumerate()
 INTERRUPTED = """
 import os, signal, sys, threading
 import numpy as np
-from isthmus import Event, Queue
+from isthmus import Buffer, Event, Queue
 from isthmus.unified.pipeline import pipeline
 from support import open_backend
 
@@ -326,7 +326,8 @@ class Alarm(Exception):
 class Stop(BaseException):
     pass
 
-kinds = {"Alarm": Alarm, "Stop": Stop, "KeyboardInterrupt": KeyboardInterrupt}
+kinds = {"Alarm": Alarm, "Stop": Stop, "KeyboardInterrupt": KeyboardInterrupt,
+         "MemoryError": MemoryError}
 
 def ring(*_):
     raise kinds[raised]
@@ -343,6 +344,7 @@ def source():
     yield np.ones(200_000, "u1")
     if where == "source":
         read.set()
+    if where != "work":
         go_on.wait()
         yield Batch()
 
@@ -350,6 +352,14 @@ def fn(array):
     if where == "work":
         array.fill(7, after=[gate], blocking=False)
         read.set()
+    if where == "download":
+        return Buffer(200_000, queue=queue)
+
+def waits(*_, **__):
+    read.set()
+    gate.wait()
+
+sys.modules["isthmus.unified.pipeline"].copy_nd = waits  # of another thread's lock, say
 
 def send():
     read.wait()
@@ -394,6 +404,34 @@ queue.wait()
 )
 def test_an_interrupt_waits_for_nothing(backend: str, where: str, raised: str) -> None:
     python(INTERRUPTED, backend, where, raised)
+
+
+@pytest.mark.parametrize(
+    ("where", "raised"),
+    [
+        ("source", "MemoryError"),
+        ("download", "KeyboardInterrupt"),
+        ("download", "Alarm"),
+        ("download", "Stop"),
+    ],
+)
+def test_what_a_handler_raises_is_no_error_of_fn(where: str, raised: str) -> None:
+    python(INTERRUPTED, "host", where, raised)
+
+
+def test_a_result_that_raises_is_an_error_of_fn() -> None:
+    """In its place, and with what came before it."""
+
+    class Unreadable:
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            raise RuntimeError("it requires grad")
+
+    made = [None, None, Unreadable()]
+    results: list[float] = []
+    with pytest.raises(RuntimeError, match="requires grad"):
+        collect(results, pipeline(numbers(9), lambda array: made.pop(0), 4, device="host"))
+    assert results == [0, 1]
 
 
 def test_two_side_by_side(dev: Device) -> None:

@@ -104,7 +104,8 @@ class _Run:
         self._source, self._fn, self._depth = source, fn, depth
         self._work, self._pinned, self._copy = work, pinned, copy
         self._launched: deque[_Launched] = deque()
-        self._failure: BaseException | None = None  # raised once what was launched is delivered
+        # Of the source or fn; raised once what was launched is delivered.
+        self._failure: BaseException | None = None
         self._ended = False
         self._is_interrupted = False
 
@@ -126,7 +127,7 @@ class _Run:
             if self._failure is not None:
                 raise self._failure
         except BaseException as raised:
-            self._is_interrupted = self._is_interrupt(raised)
+            self._is_interrupted = self._is_interrupted or self._is_interrupt(raised)
             raise
         finally:
             self._failure = None  # its frames refer to this
@@ -157,7 +158,11 @@ class _Run:
         )
 
     def _step(self, reader: Reader) -> None:
-        got = reader.get()
+        try:
+            got = reader.get()
+        except BaseException:  # it raises nothing itself
+            self._is_interrupted = True
+            raise
         if got is None or isinstance(got, Failed):
             self._ended = True
             self._failure = got.error if got is not None else None
@@ -165,6 +170,8 @@ class _Run:
         try:
             self._launched.append(self._launch(got))
         except Exception as failed:  # others, as KeyboardInterrupt, do not wait for results
+            if failed is not self._failure and not isinstance(failed, _OF_COPIES):
+                raise
             self._ended = True
             self._failure = failed
 
@@ -173,7 +180,7 @@ class _Run:
 
         array = buf.device
         with self._work:
-            made = self._fn(array)
+            made = self._called(self._fn, array)
         worked = self._work.fence()
         if made is None or made is array:
             buf.mark_device_dirty()
@@ -184,12 +191,19 @@ class _Run:
             if self._copy and isinstance(array, np.ndarray) and np.may_share_memory(made, array):
                 made = made.copy()
             return _Launched(buf, (worked,), made, False)
-        interface = _interface_of(made)
-        if interface is None:
+        host = self._called(_empty_like, made)
+        if host is None:
             return _Launched(buf, (worked,), made, False)
-        host = np.empty(interface["shape"], getattr(made, "dtype", None) or interface["typestr"])
         events = (worked, *self._fetch(host, made, worked))
         return _Launched(buf, events, host, False)
+
+    def _called(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Of the user's: whatever it raises is the pipeline's failure."""
+        try:
+            return function(*args)
+        except Exception as failed:
+            self._failure = failed
+            raise
 
     def _fetch(self, host: Any, made: Any, worked: Event) -> tuple[Event, ...]:
         if host.size == 0:
@@ -250,6 +264,8 @@ class _Run:
 
 
 _INTERRUPTED_SECONDS = 0.1
+# What copies raise, also of results that are no arrays. All else is of a signal handler.
+_OF_COPIES = (Error, MemoryError, TypeError, ValueError, BufferError)
 
 
 def _wait_for(events: list[Event], timeout: float | None) -> bool:
@@ -260,9 +276,12 @@ def _wait_for(events: list[Event], timeout: float | None) -> bool:
     return all(event.done for event in events)
 
 
-def _interface_of(made: Any) -> dict[str, Any] | None:
+def _empty_like(made: Any) -> Any:
+    """For what is to be downloaded; None where nothing is."""
+    import numpy as np
+
     for name in _INTERFACES:
         told: dict[str, Any] | None = getattr(made, name, None)
         if told is not None:
-            return told
+            return np.empty(told["shape"], getattr(made, "dtype", None) or told["typestr"])
     return None
