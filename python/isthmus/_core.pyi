@@ -2096,12 +2096,14 @@ def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue
 
     `dst`: an Array, or another that Array.copy_to takes. `src`: what Array.copy_from takes,
     a number, or what NumPy makes an array of, as nested lists. `casting`: "no", "equiv",
-    "safe", "same_kind" or "unsafe", as numpy.can_cast has them. Overlapping arrays are
+    "safe", "same_kind" or "unsafe", as numpy.can_cast has them; with "unsafe" also
+    objects, text and dates, converted as by NumPy's astype. Overlapping arrays are
     copied as if the source had been set aside first. `queue`, `after` and `blocking` as in
     Buffer.copy_from.
 
     Complex elements that become real warn (ComplexWarning). array[key] = src does the same
-    with casting "unsafe", as NumPy does, and waits: Python's numbers become elements as by
+    with casting "unsafe", as NumPy does, but for text, dates and None (TypeError), and
+    waits: Python's numbers become elements as by
     float() or int(), so that 1j is no real one (TypeError). An integer must fit
     (OverflowError). Raises TypeError for a change of type that `casting`
     does not allow, ValueError for shapes that do not fit, ReadOnlyError.

@@ -28,6 +28,8 @@ struct element_type {
 };
 // Of a typestr ("<f4") or NumPy's name ("float32"); nullptr for anything else.
 [[nodiscard]] const element_type* find_element_type(nb::handle text);
+// Of a dtype of NumPy's; nullptr where no array here has it.
+[[nodiscard]] const element_type* find_numpys_type(nb::handle dtype);
 // Of a format of the buffer protocol, null: bytes, for elements of `item` bytes. nullptr for
 // records, objects and another machine's order of bytes.
 [[nodiscard]] const element_type* element_type_of_format(const char* format, std::int64_t item);

@@ -6,6 +6,7 @@
 #include "array_axes.hpp"
 #include "array_values.hpp"
 #include "dtype.hpp"
+#include "numpy_items.hpp"
 #include "read_only.hpp"
 
 namespace isthmus::python {
@@ -145,15 +146,15 @@ bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
 // Whether NumPy is to read it as the destination's type: where an integer that does not fit, or a
 // complex number, is an error then. `kind`: of the array that NumPy makes of it by itself.
 bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conversion as) {
-  if (as == conversion::cast) {
+  if (as != conversion::assign) {
     const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
     return is_pythons && is_integers(kind) && is_integers(static_cast<unsigned char>(into.kind));
   }
-  if (kind == 'O' && is_untyped_number(object)) {
+  const bool gives_array = PyObject_HasAttrString(object.ptr(), "__array__") != 0;
+  if (kind == 'O' && (gives_array || is_untyped_number(object))) {
     return true;
   }
-  return PySequence_Check(object.ptr()) != 0 &&
-         PyObject_HasAttrString(object.ptr(), "__array__") == 0 &&
+  return PySequence_Check(object.ptr()) != 0 && !gives_array &&
          (kind == 'f' || kind == 'c' || kind == 'O' || is_integers(kind));
 }
 
@@ -171,24 +172,33 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
   nb::raise_from(failed, PyExc_TypeError, "the source has a value that is none of %s", into.name);
 }
 
+// In this machine's order of bytes.
+nb::object native_type(nb::handle array) { return array.attr("dtype").attr("newbyteorder")("="); }
+
 nb::object numpy_array_for(nb::handle object, const element_type& into, conversion as) {
-  const nb::object array = numpy_array_of(object);
+  nb::object array = numpy_array_of(object);
   const nb::object kind = array.attr("dtype").attr("kind");  // one letter
-  if (!reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), into, as)) {
+  const bool again = reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), into, as);
+  if (!again && (as != conversion::force || find_numpys_type(native_type(array)) != nullptr)) {
     return array;
   }
   try {
     const bool has_numpys = into.dtype != ISTHMUS_BFLOAT16;  // which the package ml_dtypes adds
-    return numpy_array_of(object, has_numpys ? require_numpy_dtype(into) : nb::str("float64"));
+    const nb::object wanted = has_numpys ? require_numpy_dtype(into) : nb::str("float64");
+    return again ? numpy_array_of(object, wanted) : array.attr("astype")(wanted);
   } catch (nb::python_error& failed) {
     raise_conversion(failed, into);
   }
 }
 
+// Whether it is NumPy's, of a type that no array here has. Its views are refused, or of its bytes.
+bool is_numpys_alone(nb::handle object) {
+  return is_of_numpy(object) && find_numpys_type(nb::object(object.attr("dtype"))) == nullptr;
+}
+
 array_side numpy_side(nb::handle object, const element_type& into, conversion as) {
   const nb::object array = numpy_array_for(object, into, as);
-  const nb::object dtype = array.attr("dtype");
-  const nb::object native = dtype.attr("newbyteorder")("=");
+  const nb::object native = native_type(array);
   static_cast<void>(to_element_type(native));  // TypeError, with the reason
   auto made =
       find_side(array.attr("astype")(native, nb::arg("copy") = false), access::read, "source");
@@ -225,6 +235,9 @@ array_side to_side(nb::handle object, access wanted, const char* role) {
 }
 
 array_side to_source(nb::handle object, const element_type& into, conversion as) {
+  if ((as == conversion::force || is_numpys_number(object)) && is_numpys_alone(object)) {
+    return numpy_side(object, into, as);
+  }
   auto found = find_side(object, access::read, "source");
   return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, into, as);
 }

@@ -26,6 +26,7 @@ struct array_side {
 // How elements of lists, and of what else NumPy alone makes arrays of, become others.
 enum class conversion {
   cast,   // from the type that NumPy gives them; integers must fit the destination
+  force,  // the same, and by NumPy's astype where no array here has that type: objects, text, dates
   assign  // each as by float(x), int(x) or bool(x), as NumPy assigns
 };
 // The same, or else what NumPy makes an array of: nested lists, numbers, another order of bytes.

@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "errors.hpp"
+#include "numpy_items.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -127,30 +128,20 @@ element_value complex_value(nb::handle number, const element_type& into,
   return make_value(value, complex128());
 }
 
-// One of NumPy's own, of which there can be none before NumPy is imported.
-bool is_numpys(nb::handle value) {
-  const char* name = Py_TYPE(value.ptr())->tp_name;
-  if (std::strncmp(name, "numpy.", 6) != 0 && std::strstr(name, "float16") == nullptr) {
-    return false;
+// Nothing for text, dates and records.
+std::optional<element_value> numpy_value(nb::handle number, const element_type& into,
+                                         isthmus_casting_t casting) {
+  const auto* type = find_numpys_type(nb::object(number.attr("dtype")));
+  if (type == nullptr) {
+    return {};
   }
-  static PyObject* const generic =
-      nb::object(nb::module_::import_("numpy").attr("generic")).release().ptr();
-  return nb::isinstance(value, nb::handle(generic));
-}
-
-element_value numpy_value(nb::handle number, const element_type& into, isthmus_casting_t casting) {
-  const nb::object kind = number.attr("dtype").attr("kind");
-  if (std::strchr("biufcV", nb::cast<const char*>(kind)[0]) == nullptr) {
-    raise_no_value(number, into);
-  }
-  const auto& type = to_element_type(number.attr("dtype"));
-  if (isthmus_can_cast(type.dtype, into.dtype, casting) == 0) {
+  if (isthmus_can_cast(type->dtype, into.dtype, casting) == 0) {
     raise_no_value(number, into);
   }
   const nb::object bytes = number.attr("tobytes")();
   element_value made{};
-  std::memcpy(made.bytes, PyBytes_AsString(bytes.ptr()), type.item);
-  made.type = &type;
+  std::memcpy(made.bytes, PyBytes_AsString(bytes.ptr()), type->item);
+  made.type = type;
   return made;
 }
 
@@ -248,8 +239,13 @@ void require_castable(nb::handle number, const element_type& into, isthmus_casti
     return;
   }
   const element_type* from = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
-  if (from == nullptr && is_numpys(number)) {
+  if (from == nullptr && is_numpys_number(number)) {
     from = &to_element_type(nb::object(number.attr("dtype")));
+  }
+  const bool is_object = from == nullptr && PyIndex_Check(number.ptr()) != 0 &&
+                         PyLong_Check(number.ptr()) == 0 && !is_array(number);
+  if (is_object) {
+    raise_no_value(number, into);
   }
   if (from != nullptr && isthmus_can_cast(from->dtype, into.dtype, casting) == 0) {
     raise_no_value(number, into);
@@ -267,7 +263,7 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
   if (PyFloat_Check(number.ptr()) != 0) {
     return float_value(number, into, casting);
   }
-  const bool is_of_numpy = is_numpys(number);
+  const bool is_of_numpy = is_numpys_number(number);
   if (PyComplex_Check(number.ptr()) != 0 && !is_of_numpy) {
     return complex_value(number, into, casting);
   }
@@ -277,7 +273,7 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
   if (const nb::object integer = as_integer(number); integer.is_valid()) {
     return integer_value(integer, into);
   }
-  return is_of_numpy ? std::optional{numpy_value(number, into, casting)} : std::nullopt;
+  return is_of_numpy ? numpy_value(number, into, casting) : std::nullopt;
 }
 
 bool is_untyped_number(nb::handle object) {

@@ -28,7 +28,7 @@ struct element_value {
 [[nodiscard]] bool is_untyped_number(nb::handle object);
 // TypeError where numpy.copyto would not let the number become an element of `into`: a Python int,
 // float or complex is of any type of its kind or a later one, a bool and one of NumPy's of their
-// own types.
+// own types, and what is an integer by __index__ an object.
 void require_castable(nb::handle number, const element_type& into, isthmus_casting_t casting);
 // An element of `type` by Python itself: bool, int, float or complex; of NumPy's for long double.
 [[nodiscard]] nb::object to_number(const void* element, const element_type& type);

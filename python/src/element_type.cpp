@@ -76,10 +76,7 @@ bool is_bfloat16(nb::handle known) {
 }
 
 const element_type& type_of_numpys(nb::handle known, nb::handle given) {
-  const auto* found = find_element_type(nb::object(known.attr("str")));
-  if (found == nullptr && is_bfloat16(known)) {
-    found = &k_bfloat16;
-  }
+  const auto* found = find_numpys_type(known);
   if (found == nullptr) {
     refuse(known, given);
   }
@@ -134,6 +131,13 @@ const element_type* find_element_type(nb::handle given) {
     }
   }
   return nullptr;
+}
+
+const element_type* find_numpys_type(nb::handle dtype) {
+  if (const auto* found = find_element_type(nb::object(dtype.attr("str")))) {
+    return found;
+  }
+  return is_bfloat16(dtype) ? &k_bfloat16 : nullptr;
 }
 
 const element_type* element_type_of_format(const char* format, std::int64_t item) {

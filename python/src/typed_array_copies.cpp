@@ -82,8 +82,7 @@ void drop_leading_ones(array_layout& of, std::size_t ndim) {
 std::optional<element_value> number_for(nb::handle src, const element_type& into,
                                         isthmus_casting_t casting, conversion as) {
   // A cast may drop an imaginary part, an assignment of Python's own number not.
-  const bool drops = as == conversion::cast && casting == ISTHMUS_CASTING_UNSAFE &&
-                     PyComplex_CheckExact(src.ptr()) != 0;
+  const bool drops = as == conversion::force && PyComplex_CheckExact(src.ptr()) != 0;
   auto made = to_value(src, drops ? to_element_type(src.type()) : into, casting);
   if (made) {
     warn_of_lost_parts(*made->type, into);
@@ -106,8 +105,9 @@ nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting, 
 nb::object copyto(nb::handle dst, nb::handle src, nb::handle casting, nb::handle queue,
                   nb::handle after, nb::handle blocking) {
   auto to = to_side(dst, access::write, "destination");
-  return copy_into(to, src, to_casting(casting), conversion::cast,
-                   {queue, after, to_flag(blocking, "blocking")});
+  const auto rule = to_casting(casting);
+  const auto as = rule == ISTHMUS_CASTING_UNSAFE ? conversion::force : conversion::cast;
+  return copy_into(to, src, rule, as, {queue, after, to_flag(blocking, "blocking")});
 }
 
 void assign(PyObject* self, const typed_array& of, PyObject* key, PyObject* value) {
@@ -203,11 +203,13 @@ void bind_functions(nb::module_& module) {
       "Copies `src`, converted and broadcast by NumPy's rules, into `dst`.\n\n"
       "`dst`: an Array, or another that Array.copy_to takes. `src`: what Array.copy_from takes,\n"
       "a number, or what NumPy makes an array of, as nested lists. `casting`: \"no\", \"equiv\",\n"
-      "\"safe\", \"same_kind\" or \"unsafe\", as numpy.can_cast has them. Overlapping arrays are\n"
+      "\"safe\", \"same_kind\" or \"unsafe\", as numpy.can_cast has them; with \"unsafe\" also\n"
+      "objects, text and dates, converted as by NumPy's astype. Overlapping arrays are\n"
       "copied as if the source had been set aside first. `queue`, `after` and `blocking` as in\n"
       "Buffer.copy_from.\n\n"
       "Complex elements that become real warn (ComplexWarning). array[key] = src does the same\n"
-      "with casting \"unsafe\", as NumPy does, and waits: Python's numbers become elements as by\n"
+      "with casting \"unsafe\", as NumPy does, but for text, dates and None (TypeError), and\n"
+      "waits: Python's numbers become elements as by\n"
       "float() or int(), so that 1j is no real one (TypeError). An integer must fit\n"
       "(OverflowError). Raises TypeError for a change of type that `casting`\n"
       "does not allow, ValueError for shapes that do not fit, ReadOnlyError.");

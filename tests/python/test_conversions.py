@@ -1,12 +1,13 @@
 """Values and arrays become elements as NumPy makes them: results, errors and warnings compared.
 
 Where this library is stricter on purpose, which the documentation says, there is a test of that
-alone: an integer has to fit, text is no number, NaN is no integer, and asarray takes no other
-order of bytes.
+alone: an integer has to fit, text and dates are no numbers, NaN is no integer, and asarray takes no
+other order of bytes.
 """
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from decimal import Decimal
 from fractions import Fraction
@@ -204,6 +205,85 @@ def test_copyto(source: Any, rule: Any) -> None:
         assert same(outcome(lambda made=made: copied(isthmus, made, source, rule)), wanted), target
 
 
+NUMBERLESS: dict[str, Any] = {
+    "text": "1.5",
+    "text of an integer": "7",
+    "text of no number": "one",
+    "NumPy's text": np.str_("1.5"),
+    "a list of text": ["1.5", "2"],
+    "an array of text": np.array(["3", "4"]),
+    "a list of bytes": [b"1.5", b"2"],
+    "an array of bytes": np.array([b"3", b"4"]),
+    "datetime": datetime.datetime(2020, 1, 1),
+    "date": datetime.date(2020, 1, 1),
+    "timedelta": datetime.timedelta(1),
+    "datetime64": np.datetime64(5, "s"),
+    "timedelta64": np.timedelta64(5, "s"),
+    "an array of datetime64": np.array([5, 6], "M8[s]"),
+    "an array of timedelta64": np.array([5, 6], ">m8[s]"),
+    "None": None,
+    "a list with None": [None, 1],
+    "an object": object(),
+    "a list of objects": [Decimal("1.5"), object()],
+    "a record": np.zeros(2, [("field", "f4")]),
+    "records": np.zeros(2, [("one", "f4"), ("two", "f4")]),
+    "void": np.zeros(2, "V4"),
+}
+OBJECTS: dict[str, Any] = {
+    "objects": np.array([Decimal("1.5"), Fraction(5, 2)], object),
+    "integers as objects": np.array([1, 2], object),
+    "large integers as objects": np.array([2**70, 1], object),
+    "complex objects": np.array([1.5j, 1], object),
+    "text as objects": np.array(["1.5", "2"], object),
+    "None as an object": np.array([None, 1], object),
+    "NaN as an object": np.array([float("nan"), 1], object),
+    "an object array of no dimensions": np.array(Decimal("1.5"), object),
+    "an object array of text": np.array("no number", object),
+    "no number as an object": np.array([object(), 1], object),
+    "an array of arrays": np.array([np.array(1.5), None], object),
+}
+WITHOUT_A_TYPE = UNTYPED | NUMBERLESS | OBJECTS
+
+
+@pytest.mark.parametrize("rule", ["no", "equiv", "safe", "same_kind", "unsafe"])
+@pytest.mark.parametrize("source", WITHOUT_A_TYPE.values(), ids=WITHOUT_A_TYPE)
+def test_copyto_of_what_has_no_type_here(source: Any, rule: Any) -> None:
+    for target in TARGETS:
+        wanted = outcome(lambda target=target: copied(np, np.zeros(2, target), source, rule))
+        made = isthmus.zeros(2, target, **HOST)
+        assert same(outcome(lambda made=made: copied(isthmus, made, source, rule)), wanted), target
+
+
+@pytest.mark.parametrize("source", OBJECTS.values(), ids=OBJECTS)
+def test_assignments_of_objects(source: Any) -> None:
+    for target in TARGETS:
+        for key in (..., slice(None), 0):
+            if key == 0 and source.ndim:
+                continue
+            wanted = outcome(
+                lambda target=target, key=key: filled(np.zeros(2, target), source, key)
+            )
+            made = isthmus.zeros(2, target, **HOST)
+            got = outcome(lambda made=made, key=key: filled(made, source, key))
+            assert same(got, wanted), (target, key)
+
+
+def test_bytes_are_an_array_of_them() -> None:
+    """As everywhere by the buffer protocol; NumPy takes them for text."""
+    for source in (b"15", bytearray(b"15"), memoryview(b"15")):
+        for rule in ("safe", "unsafe"):
+            made = copied(isthmus, isthmus.zeros(2, "f4", **HOST), source, rule)
+            assert made.tolist() == [49, 53]
+
+
+def test_a_value_that_does_not_convert_changes_nothing() -> None:
+    made = isthmus.ones(2, **HOST)
+    for source in (["1", "one"], np.array([2, object()], object), datetime.date(2020, 1, 1)):
+        with pytest.raises((TypeError, ValueError)):
+            isthmus.copyto(made, source, casting="unsafe")
+    assert made.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_astype(name: str) -> None:
     model = np.arange(6).astype(name).reshape(2, 3)
@@ -265,6 +345,11 @@ STRICTER: list[tuple[str, Any, type[Exception]]] = [
     ("f4", "1.5", TypeError),
     ("f4", ["1.5"], TypeError),
     ("f4", None, TypeError),
+    ("f4", np.str_("1.5"), TypeError),
+    ("f4", np.array(["1.5"]), TypeError),
+    ("i8", np.datetime64(5, "s"), TypeError),
+    ("i8", np.array([5], "m8[s]"), TypeError),
+    ("?", datetime.date(2020, 1, 1), TypeError),
 ]
 
 
