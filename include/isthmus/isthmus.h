@@ -1479,7 +1479,9 @@ ISTHMUS_API isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unifie
                                                        const void** pointer) ISTHMUS_NOEXCEPT;
 /* Bytes to be written, and told of exactly by isthmus_unified_end_write with the same arguments:
  * nothing is looked for. `keeps`: they hold what the array has there, and only what is written
- * changes; else all of the range is to be written. Host views show it then, or before. */
+ * changes; else all of the range is to be written. Host views show it then, or before. Where the
+ * end fails, with OUT_OF_MEMORY say, it has ended the write all the same: the next call on the
+ * array counts it, or fails too. */
 ISTHMUS_API isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
                                                          size_t nbytes, int keeps,
                                                          void** pointer) ISTHMUS_NOEXCEPT;
@@ -1495,7 +1497,9 @@ ISTHMUS_API isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 /* The same before a device writes exactly that range, to be told by isthmus_unified_mark_device:
- * what the host writes beside it is told apart by the smallest granule there is. */
+ * what the host writes beside it is told apart by the smallest granule there is. The mark of the
+ * same range leaves failures of earlier copies to the next call. If it fails itself, the next call
+ * makes it, or fails too. */
 ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
     isthmus_unified_t* unified, isthmus_queue_t* queue, size_t offset, size_t nbytes,
     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;

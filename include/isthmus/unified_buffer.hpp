@@ -178,7 +178,8 @@ class unified_buffer {
     detail::check(isthmus_unified_read_host(raw_.get(), offset(range), bytes(range), &start));
     return {static_cast<const T*>(start), range.end - range.begin};
   }
-  // Calls `write(std::span<T>)` with the range, which alone counts as written.
+  // Calls `write(std::span<T>)` with the range, which alone counts as written, also where `write`
+  // throws.
   template <std::invocable<std::span<T>> Write>
   void host_write(element_range range, Write&& write) const {
     void* start = nullptr;
@@ -207,7 +208,8 @@ class unified_buffer {
     return detail::make<buffer>(isthmus_unified_device, raw_.get(), on.get(), offset(range),
                                 bytes(range));
   }
-  // Calls `write(buffer)`, which puts work on the queue that writes the range and nothing else.
+  // Calls `write(buffer)`, which puts work on the queue that writes the range and nothing else. The
+  // range counts as written by the device, also where `write` throws.
   template <std::invocable<buffer> Write>
   void device_write(element_range range, Write&& write, queue_choice on = {}) const {
     buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(), on.get(),
@@ -253,7 +255,8 @@ class unified_buffer {
   }
 
  private:
-  // Calls `write`, and then `end` whatever became of it: its own exception comes first.
+  // Calls `write`, and then `end` whatever became of it. An exception of `write` comes first: what
+  // `end` fails to do then, the next call on the buffer does, or reports why not.
   template <class Write, class End>
   static void write_until(Write&& write, End&& end) {
     try {

@@ -20,7 +20,8 @@ result<const std::byte*> unified_buffer::updated_host(const byte_range& range) {
   if (auto bad = refuse(range)) {
     return bad;
   }
-  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || !failed_.empty()) {
+  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || !failed_.empty() ||
+      has_uncounted()) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
   }
   return host_->view() + range.begin;
@@ -63,12 +64,12 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
   return begun;
 }
 
-// All of a range that is not kept was written, whatever the device had there.
+// A copy that failed is for the next call.
 result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) {
   const auto held = enter();
-  // The last: of one whose end failed an earlier one may be left.
-  const auto found = std::find_if(writing_.rbegin(), writing_.rend(),
-                                  [&](const exact_write& each) { return each.range == range; });
+  const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const exact_write& each) {
+    return each.range == range && !each.has_ended;
+  });
   if (found == writing_.rend()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "no write of bytes {} to {} was begun that could end", range.begin, range.end);
@@ -79,16 +80,9 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
     let_host_go();
     return bad;
   }
-  ISTHMUS_TRY(land_all());  // a failed copy is for the next call: the write must end
-  const range_set written{range};
-  host_has_.add(written);
-  if (!kept || one_memory_) {
-    owed_host_.remove(written);
-  }
-  ISTHMUS_TRY(take_in(written));
-  ISTHMUS_TRY(host_->end_write(range, begun->at, who_writes()));
-  writing_.erase(begun);  // at last: till then the caller may try again
-  return {};
+  begun->kept = kept;
+  begun->has_ended = true;
+  return land_all();
 }
 
 // What is on its way on other queues.
@@ -131,12 +125,18 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
+  device_writes_.reserve(device_writes_.size() + 1);
   if (host_is_there_ && !one_memory_) {
     host_->refine(wanted.range);  // first: what a whole granule is told for goes with the upload
   }
   auto first = wanted;
   first.range = whole_chunks(wanted.range);
-  return device(first);
+  auto made = device(first);
+  ISTHMUS_TRY(made);
+  if (open_device_write(wanted.range) == device_writes_.end()) {
+    device_writes_.push_back({wanted.range});
+  }
+  return made;
 }
 
 }  // namespace isthmus

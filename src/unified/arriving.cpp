@@ -42,7 +42,8 @@ submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mod
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
-  if (os::is_forked_child() || (flights_.empty() && owed_host_.empty() && host_is_there_)) {
+  const bool is_current = flights_.empty() && owed_host_.empty() && host_is_there_;
+  if (os::is_forked_child() || (is_current && !has_uncounted())) {
     return ref<event>{};
   }
   ISTHMUS_TRY(settle());

@@ -185,10 +185,20 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
                 "there is no device copy yet that could have been written");
   }
   device_holds_nothing_ = false;
+  if (const auto begun = open_device_write(range); begun != device_writes_.end()) {
+    begun->has_ended = true;
+    return land_all();  // a failed copy is for the next call
+  }
+  ISTHMUS_TRY(land_all());
+  ISTHMUS_TRY(count_device_write(range));
+  return report_failed();  // the mark is made all the same
+}
+
+// Pre: what has landed is counted.
+result<void> unified_buffer::count_device_write(const byte_range& range) {
   if (!host_is_there_) {
     return {};  // the device's copy is the only one
   }
-  ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(look());
   const range_set told{range};
   for (const bool to_device : {false, true}) {
@@ -209,7 +219,7 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   } else if (wanted_.on_conflict == winner::host) {
     owed_host_.remove(both);
   }
-  return report_failed();  // the mark is made all the same
+  return {};
 }
 
 result<void> unified_buffer::resolve(winner which, const byte_range& range) {
@@ -269,6 +279,7 @@ result<void> unified_buffer::forget() {
   host_has_ = std::move(host_has);
   device_has_ = std::move(device_has);
   device_holds_nothing_ = true;
+  device_writes_.clear();
   failed_.clear();
   for (auto& [name, each] : flights_) {
     each.outdated = std::move(outdated.back());

@@ -36,12 +36,17 @@ result<void> unified_buffer::report_failed() {
       all.size() == 1 ? "" : fmt::format(" (and so did {} more copies of it)", all.size() - 1));
 }
 
-// Downloads are looked at for writes that came in their way before they count as landed. One that
-// cannot be counted now is in flight still.
 result<void> unified_buffer::land_all() {
-  if (flights_.empty() || os::is_forked_child()) {
+  if (os::is_forked_child()) {
     return {};
   }
+  ISTHMUS_TRY(land_flights());
+  return count_ended_writes();
+}
+
+// Downloads are looked at for writes that came in their way before they count as landed. One that
+// cannot be counted now is in flight still.
+result<void> unified_buffer::land_flights() {
   for (auto each = flights_.begin(); each != flights_.end();) {
     if (each->second.ended->pending()) {
       each = flights_.next_after(each);
@@ -108,14 +113,14 @@ result<void> unified_buffer::count(flight& done) {
   } else {
     ISTHMUS_TRY(host_->publish(good, who_writes()));
   }
-  return came_home(good);
+  came_home(good);
+  return {};
 }
 
-result<void> unified_buffer::came_home(const range_set& ranges) {
+void unified_buffer::came_home(const range_set& ranges) {
   owed_host_.remove(ranges);
   host_has_.add(ranges);
-  host_->coarsen(owed_host_);
-  return {};
+  host_->coarsen(written_by_device());
 }
 
 result<void> unified_buffer::finish_uploads(const byte_range& range) {

@@ -79,6 +79,7 @@ void unified_buffer::free() noexcept {
   const auto held = enter();
   dead_.store(true, std::memory_order_release);
   device_ = {};
+  std::erase_if(writing_, [](const exact_write& each) { return each.has_ended; });
   let_host_go();
 }
 

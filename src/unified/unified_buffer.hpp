@@ -111,12 +111,14 @@ class unified_buffer final : public ref_counted {
   // The same for reading alone, while the caller has a reference.
   [[nodiscard]] result<const std::byte*> read_host(const byte_range& range);
   // Bytes to be written, exactly these: nothing has to be found. `keeps`: with what is in them now.
-  // Views show them after `end_host_write` at the latest.
+  // Views show them after `end_host_write` at the latest. That ends the write in any case: where it
+  // fails, the next call counts it.
   [[nodiscard]] result<std::byte*> begin_host_write(const byte_range& range, bool keeps);
   [[nodiscard]] result<void> end_host_write(const byte_range& range, bool kept);
   // The device copy, up to date in the range: all of it, with its operations on that queue.
   [[nodiscard]] result<ref<buffer>> device(const sync_request& wanted);
-  // Likewise before a device writes exactly that range, told by `mark_device`.
+  // Likewise before a device writes exactly that range. Its end is `mark_device` of the same range,
+  // which leaves failed copies to the next call; where it fails, the next call makes the mark.
   [[nodiscard]] result<ref<buffer>> begin_device_write(const sync_request& wanted);
 
   // The event is null where nothing is in flight. Errors: CONFLICT; those of allocation and of
@@ -151,6 +153,16 @@ class unified_buffer final : public ref_counted {
     ref<event> ended;
     bool to_device;
   };
+  struct exact_write {
+    byte_range range;
+    std::byte* at;  // what the writer was given
+    bool kept = false;
+    bool has_ended = false;  // and is to be counted by the next call
+  };
+  struct device_write {
+    byte_range range;
+    bool has_ended = false;
+  };
 
   ~unified_buffer() override;
   // A forked child has no other thread, and the lock may be held by one of the parent's.
@@ -165,6 +177,14 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> need_device();
   [[nodiscard]] result<ref<buffer>> device_of_host();
 
+  // ended_writes.cpp
+  [[nodiscard]] bool has_uncounted() const noexcept;
+  [[nodiscard]] std::vector<device_write>::iterator open_device_write(
+      const byte_range& range) noexcept;
+  [[nodiscard]] result<void> count_host_write(const exact_write& ended);
+  [[nodiscard]] result<void> count_ended_writes();
+  [[nodiscard]] range_set written_by_device() const;
+
   // conflicts.cpp
   [[nodiscard]] bool must_look() const noexcept;
   // Without what is being written.
@@ -178,12 +198,14 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] range_set conflict() const { return owed_device_.common(owed_host_); }
   [[nodiscard]] result<void> drop_host_writes(const range_set& which);
   void note_device_wrote(const range_set& ranges);
+  [[nodiscard]] result<void> count_device_write(const byte_range& range);
   [[nodiscard]] buffer_state state_now() const noexcept;
 
   // landing.cpp
   // Counts what has landed, then reports a copy that failed and whose event nobody has asked.
   [[nodiscard]] result<void> settle();
   [[nodiscard]] result<void> land_all();
+  [[nodiscard]] result<void> land_flights();
   [[nodiscard]] result<void> report_failed();
   [[nodiscard]] result<void> finish_uploads(const byte_range& range);
   void give_back_upload(const flight& failed);
@@ -191,7 +213,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> count(flight& done);
   [[nodiscard]] result<void> land(flight& done);
   // What the device had newer is in the host copy.
-  [[nodiscard]] result<void> came_home(const range_set& ranges);
+  void came_home(const range_set& ranges);
   // Waits for those of the range in one direction, and counts them.
   [[nodiscard]] result<void> land_those(const byte_range& range, bool to_device);
   [[nodiscard]] result<void> let_land(const byte_range& range);
@@ -237,12 +259,11 @@ class unified_buffer final : public ref_counted {
   // Writes may have come since the last look through views that have ended.
   std::atomic<bool> unseen_{false};
 
-  // Begun and not ended: what lies there is the writer's, and is not found, sent or dropped.
-  struct exact_write {
-    byte_range range;
-    std::byte* at;  // what the writer was given
-  };
+  // Begun, and not counted yet: what lies there is the writer's, and is not found, sent or dropped.
   std::vector<exact_write> writing_;
+  // The same of the device, no range twice: what was begun is told by the smallest granules, and
+  // the device copy stays.
+  std::vector<device_write> device_writes_;
   bool is_read_ = false;  // pointers were given for which nothing tells when they end
 
   // Shared with what is in flight on it.

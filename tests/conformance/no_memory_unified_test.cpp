@@ -2,7 +2,9 @@
 // event that it gave, and both can be had again; no write of either side is lost, and there is no
 // conflict that nobody made. On back-ends that are the library's own: drivers may fail otherwise.
 #include <algorithm>
+#include <optional>
 
+#include "support/status_of.hpp"
 #include "support/unified.hpp"
 #include "support/watchdog.hpp"
 #include "support/without_memory.hpp"
@@ -54,7 +56,7 @@ isthmus_status_t release_buffer(isthmus_status_t status, isthmus_buffer_t* given
   return status;
 }
 
-// Ends as often as it takes: the write is open until it has ended.
+// Its end ends it, though it may be the next call that counts it.
 isthmus_status_t write_middle(short_of_memory& to, int keeps) {
   constexpr std::size_t k_nbytes = k_middle.end - k_middle.begin;
   void* at = nullptr;
@@ -62,10 +64,6 @@ isthmus_status_t write_middle(short_of_memory& to, int keeps) {
   if (status != ISTHMUS_OK) return status;
   std::copy(to.exact.begin(), to.exact.end(), static_cast<std::byte*>(at));
   status = isthmus_unified_end_write(to.get(), k_middle.begin, k_nbytes, keeps);
-  if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    const with_memory again;
-    EXPECT_EQ(isthmus_unified_end_write(to.get(), k_middle.begin, k_nbytes, keeps), ISTHMUS_OK);
-  }
   put(to.want, k_middle, to.exact);
   return status;
 }
@@ -242,6 +240,9 @@ class no_memory_unified : public on_unified {
   }
 };
 
+// What a function that writes exact bytes throws.
+struct gave_up {};
+
 std::vector<unified_case> cases_without_memory() {
   auto all = unified_cases();
   std::erase_if(all, [](const unified_case& one) {
@@ -257,6 +258,110 @@ TEST_P(no_memory_unified, any_allocation_of_a_call_may_fail) {
     for (const auto& what : short_forms()) {
       if (!HasFailure() && tells_apart(state)) fail_all_of(what, state, false);
     }
+  }
+}
+
+// The function's own exception comes out of the call, and what it has written counts.
+TEST_P(no_memory_unified, the_end_of_a_write_that_throws_may_fail) {
+  for (const bool on_device : {false, true}) {
+    for (const bool throws : {false, true}) {
+      fail_each_allocation([&](long served, shortage kind) {
+        SCOPED_TRACE((on_device ? "on the device, " : "on the host, ") + describe(served, kind));
+        auto all = make_in(short_state::same);
+        std::optional<without_memory> later;
+        const auto end = [&] {
+          later.emplace(served, kind);
+          if (throws) throw gave_up{};
+        };
+        const third where = on_device ? k_last : k_middle;
+        bool has_thrown = false;
+        im::status status = im::status::ok;
+        try {
+          status = status_of([&] {
+            if (on_device) {
+              all.it.device_write({where.begin, where.end}, [&](const im::buffer& memory) {
+                im::copy(im::at(memory, where.begin), std::span<const std::byte>(all.exact));
+                end();
+              });
+            } else {
+              all.it.host_write({where.begin, where.end}, [&](std::span<std::byte> part) {
+                std::ranges::copy(all.exact, part.begin());
+                end();
+              });
+            }
+          });
+        } catch (const gave_up&) {
+          has_thrown = true;
+        } catch (const std::bad_alloc&) {
+          status = im::status::out_of_memory;  // not even for its text
+        }
+        const bool failed = without_memory::failed();
+        later.reset();
+        put(all.want, where, all.exact);
+        EXPECT_EQ(has_thrown, throws);
+        EXPECT_TRUE(status == im::status::ok || (failed && status == im::status::out_of_memory));
+        expect_all_there(all);
+        return failed && !HasFailure();
+      });
+    }
+  }
+}
+
+// What is newer on the device is not taken for older where a call before it had no memory to find
+// out what the host has written in the same huge page.
+TEST_P(no_memory_unified, a_write_on_the_device_meets_no_write_that_nobody_made) {
+  if (GetParam().means != im::tracking_means::pages) GTEST_SKIP();
+  constexpr std::size_t k_nbytes = 6 * k_mib;  // 3 huge pages, where there are some
+  const std::array parts{im::element_range{100, 200}, im::element_range{2 * k_mib, 2 * k_mib + 50},
+                         im::element_range{5 * k_mib, 6 * k_mib}};
+  for (const auto wins : {im::winner::none, im::winner::host}) {
+    fail_each_allocation([&](long served, shortage kind) {
+      SCOPED_TRACE(describe(served, kind));
+      auto how = options();
+      how.on_conflict = wins;
+      const unified it(k_nbytes, how);
+      const auto view = it.host();
+      auto want = noise(k_nbytes, 1);
+      std::ranges::copy(want, view.begin());
+      it.sync_to_device();
+      bool failed = false;
+      const auto short_of_memory = [&](auto&& call) {
+        isthmus_status_t status = ISTHMUS_OK;
+        {
+          const without_memory later{served, kind};
+          status = call();
+          failed = failed || without_memory::failed();
+        }
+        if (status != ISTHMUS_OK) status = call();
+        EXPECT_EQ(status, ISTHMUS_OK) << isthmus_error_message();
+      };
+      for (const auto& each : parts) {
+        const auto nbytes = each.end - each.begin;
+        im::buffer there;
+        short_of_memory([&] {
+          isthmus_buffer_t* made = nullptr;
+          const auto status =
+              isthmus_unified_begin_device_write(it.get(), nullptr, each.begin, nbytes, &made);
+          there = im::buffer::take(made);
+          return status;
+        });
+        im::fill(there.slice(each.begin, nbytes), std::byte{9});
+        short_of_memory([&] { return isthmus_unified_mark_device(it.get(), each.begin, nbytes); });
+        std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(each.begin), nbytes, std::byte{9});
+      }
+      short_of_memory(
+          [&] { return isthmus_unified_to_host(it.get(), nullptr, 0, k_nbytes, nullptr); });
+      EXPECT_TRUE(same(view.span(), want));
+      // What ends to be told by small pages counts as little.
+      im::fill(it.device().slice(300, 100), std::byte{8});
+      it.mark_device({300, 400});
+      EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok);
+      std::fill_n(want.begin() + 300, 100, std::byte{8});
+      EXPECT_TRUE(same(view.span(), want));
+      it.sync_to_device();
+      EXPECT_TRUE(same(read(it.device()), want));
+      return failed && !HasFailure();
+    });
   }
 }
 

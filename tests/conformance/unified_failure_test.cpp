@@ -1,5 +1,7 @@
 // No byte of a unified buffer is copied from a side that never held it, and work of others that fails
 // takes nothing from it.
+#include <memory>
+
 #include "support/unified.hpp"
 
 namespace {
@@ -140,6 +142,60 @@ TEST_P(unified_failure, a_host_that_wins_takes_no_bytes_that_it_never_had) {
   want[3] = std::byte{8};
   EXPECT_TRUE(same(read_on_device(it), want));
   EXPECT_TRUE(same(it.host_read(), want));
+}
+
+// Gives the device copy's memory, and writes to the host copy meanwhile, as another thread may.
+struct writing_meanwhile {
+  im::resource from;
+  std::shared_ptr<std::byte*> where;
+
+  void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
+    **where = std::byte{7};
+    return from.allocate(nbytes, alignment, on);
+  }
+  void deallocate(void* pointer, std::size_t nbytes, const im::queue& on) noexcept {
+    from.deallocate(pointer, nbytes, 0, on);
+  }
+};
+
+// It counts for a small page by then.
+TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_beside_it) {
+  if (GetParam().means != im::tracking_means::pages || one_memory()) GTEST_SKIP();
+  const im::context home = queue_.context();
+  writing_meanwhile source{im::resource::provider(home, im::kind::device, device_),
+                           std::make_shared<std::byte*>(nullptr)};
+  auto how = options();
+  how.from = im::resource::custom(home, im::kind::device, source, device_);
+  const unified it(4 * k_mib, how);
+  const auto view = it.host();
+  *source.where = view.data() + k_mib;
+  it.device_write({100, 200},
+                  [](const im::buffer& all) { im::fill(all.slice(100, 100), std::byte{9}); });
+  it.sync_to_host();
+  EXPECT_EQ(view[100], std::byte{9});
+  EXPECT_EQ(view[k_mib], std::byte{7});
+  it.sync_to_device();
+  EXPECT_TRUE(same(read_on_device(it), view.span()));
+}
+
+// A fetch of other bytes does not end what a write of the device needs.
+TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_writes) {
+  if (GetParam().means != im::tracking_means::pages || one_memory()) GTEST_SKIP();
+  const unified it = same_on_both(6 * k_mib, options());
+  const auto view = it.host();
+  it.device_write({100, 200}, [&](const im::buffer& all) {
+    it.device_write({2 * k_mib + 100, 2 * k_mib + 200}, [](const im::buffer& other) {
+      im::fill(other.slice(2 * k_mib + 100, 100), std::byte{5});
+    });
+    EXPECT_EQ(it.host_read({2 * k_mib, 4 * k_mib})[100], std::byte{5});
+    view[k_mib] = std::byte{7};
+    im::fill(all.slice(100, 100), std::byte{9});
+  });
+  it.sync_to_host();
+  EXPECT_EQ(view[100], std::byte{9});
+  it.sync_to_device();
+  EXPECT_TRUE(same(read_on_device(it), view.span()));
+  EXPECT_EQ(view[k_mib], std::byte{7});
 }
 
 }  // namespace

@@ -179,6 +179,38 @@ TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_
   }
 }
 
+// A function that throws takes no report with it: that of a copy that fails meanwhile is for the
+// next call, as it is where the function returns. The write counts in both cases.
+TEST_P(sim_unified_failure, of_an_upload_beside_a_write_of_the_device_is_reported_later) {
+  struct gave_up {};
+  for (const bool throws : {false, true}) {
+    SCOPED_TRACE(throws ? "the function throws" : "the function returns");
+    on_each([&](const im::sim_device& device, const im::queue& queue) {
+      const held_upload upload(queue);
+      const auto& it = upload.it;
+      bool has_thrown = false;
+      try {
+        it.device_write({100, 150}, [&](const im::buffer& there) {
+          fail_next(device);
+          upload.end(queue);
+          im::fill(there.slice(100, 50), std::byte{9});
+          if (throws) throw gave_up{};
+        });
+      } catch (const gave_up&) {
+        has_thrown = true;
+      }
+      EXPECT_EQ(has_thrown, throws);
+      EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::driver);
+      EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "reported once";
+      it.sync_to_device();
+      auto want = of_value(2);
+      std::fill_n(want.begin() + 100, 50, std::byte{9});
+      EXPECT_TRUE(same(upload.view.span(), want));
+      EXPECT_TRUE(same(read(upload.there), want));
+    });
+  }
+}
+
 // What the host wrote since the upload began is not lost, whenever that fails.
 TEST_P(sim_unified_failure, of_an_upload_hides_no_conflict_with_later_writes_of_the_host) {
   for (const bool fails_before : {false, true}) {

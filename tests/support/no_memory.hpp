@@ -2,6 +2,7 @@
 // have nothing left. For one file of a program.
 #pragma once
 
+#include <cerrno>
 #include <cstdlib>
 #include <new>
 
@@ -11,8 +12,9 @@
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
 extern "C" void* __libc_calloc(std::size_t count, std::size_t nbytes);  // NOLINT(*-identifier)
 extern "C" void* calloc(std::size_t count, std::size_t nbytes) noexcept {
-  return support::allocations_left < 0 || support::has_memory() ? __libc_calloc(count, nbytes)
-                                                                : nullptr;
+  if (support::allocations_left < 0 || support::has_memory()) return __libc_calloc(count, nbytes);
+  errno = ENOMEM;  // the C library's own threads look at it
+  return nullptr;
 }
 #endif
 void* operator new(std::size_t nbytes, const std::nothrow_t&) noexcept {

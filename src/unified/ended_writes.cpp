@@ -1,0 +1,62 @@
+// Writes of exact ranges that have ended: counted at their end, or by the next call where that has
+// failed, for want of memory say. Until then no call moves bytes of the buffer.
+
+#include <algorithm>
+
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+
+bool unified_buffer::has_uncounted() const noexcept {
+  const auto has_ended = [](const auto& each) { return each.has_ended; };
+  return std::ranges::any_of(writing_, has_ended) || std::ranges::any_of(device_writes_, has_ended);
+}
+
+std::vector<unified_buffer::device_write>::iterator unified_buffer::open_device_write(
+    const byte_range& range) noexcept {
+  return std::ranges::find_if(device_writes_, [&](const device_write& each) {
+    return each.range == range && !each.has_ended;
+  });
+}
+
+// All of a range that is not kept was written, whatever the device had there.
+result<void> unified_buffer::count_host_write(const exact_write& ended) {
+  const range_set written{ended.range};
+  host_has_.add(written);
+  if (!ended.kept || one_memory_) {
+    owed_host_.remove(written);
+  }
+  ISTHMUS_TRY(take_in(written));
+  return host_->end_write(ended.range, ended.at, who_writes());
+}
+
+result<void> unified_buffer::count_ended_writes() {
+  for (auto each = writing_.begin(); each != writing_.end();) {
+    if (!each->has_ended) {
+      ++each;
+      continue;
+    }
+    ISTHMUS_TRY(count_host_write(*each));
+    each = writing_.erase(each);
+  }
+  for (auto each = device_writes_.begin(); each != device_writes_.end();) {
+    if (!each->has_ended) {
+      ++each;
+      continue;
+    }
+    ISTHMUS_TRY(count_device_write(each->range));
+    each = device_writes_.erase(each);
+  }
+  return {};
+}
+
+// What the host copy lacks, and what devices are writing.
+range_set unified_buffer::written_by_device() const {
+  auto all = owed_host_;
+  for (const auto& each : device_writes_) {
+    all.add(each.range);
+  }
+  return all;
+}
+
+}  // namespace isthmus
