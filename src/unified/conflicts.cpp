@@ -243,8 +243,9 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
     return {};
   }
   const auto lost = owed_device_.common({range}).common(device_has_);
+  const auto won = owed_host_.adding(lost);
   ISTHMUS_TRY(drop_host_writes(lost));
-  owed_host_.add(lost);
+  owed_host_.apply(won);
   note_device_wrote(lost);
   if (!host_is_there_ || !device_is_there_) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));

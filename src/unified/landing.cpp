@@ -117,10 +117,12 @@ result<void> unified_buffer::count(flight& done) {
   return {};
 }
 
+// Both or neither: of bytes that count as the same, but not as had, no write would be found.
 void unified_buffer::came_home(const range_set& ranges) {
+  const auto arriving = host_has_.adding(ranges);
   owed_host_.remove(ranges);
-  host_has_.add(ranges);
-  host_->coarsen(written_by_device());
+  host_has_.apply(arriving);
+  host_->coarsen(device_writes_.empty() ? owed_host_ : written_by_device());
 }
 
 result<void> unified_buffer::finish_uploads(const byte_range& range) {

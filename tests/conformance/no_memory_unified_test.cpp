@@ -375,4 +375,44 @@ TEST_P(no_memory_unified, any_allocation_of_a_call_beside_work_may_fail) {
   }
 }
 
+// What the host writes to the part that came is found.
+TEST_P(no_memory_unified, any_allocation_of_a_first_fetch_of_a_part_may_fail) {
+  (void)make(k_short_bytes).host();  // with what a process makes once
+  fail_each_allocation([&](long served, shortage kind) {
+    SCOPED_TRACE(describe(served, kind));
+    const unified it = make(k_short_bytes);
+    im::fill(it.device(), std::byte{3});
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      (void)isthmus_unified_to_host(it.get(), nullptr, k_first.begin, k_first.end, nullptr);
+      failed = without_memory::failed();
+    }
+    it.sync_to_host({k_first.begin, k_first.end});
+    it.host({k_first.begin, k_first.end}).span()[5] = std::byte{7};
+    EXPECT_EQ(read(it.device())[5], std::byte{7});
+    return failed && !HasFailure();
+  });
+}
+
+TEST_P(no_memory_unified, any_allocation_may_fail_while_the_device_wins) {
+  fail_each_allocation([&](long served, shortage kind) {
+    SCOPED_TRACE(describe(served, kind));
+    const unified it = make(k_short_bytes);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    it.sync_to_device();
+    std::ranges::fill(view, std::byte{2});
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      (void)isthmus_unified_resolve(it.get(), ISTHMUS_WINNER_DEVICE, 0, k_short_bytes);
+      failed = without_memory::failed();
+    }
+    it.resolve(im::winner::device);
+    EXPECT_TRUE(same(view.span(), bytes(k_short_bytes, std::byte{1})));
+    return failed && !HasFailure();
+  });
+}
+
 }  // namespace
