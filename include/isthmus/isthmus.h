@@ -1505,7 +1505,10 @@ ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 
 /* Bring a copy up to date in the range. With `event` (set to NULL where nothing is to be moved)
- * they do not wait: it tells when the host may write again, or read. */
+ * they do not wait. To the device it tells when the host may write again; to the host, that the
+ * bytes have arrived: the next isthmus_unified_host, _read_host, _begin_write or _to_host of the
+ * range shows them in the views without waiting. What the host writes there before that call is a
+ * conflict. */
 ISTHMUS_API isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified,
                                                        isthmus_queue_t* queue, size_t offset,
                                                        size_t nbytes,

@@ -212,10 +212,11 @@ class unified_buffer {
   // range counts as written by the device, also where `write` throws.
   template <std::invocable<buffer> Write>
   void device_write(element_range range, Write&& write, queue_choice on = {}) const {
-    buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(), on.get(),
-                                         offset(range), bytes(range));
+    // Held until the mark: a device copy without handles may be given up where memory is short.
+    const buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(),
+                                               on.get(), offset(range), bytes(range));
     write_until(
-        [&] { write(std::move(memory)); },
+        [&] { write(buffer(memory)); },
         [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
   }
 
@@ -229,8 +230,9 @@ class unified_buffer {
     detail::check(
         isthmus_unified_to_host(raw_.get(), on.get(), offset(range), bytes(range), nullptr));
   }
-  // Without waiting: an event that tells when the host may write again, or read; an empty one where
-  // nothing is to be moved.
+  // Without waiting: an event that tells when the host may write again, or that what the device
+  // wrote has arrived, for the next host(), host_read(), host_write() or sync_to_host() to show.
+  // An empty one where nothing is to be moved.
   [[nodiscard]] event sync_to_device_async(element_range range, queue_choice on = {}) const {
     return detail::make<event>(isthmus_unified_to_device, raw_.get(), on.get(), offset(range),
                                bytes(range));

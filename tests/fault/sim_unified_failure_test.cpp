@@ -366,4 +366,20 @@ TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_owed) {
   }
 }
 
+// Where the function of device_write has ended its use of the memory, and what it wrote is not
+// marked yet.
+TEST_P(sim_unified_failure, of_a_request_for_memory_leaves_the_copy_that_the_device_writes) {
+  const im::sim_device device("capacity=64MiB");
+  const im::queue queue(device);
+  const unified it = make_separate(queue, GetParam(), im::winner::none, 8 * k_mib);
+  (void)it.host();
+  it.sync_to_device();
+  it.device_write({0, 100}, [&](im::buffer memory) {
+    im::fill(memory.slice(0, 100), std::byte{9});
+    memory = {};
+    EXPECT_THROW(im::buffer(60 * k_mib, im::kind::device, {.on = queue}), im::error);
+  });
+  EXPECT_TRUE(same(it.host_read({0, 100}), bytes(100, std::byte{9})));
+}
+
 }  // namespace
