@@ -3,7 +3,8 @@
 // Each of `pending` queues puts one operation on the same buffer, behind a gate that stays closed:
 // writes of ranges that no other touches, writes of all of it, reads of all of it; and as many
 // events of the caller's are recorded. `us_per_use` is the mean time of a submission in the best of
-// several rounds: it is to grow no faster than log n.
+// several rounds: it is to grow no faster than log n. `written_over` is one write of all of it beside
+// the writes of such ranges, and `us_per_pending` the part of it that each of those costs.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,32 +20,55 @@ namespace {
 
 constexpr std::size_t k_each = 64;
 
-// `put(queue, index)` once for each queue, while nothing on them may run.
-template <class Put>
-void pending_uses(benchmark::State& state, const Put& put) {
+double us_since(steady::time_point began) {
+  return std::chrono::duration<double, std::micro>(steady::now() - began).count();
+}
+
+// `put(buffer, queue, index)` once for each queue, while nothing on them may run, and then
+// `last(buffer, queue)`; the best time of each of the two.
+struct times {
+  double put = std::numeric_limits<double>::max();
+  double last = std::numeric_limits<double>::max();
+};
+template <class Put, class Last>
+times pending_uses(benchmark::State& state, const Put& put, const Last& last) {
   const im::sim_device device;
   const auto count = static_cast<std::size_t>(state.range(0));
   std::vector<im::queue> queues;
   for (std::size_t i = 0; i < count; ++i) queues.emplace_back(device);
   const im::buffer shared(count * k_each, im::kind::device, {.on = queues.front()});
-  double best = std::numeric_limits<double>::max();
+  times best;
   for (auto _ : state) {
     const im::host_event gate;
     for (const auto& each : queues) static_cast<void>(each.fence({gate}));
     const auto began = steady::now();
     for (std::size_t i = 0; i < count; ++i) put(shared, queues[i], i);
-    const std::chrono::duration<double, std::micro> took = steady::now() - began;
-    best = std::min(best, took.count());
+    best.put = std::min(best.put, us_since(began));
+    const auto all_put = steady::now();
+    last(shared, queues.front());
+    best.last = std::min(best.last, us_since(all_put));
     gate.complete();
     for (const auto& each : queues) each.wait();
   }
-  state.counters["us_per_use"] = best / static_cast<double>(count);
+  best.put /= static_cast<double>(count);
+  best.last /= static_cast<double>(count);
+  return best;
+}
+template <class Put>
+void pending_uses(benchmark::State& state, const Put& put) {
+  const auto nothing = [](const im::buffer&, const im::queue&) {};
+  state.counters["us_per_use"] = pending_uses(state, put, nothing).put;
 }
 
-void own_ranges(benchmark::State& state) {
-  pending_uses(state, [](const im::buffer& shared, const im::queue& on, std::size_t i) {
-    static_cast<void>(im::fill_async(shared.slice(i * k_each, k_each), std::byte{1}, {.on = on}));
-  });
+void write_own_range(const im::buffer& shared, const im::queue& on, std::size_t i) {
+  static_cast<void>(im::fill_async(shared.slice(i * k_each, k_each), std::byte{1}, {.on = on}));
+}
+void own_ranges(benchmark::State& state) { pending_uses(state, write_own_range); }
+void written_over(benchmark::State& state) {
+  const auto write_all = [](const im::buffer& shared, const im::queue& on) {
+    static_cast<void>(im::fill_async(shared, std::byte{1}, {.on = on}));
+  };
+  state.counters["us_per_pending"] = pending_uses(state, write_own_range, write_all).last;
 }
 void all_written(benchmark::State& state) {
   pending_uses(state, [](const im::buffer& shared, const im::queue& on, std::size_t) {
@@ -67,6 +91,7 @@ void sizes(benchmark::internal::Benchmark* of) {
   of->ArgName("pending")->ArgsProduct({{1000, 2000, 4000, 8000}})->Unit(benchmark::kMillisecond);
 }
 BENCHMARK(own_ranges)->Apply(sizes);
+BENCHMARK(written_over)->Apply(sizes);
 BENCHMARK(all_written)->Apply(sizes);
 BENCHMARK(all_read)->Apply(sizes);
 BENCHMARK(recorded)->Apply(sizes);

@@ -15,10 +15,12 @@ bool use_index::bytes_traits::is_before(const node& a, const node& b) noexcept {
 void use_index::bytes_traits::update(node& above) noexcept {
   above.end = above.what.range.end;
   above.write_end = above.what.writes ? above.end : 0;
+  above.newest = above.number;
   for (const auto* below : {above.by_bytes.left, above.by_bytes.right}) {
     if (below != nullptr) {
       above.end = std::max(above.end, below->end);
       above.write_end = std::max(above.write_end, below->write_end);
+      above.newest = std::max(above.newest, below->newest);
     }
   }
 }
@@ -89,11 +91,14 @@ void use_index::let_leave(node& which) noexcept {
   }
 }
 
-bool use_index::any_pending() noexcept {
-  while (staying_.first != nullptr && staying_.first->ended->settled()) {
+bool use_index::let_first_leave(std::size_t most) noexcept {
+  for (; staying_.first != nullptr && staying_.first->ended->settled(); --most) {
+    if (most == 0) {
+      return false;
+    }
     let_leave(*staying_.first);
   }
-  return staying_.first != nullptr;
+  return true;
 }
 
 void use_index::look_at(std::size_t count) noexcept {

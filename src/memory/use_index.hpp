@@ -2,13 +2,18 @@
 // The uses of a use_list, found by their bytes and by their queue in logarithmic time.
 //
 // By bytes: a tree sorted by the first byte, of which every node knows the furthest end below it,
-// and the furthest of a write: what overlaps a range is found without a look at the rest, and for
-// a read writes alone. By queue: a tree sorted by queue. A use that is to leave stays in both until
-// `drop`, which releases events and so must not run everywhere.
+// the furthest of a write, and the newest number: what overlaps a range is found without a look at
+// the rest, for a read writes alone, and what was added lately without a look at the older ones. By
+// queue: a tree sorted by queue. A use that is to leave stays in both until `drop`, which releases
+// events and so must not run everywhere.
+//
+// Nothing here visits more than so many uses as the caller allows, so that a lock around it is held
+// for that long only, but `visit_queue`, of whose uses there are few (use_list.hpp).
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "backend/event.hpp"
 #include "core/chain.hpp"
@@ -51,6 +56,7 @@ class use_index {
     bool leaves = false;        // it has ended, or another use stands for it
     std::size_t end = 0;        // the furthest in the tree below and here
     std::size_t write_end = 0;  // of a write
+    std::uint64_t newest = 0;   // the greatest number there
     tree_links<node> by_bytes{};
     tree_links<node> by_queue{};
     node* next = nullptr;  // in a list, as the next
@@ -77,27 +83,75 @@ class use_index {
   // `with` is what was there afterwards.
   void replace_only(pending_use& with) noexcept;
 
-  // Of those that do not leave; null behind the last.
-  [[nodiscard]] node* first() const noexcept { return staying_.first; }
-  [[nodiscard]] static node* next(const node& of) noexcept { return of.next; }
+  [[nodiscard]] bool all_leave() const noexcept { return staying_.first == nullptr; }
   void let_leave(node& which) noexcept;
-  // Lets those leave that have ended, from the first on, up to one that has not. Whether there is
-  // one.
-  [[nodiscard]] bool any_pending() noexcept;
-  // The same of so many of the first; those that stay are the last then.
+  // Lets those leave that have ended, from the first on, up to one that has not or so many. False
+  // where the next one has ended too.
+  [[nodiscard]] bool let_first_leave(std::size_t most) noexcept;
+  // The same of all that have ended of so many of the first; those that stay are the last then.
   void look_at(std::size_t count) noexcept;
   // Removes so many of those that leave. False if some are left.
   bool drop(std::size_t most, chain& into) noexcept;
 
   // Null where it has left.
   [[nodiscard]] node* find(const pending_use& known) const noexcept;
-  // visit(node) for each that overlaps the range, leaving or not, by the first byte and number; for
-  // writes alone if `only_writes`. It may let nodes leave.
-  template <class Visit>
-  void visit_overlapping(const byte_range& range, bool only_writes, Visit&& visit) const {
-    visit_below(bytes_.root(), range, only_writes, visit);
-  }
-  // The same for each of a queue, by number.
+  // What overlaps a range, leaving or not, by the first byte and number; writes alone if
+  // `only_writes`. It keeps its place by that order, whatever comes and leaves between two visits.
+  class walk {
+   public:
+    explicit walk(const byte_range& range, bool only_writes = false) noexcept
+        : range_{range}, only_writes_{only_writes} {}
+    // visit(node) for so many of the next ones; it may let nodes leave. Whether they were the last.
+    template <class Visit>
+    bool visit_next(const use_index& in, std::size_t most, Visit&& visit) {
+      visit_below(in.bytes_.root(), most, visit);
+      return most != 0;
+    }
+    // Once more, those alone that have this number or a greater one.
+    void restart(std::uint64_t from) noexcept {
+      from_ = from;
+      last_begin_ = 0;
+      last_number_ = 0;
+    }
+
+   private:
+    [[nodiscard]] bool is_past(const node& which) const noexcept {
+      return which.what.range.begin == last_begin_ ? which.number <= last_number_
+                                                   : which.what.range.begin < last_begin_;
+    }
+    template <class Visit>
+    void visit_below(node* top, std::size_t& most, Visit& visit);
+
+    byte_range range_;
+    bool only_writes_;
+    std::uint64_t from_ = 0;
+    std::size_t last_begin_ = 0;  // of what was visited last
+    std::uint64_t last_number_ = 0;
+  };
+  // The same where what leaves between two visits must not be missed: what stands for it then is
+  // newer, and may have its place before what was visited already. So what was added meanwhile is
+  // visited afterwards, and what was added meanwhile to that, until nothing was.
+  class scan {
+   public:
+    explicit scan(const byte_range& range, bool only_writes = false) noexcept
+        : walk_{range, only_writes} {}
+    // As `walk::visit_next`. `next_number`: greater than that of any use there.
+    template <class Visit>
+    bool visit_next(const use_index& in, std::uint64_t next_number, std::size_t most,
+                    Visit&& visit) {
+      began_at_ = began_at_ == 0 ? next_number : began_at_;
+      if (!walk_.visit_next(in, most, visit)) {
+        return false;
+      }
+      walk_.restart(began_at_);
+      return std::exchange(began_at_, next_number) == next_number;
+    }
+
+   private:
+    walk walk_;
+    std::uint64_t began_at_ = 0;  // what the next number was then
+  };
+  // visit(node) for each of a queue, by number; it may let nodes leave.
   template <class Visit>
   void visit_queue(std::uint64_t on, Visit&& visit) const {
     visit_queue_below(queues_.root(), on, visit);
@@ -124,8 +178,6 @@ class use_index {
   };
 
   template <class Visit>
-  static void visit_below(node* top, const byte_range& range, bool only_writes, Visit& visit);
-  template <class Visit>
   static void visit_queue_below(node* top, std::uint64_t on, Visit& visit);
 
   treap<node, bytes_traits> bytes_;
@@ -137,18 +189,25 @@ class use_index {
 };
 
 template <class Visit>
-void use_index::visit_below(node* top, const byte_range& range, bool only_writes, Visit& visit) {
-  if (top == nullptr || (only_writes ? top->write_end : top->end) <= range.begin) {
+void use_index::walk::visit_below(node* top, std::size_t& most, Visit& visit) {
+  if (top == nullptr || most == 0 || top->newest < from_ ||
+      (only_writes_ ? top->write_end : top->end) <= range_.begin) {
     return;
   }
-  visit_below(top->by_bytes.left, range, only_writes, visit);
-  if (top->what.range.begin >= range.end) {
-    return;
+  if (!is_past(*top)) {
+    visit_below(top->by_bytes.left, most, visit);
+    if (most == 0 || top->what.range.begin >= range_.end) {
+      return;
+    }
+    if (top->what.range.overlaps(range_) && (top->what.writes || !only_writes_) &&
+        top->number >= from_) {
+      --most;
+      last_begin_ = top->what.range.begin;
+      last_number_ = top->number;
+      visit(*top);
+    }
   }
-  if (top->what.range.overlaps(range) && (top->what.writes || !only_writes)) {
-    visit(*top);
-  }
-  visit_below(top->by_bytes.right, range, only_writes, visit);
+  visit_below(top->by_bytes.right, most, visit);
 }
 
 template <class Visit>

@@ -1,12 +1,31 @@
 #include "memory/use_list.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <tuple>
 #include <utility>
 
 namespace isthmus {
+
+template <class Choose, class Take>
+void use_list::visit_overlapping(const byte_range& range, bool only_writes, Choose&& choose,
+                                 Take&& take) {
+  use_index::scan at{range, only_writes};
+  for (bool all = false; !all;) {
+    found_uses found;
+    {
+      const std::lock_guard hold{lock_};
+      all = at.visit_next(uses_, next_number_, k_visited, [&](use_index::node& each) {
+        if (choose(each)) {
+          found.push_back(each);
+        }
+      });
+    }
+    found.for_each(take);
+  }
+}
 
 std::uint64_t use_list::begin() {
   for (std::unique_ptr<use_index::node> made;; made = std::make_unique<use_index::node>()) {
@@ -47,15 +66,16 @@ bool use_list::is_inherited_over(const use& newer) const noexcept {
          (newer.on == inherited_on_ && newer.writes && newer.range.covers(inherited_range_));
 }
 
-// Pre, as of the next two: the lock is held.
-void use_list::let_followed_leave(const use& newest, std::uint64_t began_at) noexcept {
-  if (newest.follows_conflicts && newest.writes) {
-    uses_.visit_overlapping(newest.range, false, [&](use_index::node& each) {
-      if (superseded(each, newest, began_at)) {
-        uses_.let_leave(each);
-      }
-    });
-  }
+// Some of those that `newest` follows; whether they were the last. Pre, as of the next two: the
+// lock is held.
+bool use_list::let_some_leave(use_index::walk& followed, const use& newest,
+                              std::uint64_t began_at) noexcept {
+  return !newest.follows_conflicts || !newest.writes ||
+         followed.visit_next(uses_, k_visited, [&](use_index::node& each) {
+           if (superseded(each, newest, began_at)) {
+             uses_.let_leave(each);
+           }
+         });
 }
 
 // Where its queue has many, `newest` supersedes all earlier ones afterwards.
@@ -63,7 +83,7 @@ void use_list::cover_own(use& newest, std::uint64_t began_at) const noexcept {
   std::size_t count = 0;
   auto all = newest;
   uses_.visit_queue(newest.on, [&](const use_index::node& older) {
-    if (older.number < began_at && !older.leaves) {
+    if (older.number < began_at && !older.leaves && !superseded(older, newest, began_at)) {
       ++count;
       all.range.begin = std::min(all.range.begin, older.what.range.begin);
       all.range.end = std::max(all.range.end, older.what.range.end);
@@ -83,8 +103,8 @@ void use_list::let_own_leave(const use& newest, std::uint64_t began_at) noexcept
   });
 }
 
-use_list::growth use_list::insert(const use& what, const ref<event>& ended,
-                                  std::uint64_t began_at) noexcept {
+use_list::growth use_list::insert(const use& what, const ref<event>& ended, std::uint64_t began_at,
+                                  use_index::walk& followed) noexcept {
   constexpr std::size_t k_looks =
       4;            // more than are added: what has ended leaves sooner than it comes
   ref<event> over;  // these go outside the lock
@@ -102,23 +122,39 @@ use_list::growth use_list::insert(const use& what, const ref<event>& ended,
     uses_.replace_only(newest);
     return {};
   }
+  bool all_followed = true;
   if (what.on != 0) {
-    let_followed_leave(what, began_at);
+    all_followed = let_some_leave(followed, what, began_at);
     cover_own(newest.what, began_at);
     let_own_leave(newest.what, began_at);
   }
   uses_.look_at(k_looks);
   uses_.insert(std::move(newest));
-  const bool all_left = uses_.drop(k_dropped, gone);
+  const bool all_left = uses_.drop(k_visited, gone);
   next_look_ = std::min(next_look_, 2 * std::max(k_longest, uses_.size()));
-  return {!all_left, uses_.size() >= next_look_};
+  return {!all_followed, !all_left, uses_.size() >= next_look_};
 }
 
 void use_list::drop() noexcept {
   for (bool all_left = false; !all_left;) {
     use_index::chain gone;
     const std::lock_guard hold{lock_};
-    all_left = uses_.drop(k_dropped, gone);
+    all_left = uses_.drop(k_visited, gone);
+  }
+}
+
+void use_list::let_all_ended_leave() noexcept {
+  std::size_t left = 0;
+  {
+    const std::lock_guard hold{lock_};
+    left = uses_.size();
+  }
+  for (std::size_t next = 0; left != 0; left -= next) {
+    next = std::min(left, k_visited);
+    use_index::chain gone;
+    const std::lock_guard hold{lock_};
+    uses_.look_at(next);
+    static_cast<void>(uses_.drop(k_visited, gone));
   }
 }
 
@@ -131,10 +167,15 @@ std::vector<pending_use> use_list::what_may_have_ended() {
     length = uses_.size() >= next_look_ ? uses_.size() : 0;
   }
   found.reserve(length);
-  const std::lock_guard hold{lock_};
-  for (auto* each = uses_.first(); each != nullptr && found.size() != length;
-       each = use_index::next(*each)) {
-    found.push_back(*each);
+  use_index::walk at{{0, SIZE_MAX}};
+  for (bool all = length == 0; !all;) {
+    const std::lock_guard hold{lock_};
+    all = at.visit_next(uses_, k_visited, [&](const use_index::node& each) {
+      if (!each.leaves && found.size() != length) {
+        found.push_back(each);
+      }
+    });
+    all = all || found.size() == length;
   }
   return found;
 }
@@ -148,10 +189,7 @@ void use_list::shorten() noexcept try {
     return;
   }
   std::erase_if(found, [](const pending_use& each) { return !each.ended->pending(); });
-  {
-    const std::lock_guard hold{lock_};
-    uses_.look_at(uses_.size());
-  }
+  let_all_ended_leave();
   drop();
   if (found.size() >= k_many) {
     join(std::move(found));
@@ -212,7 +250,14 @@ pending_use use_list::join_few(std::span<const pending_use> few) {
 }
 
 void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept {
-  const auto now = insert(what, ended, began_at);
+  use_index::walk followed{what.range};
+  const auto now = insert(what, ended, began_at, followed);
+  for (bool all_followed = !now.follows_more; !all_followed;) {
+    use_index::chain gone;
+    const std::lock_guard hold{lock_};
+    all_followed = let_some_leave(followed, what, began_at);
+    static_cast<void>(uses_.drop(k_visited, gone));
+  }
   if (now.leaves_some) {
     drop();
   }
@@ -231,31 +276,37 @@ void use_list::add_all(const use& what, const std::vector<ref<event>>& ends) {
   }
 }
 
+ref<event> use_list::inherited_end() noexcept {
+  if (!inherits()) {
+    return {};
+  }
+  const std::lock_guard hold{lock_};
+  return inherited_;
+}
+
 void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
   if (!may_run_.load(std::memory_order_acquire)) {
     return;
   }
   std::vector<ref<event>> of_others;
-  use_index::chain gone;
-  const auto consider = [&](use_index::node& other) {
-    const bool is_own = wanted.on != 0 && other.what.on == wanted.on;
+  if (auto before = inherited_end(); before && inherited_on_ != wanted.on &&
+                                     inherited_range_.overlaps(wanted.range) &&
+                                     !before->settled()) {
+    of_others.push_back(std::move(before));
+  }
+  bool some_leave = false;
+  const auto must_wait = [&](use_index::node& other) {
     if (other.ended->settled()) {
       uses_.let_leave(other);
-    } else if (!is_own && !other.leaves) {
-      (other.what.is_of_others ? of_others : out).push_back(other.ended);
+      some_leave = true;
     }
+    return !other.leaves && (wanted.on == 0 || other.what.on != wanted.on);
   };
-  bool all_left = true;
-  {
-    const std::lock_guard hold{lock_};
-    if (inherited_ && inherited_on_ != wanted.on && inherited_range_.overlaps(wanted.range) &&
-        !inherited_->settled()) {
-      of_others.push_back(inherited_);
-    }
-    uses_.visit_overlapping(wanted.range, !wanted.writes, consider);
-    all_left = uses_.drop(k_dropped, gone);
-  }
-  if (!all_left) {
+  visit_overlapping(wanted.range, !wanted.writes, must_wait,
+                    [&](ref<event> ended, bool is_of_others) {
+                      (is_of_others ? of_others : out).push_back(std::move(ended));
+                    });
+  if (some_leave) {
     drop();
   }
   if (!of_others.empty()) {
@@ -264,30 +315,46 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
 }
 
 std::optional<std::uint64_t> use_list::only_queue() noexcept {
-  const std::lock_guard hold{lock_};
-  std::uint64_t only = inherited_ && !inherited_->settled() ? inherited_on_ : 0;
-  for (auto* each = uses_.first(); each != nullptr; each = use_index::next(*each)) {
-    if (!each->ended->settled()) {
-      if (each->what.on == 0 || (only != 0 && only != each->what.on)) {
-        return std::nullopt;
-      }
-      only = each->what.on;
-    }
+  std::uint64_t only = 0;
+  bool are_several = false;
+  const auto note = [&](std::uint64_t on) {
+    are_several = are_several || on == 0 || (only != 0 && only != on);
+    only = on;
+  };
+  if (const auto before = inherited_end(); before && !before->settled()) {
+    note(inherited_on_);
   }
-  return only;
+  use_index::scan at{{0, SIZE_MAX}};
+  for (bool all = false; !all && !are_several;) {
+    const std::lock_guard hold{lock_};
+    all = at.visit_next(uses_, next_number_, k_visited, [&](const use_index::node& each) {
+      if (!each.leaves && !each.ended->settled()) {
+        note(each.what.on);
+      }
+    });
+  }
+  return are_several ? std::nullopt : std::optional{only};
 }
 
 bool use_list::have_ended() noexcept {
   ref<event> ended;  // dropped outside the lock
-  const std::lock_guard hold{lock_};
-  if (inherited_ && inherited_->settled()) {
-    ended = std::move(inherited_);
+  for (;;) {
+    const std::lock_guard hold{lock_};
+    if (inherited_ && inherited_->settled()) {
+      ended = std::move(inherited_);
+    }
+    if (inherited_) {
+      return false;
+    }
+    if (!uses_.let_first_leave(k_visited)) {
+      continue;
+    }
+    const bool all_have = uses_.all_leave();
+    if (all_have && !contents_.any()) {  // a copy that failed is to be reported
+      may_run_.store(false, std::memory_order_release);
+    }
+    return all_have;
   }
-  const bool all_have = !inherited_ && !uses_.any_pending();
-  if (all_have && !contents_.any()) {  // a copy that failed is to be reported
-    may_run_.store(false, std::memory_order_release);
-  }
-  return all_have;
 }
 
 std::vector<ref<event>> use_list::pending(const byte_range& where) {
@@ -295,17 +362,12 @@ std::vector<ref<event>> use_list::pending(const byte_range& where) {
   if (!may_run_.load(std::memory_order_acquire)) {
     return found;
   }
-  {
-    const std::lock_guard hold{lock_};
-    if (inherited_ && inherited_range_.overlaps(where)) {
-      found.push_back(inherited_);
-    }
-    uses_.visit_overlapping(where, false, [&](const use_index::node& each) {
-      if (!each.leaves) {
-        found.push_back(each.ended);
-      }
-    });
+  if (auto before = inherited_end(); before && inherited_range_.overlaps(where)) {
+    found.push_back(std::move(before));
   }
+  visit_overlapping(
+      where, false, [](const use_index::node& each) { return !each.leaves; },
+      [&](ref<event> ended, bool) { found.push_back(std::move(ended)); });
   std::erase_if(found, [](const ref<event>& each) { return !each->pending(); });
   return found;
 }

@@ -12,8 +12,15 @@
 // different bytes are not joined: a caller who waits for one of them may have to complete the
 // other. Nor are drivers' events, for which a driver's queue can wait by itself.
 //
+// Of two operations that are submitted at once, one that is added after the other has collected is
+// not waited for by that one: they have no order to each other. An operation is added after it has
+// collected, so two never wait for each other.
+//
 // Costs: a lock of a few instructions where one use is in the list; with n, log n for a use and for
-// each conflict that is found, whatever else is in flight.
+// each conflict that is found, whatever else is in flight. The lock is held for `k_visited` uses at
+// most: 0.4 to 2 us to find them, 3 to 6 us to remove them (1,000 to 16,000 in the list). Where
+// there are more it is released in between, and what came meanwhile in place of a use that has left
+// is found afterwards (`use_index::scan`).
 
 #include <atomic>
 #include <cstddef>
@@ -26,6 +33,7 @@
 #include "core/range_set.hpp"
 #include "core/spin_lock.hpp"
 #include "memory/content_list.hpp"
+#include "memory/found_uses.hpp"
 #include "memory/use_index.hpp"
 
 namespace isthmus {
@@ -76,18 +84,28 @@ class use_list {
 
  private:
   [[nodiscard]] bool have_ended() noexcept;
+  // take(event, whether it is of the last owner) outside the lock, of each use that overlaps and
+  // that choose(node), under it, chooses. `choose` may let nodes leave.
+  template <class Choose, class Take>
+  void visit_overlapping(const byte_range& range, bool only_writes, Choose&& choose, Take&& take);
   [[nodiscard]] static bool superseded(const pending_use& older, const use& newer,
                                        std::uint64_t began_at) noexcept;
   [[nodiscard]] bool is_inherited_over(const use& newer) const noexcept;
+  // Before what is in the list is visited: a use that stands for it is found there then.
+  [[nodiscard]] ref<event> inherited_end() noexcept;
   struct growth {
-    bool leaves_some = false;  // for `drop`
-    bool is_due = false;       // for `shorten`
+    bool follows_more = false;  // for `let_some_leave`
+    bool leaves_some = false;   // for `drop`
+    bool is_due = false;        // for `shorten`
   };
-  growth insert(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
-  void let_followed_leave(const use& newest, std::uint64_t began_at) noexcept;
+  growth insert(const use& what, const ref<event>& ended, std::uint64_t began_at,
+                use_index::walk& followed) noexcept;
+  [[nodiscard]] bool let_some_leave(use_index::walk& followed, const use& newest,
+                                    std::uint64_t began_at) noexcept;
   void cover_own(use& newest, std::uint64_t began_at) const noexcept;
   void let_own_leave(const use& newest, std::uint64_t began_at) noexcept;
   void drop() noexcept;
+  void let_all_ended_leave() noexcept;
   // Nothing while the list is short, or was inspected when it was not much shorter.
   [[nodiscard]] std::vector<pending_use> what_may_have_ended();
   void shorten() noexcept;
@@ -95,7 +113,7 @@ class use_list {
   [[nodiscard]] pending_use join_few(std::span<const pending_use> few);
 
   static constexpr std::size_t k_longest = 32;
-  static constexpr std::size_t k_dropped = 64;  // at a time, under the lock
+  static constexpr std::size_t k_visited = found_uses::k_most;  // or removed, in one hold
   static constexpr std::size_t k_many = 256;
   static constexpr std::size_t k_joined = 32;
   // Most memory is never in an operation that the host did not do itself: no lock for that.

@@ -1,0 +1,161 @@
+// Visits in parts, against a plain model of what is there.
+
+#include "memory/use_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace isthmus {
+namespace {
+
+// Numbers are positions in `made`, from 1 on.
+class indexed_uses {
+ public:
+  struct one {
+    use what;
+    use_index::node* there = nullptr;  // null once it has left
+    std::uint64_t stands_for_it = 0;   // what left for this, or 0
+  };
+
+  [[nodiscard]] const use_index& index() const { return index_; }
+  [[nodiscard]] std::uint64_t next_number() const { return made_.size() + 1; }
+  [[nodiscard]] const one& at(std::uint64_t number) const { return made_.at(number - 1); }
+  void add(const byte_range& range, bool writes) {
+    const auto number = next_number();
+    const pending_use added{{number, range, writes}, completed_event(), number};
+    index_.add_spare(std::make_unique<use_index::node>());
+    index_.insert(added);
+    made_.push_back({added.what, index_.find(added)});
+  }
+  // All that the last one covers leaves for it.
+  void replace_covered() {
+    const auto& last = made_.back().what;
+    for (auto& each : made_) {
+      if (&each != &made_.back() && each.there != nullptr && last.range.covers(each.what.range) &&
+          (last.writes || !each.what.writes)) {
+        use_index::chain gone;
+        index_.remove(*each.there, gone);
+        each.there = nullptr;
+        each.stands_for_it = made_.size();
+      }
+    }
+  }
+
+ private:
+  use_index index_;
+  std::vector<one> made_;
+};
+
+byte_range random_range(std::mt19937& random) {
+  const std::size_t begin = random() % 64;
+  return {begin, begin + 1 + random() % 16};
+}
+
+bool is_wanted(const use& what, const byte_range& range, bool only_writes) {
+  return what.range.overlaps(range) && (what.writes || !only_writes);
+}
+
+TEST(use_index, a_walk_in_parts_visits_all_that_stays_once_and_in_order) {
+  std::mt19937 random{20261128};
+  for (int round = 0; round < 200; ++round) {
+    indexed_uses uses;
+    for (int each = 0; each < 60; ++each) {
+      uses.add(random_range(random), random() % 2 == 0);
+    }
+    const auto stay_from = uses.next_number();
+    const auto range = random_range(random);
+    const bool only_writes = random() % 2 == 0;
+    std::vector<std::uint64_t> visited;
+    use_index::walk walk{range, only_writes};
+    const std::size_t most = 1 + random() % 5;
+    const auto note = [&](const use_index::node& each) { visited.push_back(each.number); };
+    while (!walk.visit_next(uses.index(), most, note)) {
+      uses.add(random_range(random), random() % 2 == 0);
+    }
+    std::vector<std::uint64_t> old;
+    std::ranges::copy_if(visited, std::back_inserter(old),
+                         [&](std::uint64_t each) { return each < stay_from; });
+    std::vector<std::uint64_t> expected;
+    for (std::uint64_t each = 1; each < stay_from; ++each) {
+      if (is_wanted(uses.at(each).what, range, only_writes)) {
+        expected.push_back(each);
+      }
+    }
+    std::ranges::stable_sort(expected, {},
+                             [&](std::uint64_t each) { return uses.at(each).what.range.begin; });
+    ASSERT_EQ(old, expected) << "round " << round;
+  }
+}
+
+TEST(use_index, a_walk_from_a_number_on_visits_no_older_ones) {
+  indexed_uses uses;
+  for (std::size_t each = 0; each < 100; ++each) {
+    uses.add({each % 10, each % 10 + 1}, true);
+  }
+  std::set<std::uint64_t> visited;
+  use_index::walk walk{{0, 10}};
+  walk.restart(91);
+  EXPECT_TRUE(
+      walk.visit_next(uses.index(), 11, [&](const auto& each) { visited.insert(each.number); }));
+  EXPECT_EQ(visited.size(), 10U);
+  EXPECT_EQ(*visited.begin(), 91U);
+}
+
+// It begins before what was visited already.
+TEST(use_index, a_scan_finds_what_stands_for_a_use_that_left_before_it_was_visited) {
+  indexed_uses uses;
+  uses.add({10, 11}, true);
+  uses.add({20, 21}, true);
+  std::vector<std::uint64_t> visited;
+  const auto note = [&](const use_index::node& each) { visited.push_back(each.number); };
+  use_index::scan scan{{0, 64}};
+  EXPECT_FALSE(scan.visit_next(uses.index(), uses.next_number(), 1, note));
+  uses.add({5, 30}, true);
+  uses.replace_covered();
+  while (!scan.visit_next(uses.index(), uses.next_number(), 1, note)) {
+  }
+  EXPECT_EQ(visited, (std::vector<std::uint64_t>{1, 3}));
+}
+
+// Whatever covers what between the parts.
+TEST(use_index, a_scan_misses_nothing_in_random_histories) {
+  std::mt19937 random{20261129};
+  std::size_t found_instead = 0;
+  for (int round = 0; round < 500; ++round) {
+    indexed_uses uses;
+    for (int each = 0; each < 40; ++each) {
+      uses.add(random_range(random), random() % 2 == 0);
+    }
+    const auto began_at = uses.next_number();
+    const auto range = random_range(random);
+    const bool only_writes = random() % 2 == 0;
+    std::set<std::uint64_t> visited;
+    use_index::scan scan{range, only_writes};
+    const auto note = [&](const use_index::node& each) { visited.insert(each.number); };
+    for (int added = 0; !scan.visit_next(uses.index(), uses.next_number(), 2, note);) {
+      if (random() % 2 == 0 && ++added < 40) {
+        uses.add(random_range(random), random() % 2 == 0);
+        uses.replace_covered();
+      }
+    }
+    for (std::uint64_t each = 1; each < began_at; ++each) {
+      if (is_wanted(uses.at(each).what, range, only_writes)) {
+        auto found = each;
+        while (found != 0 && !visited.contains(found)) {
+          found = uses.at(found).stands_for_it;
+        }
+        ASSERT_NE(found, 0U) << "round " << round << ", number " << each;
+        found_instead += found != each ? 1U : 0U;
+      }
+    }
+  }
+  EXPECT_GT(found_instead, 0U) << "or nothing was tested";
+}
+
+}  // namespace
+}  // namespace isthmus
