@@ -1,29 +1,86 @@
 #include "memory/own_caches.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "core/sizes.hpp"
 #include "memory/slab.hpp"
 
 namespace isthmus {
+namespace {
+
+template <class Kept>
+void sort_unique(std::vector<Kept>& all) {
+  std::ranges::sort(all);
+  const auto again = std::ranges::unique(all);
+  all.erase(again.begin(), again.end());
+}
+
+// Those of one key.
+template <class Kept, class Key>
+auto find_sorted(const std::vector<Kept>& all, Key what) noexcept {
+  return std::ranges::equal_range(all, what, {}, &Kept::what);
+}
+
+}  // namespace
 
 own_caches::own_caches(const pool& of, queue_slots& slots, const central_lists& central) noexcept
-    : pool_{of}, slots_{slots}, central_{central}, count_{lane::find_own(of, lanes_)} {
+    : pool_{of},
+      slots_{slots},
+      central_{central},
+      all_idle_{slots.all_idle()},
+      count_{lane::find_own(of, lanes_)} {
   const auto lanes = all();
   const auto last = std::max_element(lanes.begin(), lanes.end(), [](const lane* a, const lane* b) {
     return a->found_at < b->found_at;
   });
   last_ = last != lanes.end() ? *last : nullptr;
+  try {
+    find_kept();
+  } catch (const std::bad_alloc&) {
+    runs_.clear();
+    slabs_.clear();
+  }
 }
 
 template <class Visit>
-void own_caches::visit(Visit&& visit) const noexcept {
-  for (auto* const each : all()) {
-    const lane::hold held{*each};
-    if (held && each->owner.load(k_relaxed) == &pool_) {
-      visit(*each);
-    }
+void own_caches::visit(lane& mine, Visit&& visit) const noexcept {
+  const lane::hold held{mine};
+  if (held && mine.owner.load(k_relaxed) == &pool_) {
+    visit(mine);
   }
+}
+
+// No memory is taken while a lane is held: what it has then is counted first.
+void own_caches::find_kept() {
+  std::size_t blocks = 0;
+  for (auto* const each : all()) {
+    visit(*each, [&](const lane& mine) {
+      for (const auto& bin : mine.bins) {
+        blocks += bin.count;
+      }
+    });
+  }
+  runs_.reserve(count_ * lane::k_runs);
+  slabs_.reserve(blocks);
+  for (auto* const each : all()) {
+    visit(*each, [&](lane& mine) {
+      for (const auto& run : mine.runs) {
+        if (run.count != 0) {
+          runs_.push_back({run.first, &mine});
+        }
+      }
+      for (const auto& bin : mine.bins) {
+        for (auto* const block : std::span{bin.blocks}.first(bin.count)) {
+          if (slabs_.size() != blocks) {  // it may have been revoked when it was counted
+            slabs_.push_back({&process_page_map.at(block).last_slab(), &mine});
+          }
+        }
+      }
+    });
+  }
+  sort_unique(runs_);
+  sort_unique(slabs_);
 }
 
 // As of what it puts back, which waits for the next fence of its queue.
@@ -36,13 +93,15 @@ readiness own_caches::of_lane(const lane& mine) const noexcept {
 
 readiness own_caches::of_run(std::uint32_t first) const noexcept {
   auto found = readiness::none;
-  visit([&](const lane& each) {
-    if (std::any_of(each.runs.begin(), each.runs.end(), [first](const lane::run& run) {
-          return run.count != 0 && run.first == first;
-        })) {
-      found = of_lane(each);
-    }
-  });
+  for (const auto& [run, by] : find_sorted(runs_, first)) {
+    visit(*by, [&](const lane& mine) {
+      if (std::ranges::any_of(mine.runs, [first](const lane::run& each) {
+            return each.count != 0 && each.first == first;
+          })) {
+        found = of_lane(mine);
+      }
+    });
+  }
   return found;
 }
 
@@ -66,22 +125,24 @@ readiness own_caches::of_slab(const slab& owner, unsigned size_class) const noex
   auto found = readiness::anybody;
   std::uint32_t blocks = 0;  // that this thread has of it
   central_shard::share in_slab{};
-  visit([&](const lane& each) {
-    if (const auto mine = blocks_for(owner, size_class, each); mine != 0) {
-      blocks += mine;
-      found = std::min(found, of_lane(each));
-      in_slab = central_.share_of(size_class, owner);
-    }
-  });
+  for (const auto& [slab, by] : find_sorted(slabs_, &owner)) {
+    visit(*by, [&](const lane& mine) {
+      if (const auto its = blocks_for(owner, size_class, mine); its != 0) {
+        blocks += its;
+        found = std::min(found, of_lane(mine));
+        in_slab = central_.share_of(size_class, owner);
+      }
+    });
+  }
   return blocks != 0 && blocks + in_slab.blocks == owner.blocks ? std::min(found, of(in_slab.until))
                                                                 : readiness::none;
 }
 
 bool own_caches::has_block(unsigned size_class) const noexcept {
   bool found = false;
-  visit([&](const lane& each) {
-    found = found || (&each == last_ && each.bins.at(size_class).count != 0);
-  });
+  if (last_ != nullptr) {
+    visit(*last_, [&](const lane& mine) { found = mine.bins.at(size_class).count != 0; });
+  }
   return found;
 }
 

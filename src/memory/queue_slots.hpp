@@ -96,8 +96,13 @@ class queue_slots final : public ref_counted {
     const auto on = queue_of(of);
     return on && on->quiet();
   }
-  // Whether `fence` would pass it at once, if it has not passed.
-  [[nodiscard]] bool would_pass(ticket of) noexcept;
+  // Whether no work is left on any queue that a ticket of several may wait for. Looks at all slots.
+  [[nodiscard]] bool all_idle() noexcept;
+  // Whether `fence` would pass it at once, if it has not passed. `all_are_idle`: of `all_idle`.
+  [[nodiscard]] bool would_pass(ticket of, bool all_are_idle) noexcept {
+    return passed(of) ||
+           (of.slot() == k_several ? all_are_idle && of != ticket::never() : is_idle(of.slot()));
+  }
   // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
   // quiet if it has. Waits where there is neither slot nor memory for it.
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
@@ -151,16 +156,13 @@ constexpr ticket ticket::never() noexcept {
   return {queue_slots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
 }
 
-inline bool queue_slots::would_pass(ticket of) noexcept {
-  if (passed(of) || of.slot() != k_several) {
-    return passed(of) || is_idle(of.slot());
-  }
-  bool all_idle = of != ticket::never();
+inline bool queue_slots::all_idle() noexcept {
+  bool found = true;
   const auto used = entries_.used();
-  for (slot each = k_several + 1; all_idle && each < used; ++each) {
-    all_idle = !is_waited_for(entries_[each]) || is_idle(each);
+  for (slot each = k_several + 1; found && each < used; ++each) {
+    found = !is_waited_for(entries_[each]) || is_idle(each);
   }
-  return all_idle;
+  return found;
 }
 
 inline bool queue_slots::good(ticket of, slot whom) const noexcept {

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/spin_lock.hpp"
@@ -168,6 +169,7 @@ class region_heap {
   [[nodiscard]] std::size_t live_blocks_in(slab& in) const noexcept;
   class stretches;
   [[nodiscard]] index movable_in(index first, index end) const noexcept;
+  [[nodiscard]] std::pair<index, index> some_movable_in(index first, index end) const noexcept;
   [[nodiscard]] index may_move_at_once(index movable) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);

@@ -45,15 +45,31 @@ region_heap::span_of_grains region_heap::grains_from(index number) const noexcep
 // divide, of parts that are worth it. The others go back to the driver instead.
 region_heap::index region_heap::movable_in(index first, index end) const noexcept {
   index found = 0;
+  while (first < end) {
+    const auto [next, count] = some_movable_in(first, end);
+    found += count;
+    first = next;
+  }
+  return found;
+}
+
+// Of so many regions, since this is under the lock; and where to go on.
+std::pair<region_heap::index, region_heap::index> region_heap::some_movable_in(
+    index first, index end) const noexcept {
+  constexpr int k_most_regions = 64;
+  index found = 0;
   const std::lock_guard hold{lock_};
   auto each =
       std::upper_bound(regions_.begin(), regions_.end(), first,
                        [](index wanted, const region& in) { return wanted < in.first + in.count; });
-  for (; each != regions_.end() && each->first < end; ++each) {
+  for (int seen = 0; each != regions_.end() && each->first < end; ++each, ++seen) {
+    if (seen == k_most_regions) {
+      return {each->first, found};
+    }
     const auto part = std::min(end, each->first + each->count) - std::max(first, each->first);
     found += (source_.divides() ? part >= k_least_part : part == each->count) ? part : 0;
   }
-  return found;
+  return {end, found};
 }
 
 // Beyond its soft limit a pool gives free memory back before any moves.
@@ -134,8 +150,8 @@ class region_heap::stretches {
   index movable_ = 0;
 };
 
-// Reads every run and slab, and holds the lock for one free run, or for the regions of one stretch:
-// it may take milliseconds.
+// Reads every run and slab, and holds the lock for one free run, or for some regions: it may take
+// milliseconds.
 region_heap::counted region_heap::count(const own_caches* mine) const {
   snapshot seen;
   stretches at_hand{*this, mine};

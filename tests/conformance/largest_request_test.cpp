@@ -21,13 +21,16 @@ class largest_request : public on_short_memory {
   }
   // Takes what is reported, and frees it.
   void expect_served(const im::resource& from, bool moves) const {
+    expect_served(from, moves, queue_);
+  }
+  static void expect_served(const im::resource& from, bool moves, const im::queue& on) {
     const auto nbytes = largest(from);
     if (nbytes == 0) return;
     const auto before = from.usage();
-    void* const pointer = from.allocate(nbytes, 0, queue_);
+    void* const pointer = from.allocate(nbytes, 0, on);
     EXPECT_EQ(from.usage().held, before.held) << nbytes << " bytes";
     EXPECT_TRUE(moves || from.usage().maps == before.maps) << nbytes << " bytes";
-    from.deallocate(pointer, nbytes, 0, queue_);
+    from.deallocate(pointer, nbytes, 0, on);
   }
   void expect_no_more(const im::resource& from) const {
     const auto nbytes = largest(from) + 1;
@@ -112,6 +115,42 @@ TEST_P(largest_request, holds_in_random_states) {
         expect_served(from, remap);
         expect_no_more(from);
       }
+    }
+  }
+}
+
+// The thread keeps blocks and runs for each of the queues, some of one slab for several of them.
+TEST_P(largest_request, counts_what_is_kept_for_other_queues) {
+  std::vector<im::queue> queues;
+  for (int i = 0; i < 12; ++i) queues.emplace_back(device_);
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const im::resource from = growing(im::kind::device, seed % 2 == 0);
+    std::mt19937 random(seed);
+    struct taken {
+      void* pointer;
+      std::size_t nbytes;
+    };
+    std::vector<taken> live;
+    const auto free_one = [&](const im::queue& on) {
+      std::swap(live[random() % live.size()], live.back());
+      from.deallocate(live.back().pointer, live.back().nbytes, 0, on);
+      live.pop_back();
+    };
+    for (int round = 0; round < 8; ++round) {
+      for (int step = 0; step < 60; ++step) {
+        const auto nbytes = 1 + random() % (std::size_t{1} << (random() % 20 + 1));
+        const auto& on = queues[random() % queues.size()];
+        live.push_back({from.allocate(nbytes, 0, on), nbytes});
+      }
+      while (live.size() > 3) free_one(queues[random() % queues.size()]);
+      while (!live.empty()) {
+        const auto& last = queues[random() % queues.size()];
+        free_one(last);
+        from.deallocate(from.allocate(1, 0, last), 1, 0, last);
+        expect_served(from, seed % 2 == 0, last);
+      }
+      EXPECT_GT(largest(from), 0U);
     }
   }
 }
