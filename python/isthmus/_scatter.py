@@ -10,6 +10,7 @@ from ._asarray import asarray
 from ._core import Array, Device, DType, Error, Event, Queue, ReadOnlyError, empty
 from ._host_arrays import host_array
 from ._integers import integer
+from ._iterables import iterator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,7 +74,7 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     """
     if isinstance(parts, Array):
         raise TypeError("gather() takes the parts, a list of arrays, not one array")
-    sources = [_array_of(each) for each in parts]
+    sources = [_array_of(each) for each in iterator("parts", parts)]
     shape, dtype, along = _joined(sources, axis)
     if out is None:
         import numpy as np
@@ -113,7 +114,10 @@ def _all_at_once(submitted: Iterable[Event | None]) -> None:
 def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
     if isinstance(devices, (str, Device, Queue)):
         raise TypeError(f"devices must be a list of them, not one: [{devices!r}]")
-    queues = [each if isinstance(each, Queue) else Device(each).default_queue for each in devices]
+    queues = [
+        each if isinstance(each, Queue) else Device(each).default_queue
+        for each in iterator("devices", devices)
+    ]
     if not queues:
         raise ValueError("no devices were given: at least one is needed")
     return queues

@@ -460,7 +460,7 @@ def test_bad_arguments() -> None:
         pipeline([], add_one, 1.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="fn"):
         pipeline([], 5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="iterable"):
+    with pytest.raises(TypeError, match="batches must be iterable, not int"):
         pipeline(5, add_one)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="do not belong together"):
         pipeline([], add_one, device=isthmus._core.sim_create(""), queue=Queue("host"))

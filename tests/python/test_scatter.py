@@ -240,6 +240,8 @@ def test_bad_scatters() -> None:
     for single in (HOST, "host", HOST.default_queue):
         with pytest.raises(TypeError, match="a list"):
             isthmus.scatter(data, single)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="devices must be iterable, not int"):
+        isthmus.scatter(data, 5)  # type: ignore[arg-type]
     with pytest.raises(isthmus.DeviceNotFoundError):
         isthmus.scatter(data, ["host", "host:gpu"])
     with pytest.raises(TypeError):
@@ -256,6 +258,8 @@ def test_bad_gathers() -> None:
     parts = isthmus.scatter(np.zeros((4, 5), np.float32), [HOST, HOST])
     with pytest.raises(ValueError, match="no parts"):
         isthmus.gather([])
+    with pytest.raises(TypeError, match="parts must be iterable, not int"):
+        isthmus.gather(5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"axis 2"):
         isthmus.gather(parts, axis=2)
     with pytest.raises(ValueError, match="part 1 has shape"):

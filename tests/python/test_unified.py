@@ -197,6 +197,8 @@ def test_many_with_one_look(dev: Device) -> None:
     isthmus.synchronize([])
     with pytest.raises((TypeError, AttributeError)):
         isthmus.synchronize([1])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="buffers must be iterable, not int"):
+        isthmus.synchronize(1)  # type: ignore[arg-type]
 
 
 def test_kinds_of_device_arrays(dev: Device) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ARGUMENTS: dict[str, tuple[Any, dict[str, Any], type[Exception], list[Any]]] = {
     "negative": ((3, -1), {}, ValueError, ["(3, -1)", "negative"]),
     "empty": ((3, 0), {}, ValueError, ["(3, 0)", "no bytes"]),
+    "dimensions": ((1,) * 65, {}, ValueError, ["64", "65"]),
     "text": ("ten", {}, TypeError, []),
     "fraction": (1.5, {}, TypeError, []),
     "nothing": (None, {}, TypeError, []),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isthmus import _core
+from isthmus._iterables import iterator
 
 from .array import UnifiedArray, describe
 from .layout import bytes_of, shape_of
@@ -159,7 +160,7 @@ def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) 
     """
     if isinstance(buffers, UnifiedArray):
         raise TypeError("synchronize() takes several unified buffers: give a list of them")
-    each = list(buffers)
+    each = list(iterator("buffers", buffers))
     for one in each:
         if not isinstance(one, UnifiedArray):
             raise TypeError(f"synchronize() takes unified buffers, not {type(one).__name__}")

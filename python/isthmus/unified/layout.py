@@ -11,6 +11,8 @@ from isthmus._integers import integer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_MOST_DIMENSIONS = 64  # of an Array, and of NumPy's
+
 Range = Union[slice, "tuple[int, int]", None]
 
 
@@ -23,12 +25,15 @@ def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
+    """``given`` as a tuple. ValueError for more dimensions than arrays have."""
     if isinstance(given, int):
         return (given,)
     try:
         extents = tuple(given)
     except TypeError:
         return (integer("shape", given),)
+    if len(extents) > _MOST_DIMENSIONS:
+        raise ValueError(f"an array has at most {_MOST_DIMENSIONS} dimensions, not {len(extents)}")
     return tuple(integer("extent", each) for each in extents)
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isthmus._core import Device, Error, Event, Queue, copy_nd
+from isthmus._iterables import iterator
 
 from .layout import at_least
 from .pool import BufferPool, queue_of
@@ -70,7 +71,8 @@ def pipeline(
     if total is None and isinstance(batches, Sized):
         total = len(batches)
     work = queue_of(device, queue)
-    return _Run(iter(batches), fn, at_least(1, "depth", depth), work, pinned, copy).results(
+    source = iterator("batches", batches)
+    return _Run(source, fn, at_least(1, "depth", depth), work, pinned, copy).results(
         progress, total
     )
 

@@ -1,0 +1,18 @@
+"""Arguments of which there are several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+T = TypeVar("T")
+
+
+def iterator(name: str, given: Iterable[T]) -> Iterator[T]:
+    """Over ``given``. TypeError for what cannot be iterated over, with the argument's name."""
+    try:
+        return iter(given)
+    except TypeError as failed:
+        raise TypeError(f"{name} must be iterable, not {type(given).__name__}") from failed
