@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from support import program_environment, python, until
+from support import program_environment, python, relay, until
 from unified_support import TELLS_PAGES
 
 # Both programs try all their waits in turn: each prints its name first, then what came of it.
@@ -71,14 +71,14 @@ def test_ctrl_c(arguments: list[str]) -> None:
     assert interrupted(BUFFERS, *arguments) >= (12 if len(arguments) == 1 else 1)
 
 
-def interrupted(code: str, *arguments: str) -> int:
+def interrupted(code: str, *arguments: str, environment: dict[str, str] | None = None) -> int:
     """How many waits of the program were ended by one signal each, all that it named."""
     program = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=program_environment(),
+        env=program_environment() | (environment or {}),
     )
     watchdog = threading.Timer(120, program.kill)  # for a wait that no signal ends
     watchdog.start()
@@ -263,6 +263,83 @@ print("end", flush=True)
 @pytest.mark.parametrize("backend", ["host", "late", "opencl"])
 def test_ctrl_c_in_requests_for_memory(backend: str) -> None:
     assert interrupted(MEMORY, backend) == 10
+
+
+COPY = (
+    """
+import isthmus
+from isthmus import Event, Queue
+from isthmus.memory import PoolResource
+from support import open_backend
+"""
+    + ATTEMPT
+    + """
+device, gate, n = open_backend("late"), Event(), 3 << 20
+queue, busy = Queue(device), Queue(device)
+pool = PoolResource("device", device, initial_bytes="8MiB", limit_bytes="8MiB", wait=600)
+array = isthmus.empty(n, "uint8", resource=pool, queue=queue)
+array.fill(1)
+array[:1].fill(7)
+block = pool.allocate(4 << 20, queue=busy)
+block.fill(1, after=[gate], blocking=False)
+block.free()
+
+def copy():
+    isthmus.copyto(array[1:], array[:-1])
+
+attempt("a copy of itself", copy)
+assert not gate.done, "it waited for the work"
+assert array.to_numpy()[:2].tolist() == [7, 1], "nothing was copied"
+gate.complete()
+copy()
+assert array.to_numpy()[:3].tolist() == [7, 7, 1]
+print("end", flush=True)
+"""
+)
+
+
+def test_ctrl_c_in_a_copy_that_needs_memory() -> None:
+    assert interrupted(COPY) == 1
+
+
+EXPORTS = (
+    """
+import sys
+from isthmus import Array, Buffer, Event, Queue
+from support import open_backend
+"""
+    + ATTEMPT
+    + """
+WAYS = {
+    "cuda": {
+        "interface": lambda view: view.__cuda_array_interface__,
+        "dlpack": lambda view: view.__dlpack__(),
+        "dlpack of an array": lambda view: Array(view, 4096, "u1").__dlpack__(),
+    },
+    "sycl": {"interface": lambda view: view.__sycl_usm_array_interface__},
+}
+device = open_backend(sys.argv[1])
+for name, way in WAYS[sys.argv[1]].items():
+    gate, queue, other = Event(), Queue(device), Queue(device)
+    buffer = Buffer(4096, kind="device", queue=queue)
+    view = buffer.on_queue(other)
+    buffer.fill(7, after=[gate], blocking=False)
+    attempt(name, lambda: way(view))
+    assert not gate.done, "it waited for the work"
+    gate.complete()
+    lent = way(view)
+    other.wait()
+    del lent
+    assert buffer.tobytes() == bytes([7]) * 4096
+print("end", flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize(("backend", "ways"), [("cuda", 3), ("sycl", 1)])
+def test_ctrl_c_in_exports_to_a_queue(backend: str, ways: int) -> None:
+    """Whose driver has no event that the host completes: the export waits for those."""
+    assert interrupted(EXPORTS, backend, environment=relay(backend)) == ways
 
 
 RECLAIMER = (
