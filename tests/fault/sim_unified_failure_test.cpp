@@ -27,6 +27,11 @@ class sim_unified_failure : public leak_checked,
       EXPECT_EQ(device.calls("violation"), 0u);
     }
   }
+  static bool may_have_work(const im::buffer& of) {
+    const unsigned char* flags[ISTHMUS_WATCHED];
+    const auto count = isthmus_buffer_watch(of.get(), flags, ISTHMUS_WATCHED);
+    return std::any_of(flags, flags + count, [](const unsigned char* each) { return *each != 0; });
+  }
   static void fail_next(const im::sim_device& device) { device.configure("fail=operation:1"); }
 
   static unified make(const im::queue& on, im::winner wins = im::winner::none) {
@@ -119,6 +124,7 @@ TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
     EXPECT_EQ(lent_to(queue, sent), im::status::dependency);
     EXPECT_EQ(lent_to(im::queue(device), sent), im::status::dependency);
     EXPECT_EQ(isthmus_buffer_idle(sent.get()), 0);
+    EXPECT_TRUE(may_have_work(sent)) << "the flags of what is not idle";
     const bool is_sent_whole = GetParam() == im::tracking_means::hashes;  // it is one chunk
     for (const auto& each : {is_sent_whole ? none : other, none}) {
       EXPECT_EQ(status_of([&] { each.wait(); }), im::status::ok);
