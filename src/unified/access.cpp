@@ -104,11 +104,14 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   ISTHMUS_TRY(upload(wanted));
   device_holds_nothing_ = false;
   auto& on = chosen(wanted);
+  // Held over the wait: a function that it calls may request memory, for which unused device copies
+  // are released, or free this buffer.
+  const auto whole = device_;
   ISTHMUS_TRY(stand_behind_uploads(on, wanted.range));
-  if (auto bad = refuse(wanted.range)) {  // freed by a function that the wait called
+  if (auto bad = refuse(wanted.range)) {
     return bad;
   }
-  return &on == on_.get() ? result<ref<buffer>>{device_} : device_->on_queue(on);
+  return &on == on_.get() ? result<ref<buffer>>{whole} : whole->on_queue(on);
 }
 
 // Of a chunk that is hashed all goes, so that what the host writes to it next can be told.

@@ -66,14 +66,18 @@ submitted unified_buffer::upload(const sync_request& wanted) {
 }
 
 // Where a look takes as long as a copy, nothing can conflict, nobody writes to `library`, and
-// nothing has to be waited for.
+// nothing has to be waited for. The device copy is made first: functions of the program's that its
+// request calls may use this buffer.
 result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
-  if (wanted.who != waiting::here || wanted.range != all() || !must_look() || one_memory_ ||
-      host_->least_part() == 0 || host_->least_part() >= nbytes() || !owed_host_.empty() ||
-      !writing_.empty() || os::is_forked_child()) {
+  if (wanted.who != waiting::here || wanted.range != all() || one_memory_ ||
+      os::is_forked_child()) {
     return false;
   }
   ISTHMUS_TRY(need_device());
+  if (!must_look() || host_->least_part() == 0 || host_->least_part() >= nbytes() ||
+      !owed_host_.empty() || !writing_.empty()) {
+    return false;
+  }
   auto is_behind = stands_behind_work(chosen(wanted), *device_);
   ISTHMUS_TRY(is_behind);
   return !*is_behind;
