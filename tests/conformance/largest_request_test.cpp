@@ -155,6 +155,45 @@ TEST_P(largest_request, counts_what_is_kept_for_other_queues) {
   }
 }
 
+
+// Free pieces that lie apart serve one request where memory moves, but none beyond a soft limit,
+// where they go back to the driver first.
+TEST_P(largest_request, is_of_pieces_that_move) {
+  if (!contains(GetParam(), "sim")) GTEST_SKIP() << "such small pieces of its memory may stay";
+  for (const bool is_beyond : {false, true}) {
+    const im::resource from = im::resource::pool(
+        queue_.context(), im::kind::device,
+        {.growth_bytes = k_mib, .soft_limit_bytes = is_beyond ? 2 * k_mib : 0}, device_);
+    std::vector<void*> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(from.allocate(k_mib, 0, queue_));
+    for (const std::size_t apart : {0U, 2U}) from.deallocate(blocks[apart], k_mib, 0, queue_);
+    EXPECT_EQ(largest(from), is_beyond ? k_mib : 2 * k_mib);
+    expect_served(from, true);
+    for (const std::size_t left : {1U, 3U}) from.deallocate(blocks[left], k_mib, 0, queue_);
+  }
+}
+
+// What work on another queue still uses is not counted; what work on the thread's own does is.
+TEST_P(largest_request, is_not_of_what_other_work_uses) {
+  const im::queue other(queue_.context(), device_);
+  const im::resource from = make(0ns);
+  im::host_event gate;
+  (void)other.fence({gate});
+  from.deallocate(from.allocate(7 * k_mib, 0, other), 7 * k_mib, 0, other);
+  for (const bool is_put_back : {false, true}) {
+    if (is_put_back) {
+      EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory);
+    }
+    from.deallocate(from.allocate(100, 0, queue_), 100, 0, queue_);
+    EXPECT_LT(largest(from), 7 * k_mib) << is_put_back;
+    expect_served(from, true);
+    from.deallocate(from.allocate(100, 0, other), 100, 0, other);
+    EXPECT_GE(largest(from), 7 * k_mib) << is_put_back;
+  }
+  gate.complete();
+  EXPECT_TRUE(other.fence().wait_for(30s));
+}
+
 // What another thread keeps is not this thread's to take.
 TEST_P(largest_request, is_of_the_thread_that_looks) {
   const im::resource from = make(0ns);

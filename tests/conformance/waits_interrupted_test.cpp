@@ -70,6 +70,22 @@ TEST_P(interrupted, a_request_that_waits_for_work) {
   from.deallocate(large, 6 * k_mib, 0, queue_);
 }
 
+// The device's memory is that of a pool, and was freed while work uses it.
+TEST_P(interrupted, a_request_to_a_driver_whose_memory_others_keep) {
+  if (GetParam() != "sim") GTEST_SKIP() << "its memory has another end";
+  const im::sim_device small("capacity=8MiB");
+  const im::queue busy(small), queue(small);
+  const im::resource from = im::resource::pool(queue.context(), im::kind::device, {}, small);
+  const im::resource driver = im::resource::provider(queue.context(), im::kind::device, small);
+  im::host_event gate;
+  (void)busy.fence({gate});
+  from.deallocate(from.allocate(6 * k_mib, 0, busy), 6 * k_mib, 0, busy);
+  expect_interrupted([&] { (void)driver.allocate(6 * k_mib, 0, queue); });
+  gate.complete();
+  void* const large = driver.allocate(6 * k_mib, 0, queue);
+  driver.deallocate(large, 6 * k_mib, 0, queue);
+}
+
 // A buffer that other queues than its own use is freed by a thread of the library.
 TEST_P(interrupted, a_request_that_waits_for_what_is_freed_late) {
   const im::queue other(queue_.context(), device_);
