@@ -63,14 +63,22 @@ char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes, ac
   return start + offset;
 }
 
-// By way of a copy.
+nb::object make_bytes(std::size_t nbytes) {
+  const auto made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  return made;
+}
+
+// By way of a copy, into memory that an interrupted one keeps.
 nb::object fetch_element(const typed_array& of, std::size_t offset) {
   require_scalar_access(buffer_in(of));
   const auto& type = *of.layout->type;
-  alignas(16) std::byte element[32];
+  const auto bytes = make_bytes(type.item);
   copy_out({buffer_in(of), of.memory.object(), offset, {}, {}, type, type.item, true, true},
-           element, nb::object{});
-  return to_number(element, type);
+           PyBytes_AS_STRING(bytes.ptr()), bytes);
+  return to_number(PyBytes_AS_STRING(bytes.ptr()), type);
 }
 
 const typed_array& require_one_element(nb::handle object) {
@@ -142,11 +150,7 @@ nb::object list_of(const array_layout& layout, std::size_t axis, const char*& at
 }
 
 nb::object to_list(const typed_array& self) {
-  const nb::object bytes =
-      nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.layout->nbytes)));
-  if (!bytes.is_valid()) {
-    raise_set();
-  }
+  const auto bytes = make_bytes(self.layout->nbytes);
   copy_out(view_of(self), PyBytes_AS_STRING(bytes.ptr()), bytes);
   const char* at = PyBytes_AS_STRING(bytes.ptr());
   return list_of(*self.layout, 0, at);

@@ -49,15 +49,24 @@ def waits_for(buffer, gate):
         "asarray": lambda: numpy.asarray(buffer),
         "interface": lambda: buffer.__array_interface__,
         "busy elsewhere": lambda: buffer.copy_to(got),
+        "item of device memory": lambda: array[5],
+        "items of device memory": lambda: list(array),
+        "number in device memory": lambda: int(array[5:6]),
     }
 
 for name in sys.argv[2].split(",") if len(sys.argv) > 2 else waits_for(None, None):
     gate, buffer = Event(), Buffer(4096, kind="shared", queue=queue)
+    array = isthmus.zeros(10, "u1", kind="device", queue=queue)
+    if "device memory" in name:
+        array.buffer.fill(7, after=[gate], blocking=False, queue=Queue(queue.device))
     if name in ("buffer", "view", "asarray", "interface", "busy elsewhere"):
         # On another queue, so that the buffer is busy and its own queue is not.
         Queue(queue.device).copy(buffer, data, after=[gate], blocking=False)
-    attempt(name, waits_for(buffer, gate)[name])
+    with isthmus.allow_scalar():
+        attempt(name, waits_for(buffer, gate)[name])
     gate.complete()
+    if "device memory" in name:
+        assert array.tolist() == [7] * 10
     if name in ("copy", "fill", "busy elsewhere"):
         assert buffer.tobytes() == data, "the operation went on, with its memory alive"
     queue.wait()
@@ -68,7 +77,7 @@ print("end", flush=True)
 
 @pytest.mark.parametrize("arguments", [["host"], ["opencl"], ["late", "copy"]], ids=" ".join)
 def test_ctrl_c(arguments: list[str]) -> None:
-    assert interrupted(BUFFERS, *arguments) >= (12 if len(arguments) == 1 else 1)
+    assert interrupted(BUFFERS, *arguments) >= (15 if len(arguments) == 1 else 1)
 
 
 def interrupted(code: str, *arguments: str, environment: dict[str, str] | None = None) -> int:
