@@ -10,6 +10,7 @@
 #include "memory/other_pools.hpp"
 #include "memory/pool.hpp"
 #include "memory/reaper.hpp"
+#include "memory/reclaimers.hpp"
 
 namespace isthmus {
 namespace {
@@ -74,6 +75,9 @@ result<void> pool::begin_with(std::size_t nbytes) {
     return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
   };
   auto begun = with_all_pools({where(), kind(), nbytes, this}, refusals, try_it, try_it());
+  if (!begun && reclaimed_for(begun.failure(), refusals, where(), {kind(), nbytes}, nullptr)) {
+    begun = try_it();
+  }
   return !is_short(begun) ? begun
                           : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
                                  begun.failure().message(), source_.remedy(nbytes, 0));

@@ -479,6 +479,22 @@ def test_garbage_is_collected_for_the_driver(collections: list[str]) -> None:
         assert Buffer(6 * MIB, device=device).nbytes == 6 * MIB
 
 
+@pytest.mark.parametrize("upstream", [False, True], ids=["driver", "upstream"])
+def test_room_is_made_for_the_first_bytes_of_a_pool(collections: list[str], upstream: bool) -> None:
+    device = sim(capacity="8MiB")
+    provider = ProviderResource("device", device)
+    place = (provider,) if upstream else ("device", device)
+    Knot(provider.allocate(6 * MIB))
+    pool = PoolResource(*place, initial_bytes="3MiB")
+    assert pool.held_bytes >= 3 * MIB
+    assert len(collections) == 1
+    del pool
+    cache = [provider.allocate(6 * MIB)]
+    with Reclaimer(lambda _: cache.pop().nbytes):
+        assert PoolResource(*place, initial_bytes="3MiB").held_bytes >= 3 * MIB
+    assert not cache
+
+
 def test_garbage_of_other_devices_hides_no_failure(collections: list[str]) -> None:
     """A call that is made to fail is not made again."""
     device = sim(fail="allocate:1")
