@@ -34,15 +34,10 @@ def load(
 
     ValueError where ``contents``, which come by another way than the pickle, are not ``nbytes``.
     """
-    view = _bytes_of(contents)
-    if nbytes is not None and view.nbytes != nbytes:
-        raise ValueError(
-            f"the pickle is of a buffer of {nbytes} bytes, but {view.nbytes} came with it: the "
-            "out-of-band buffers must be those that its pickler gave, whole and in their order"
-        )
+    view = bytes_of(contents, nbytes)
     made = cls.__new__(cls)
     Buffer.__init__(
-        made, view.nbytes, kind=kind, alignment=alignment, device=_device_or_default(device)
+        made, view.nbytes, kind=kind, alignment=alignment, device=device_or_default(device)
     )
     made.copy_from(view)
     return made
@@ -64,9 +59,14 @@ def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
     return made
 
 
-def _bytes_of(contents: Any) -> memoryview:
-    """As a row of bytes; ValueError for a view with gaps."""
+def bytes_of(contents: Any, nbytes: int | None) -> memoryview:
+    """As a row of bytes; ValueError for a view with gaps, and for others than ``nbytes``."""
     view = memoryview(contents)
+    if nbytes is not None and view.nbytes != nbytes:
+        raise ValueError(
+            f"the pickle is of a buffer of {nbytes} bytes, but {view.nbytes} came with it: the "
+            "out-of-band buffers must be those that its pickler gave, whole and in their order"
+        )
     if view.nbytes == 0:
         return memoryview(b"")  # with a 0 in its shape it has no other form
     if not view.c_contiguous:
@@ -74,7 +74,7 @@ def _bytes_of(contents: Any) -> memoryview:
     return view.cast("B")
 
 
-def _device_or_default(name: str) -> Device:
+def device_or_default(name: str) -> Device:
     try:
         return Device(name)
     except (DeviceNotFoundError, InvalidArgumentError):  # a simulated one of a process that is gone

@@ -12,6 +12,7 @@ from support import filled, live_again, noise
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, memory
+from isthmus.compat import pydotcompute
 
 DATA = noise(10_000)
 
@@ -134,6 +135,7 @@ FRAMES: dict[str, Any] = {
     "empty, of another type": lambda _: [np.empty(0, np.float32)],
     "without an extent": lambda _: [np.empty((5, 0))],
     "with gaps": lambda frame: [np.frombuffer(frame * 2, np.uint8)[::2]],
+    "with gaps, writable": lambda frame: [np.repeat(np.frombuffer(frame, np.uint8), 2)[::2]],
     "another": lambda frame: [np.zeros(len(frame), np.float32)],
 }
 
@@ -155,6 +157,9 @@ def pickled_things() -> dict[str, Any]:
     unified = isthmus.UnifiedBuffer((10, 10), np.float32, device="opencl")
     unified.host[...] = 3
     made["UnifiedBuffer"] = unified
+    compatible = pydotcompute.UnifiedBuffer((10, 10), np.float32, device="opencl")
+    compatible.host[...] = 3
+    made["PyDotCompute's UnifiedBuffer"] = compatible
     return made
 
 
@@ -168,7 +173,7 @@ def test_frames_that_are_not_the_picklers(change: Any) -> None:
         assert len(frame) == 400, name
         assert pickle.loads(head, buffers=[frame]) is not None
         before = isthmus.memory.live()
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"came with it|has gaps"):
             pickle.loads(head, buffers=change(frame))
         assert live_again(before), name
 
@@ -183,10 +188,15 @@ def test_frames_of_no_bytes() -> None:
 
 
 def test_pickles_of_before() -> None:
-    """These say no size."""
+    """These say no size, or have an array."""
     source = filled(DATA, kind="host", queue=Queue("host"))
     load, arguments, *_ = source.__reduce_ex__(2)
     assert load(*arguments[:-1]).tobytes() == DATA.tobytes()
+    unified = isthmus.UnifiedBuffer((2, 3), "f4", device="host").fill(3)
+    for protocol in range(6):
+        again = pickle.loads(pickle.dumps(unified, protocol))
+        assert (again.to_numpy() == unified.to_numpy()).all()
+        assert (again.shape, again.dtype) == ((2, 3), np.float32)
 
 
 def test_an_array_of_another_size_than_its_buffer() -> None:

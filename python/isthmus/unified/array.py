@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+import operator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from isthmus._core import ClosedError
 
 from .contents import array_for, assignable
+from .exact_write import ended
 from .layout import bytes_of, rows_of, same_size
 from .state import STATES, WINNERS, BufferState, DirtyRanges, TransferStatistics, in_elements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
     from typing_extensions import Self
@@ -226,7 +228,7 @@ class UnifiedArray:
         shape, begin, end = self._rows(range)
         whole = self._whole  # once: the write ends where it began, whatever is freed meanwhile
         array = self._array(whole._begin_write(begin, end, True), shape)
-        with _ended(whole._end_write, begin, end, True):
+        with ended(whole._end_write, begin, end, True):
             try:
                 yield array
             finally:
@@ -245,7 +247,7 @@ class UnifiedArray:
         """
         whole = self._whole
         part = self._device_part(whole, range, queue, is_written=True)
-        with _ended(whole._mark, *self._bytes(range), True):
+        with ended(whole._mark, *self._bytes(range), True):
             yield part
 
     def _device_part(
@@ -280,6 +282,11 @@ class UnifiedArray:
         """Copies the contents, up to date, into ``target``, with NumPy's rules."""
         import numpy as np
 
+        if not isinstance(target, np.ndarray):
+            raise TypeError(
+                f"target must be a numpy.ndarray, not {type(target).__name__}; numpy.asarray makes "
+                "one of other writable memory"
+            )
         with self.host_read() as array:
             np.copyto(target, array, casting="same_kind")
 
@@ -322,9 +329,12 @@ class UnifiedArray:
 
     # -- copies
 
-    def __reduce__(self) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         with self.host_read() as array:
-            return self._whole._pickled(array)
+            return self._whole._pickled(array, operator.index(protocol))
+
+    def __reduce__(self) -> Any:
+        return self.__reduce_ex__(2)
 
     def __copy__(self) -> UnifiedBuffer:
         with self.host_read() as array:
@@ -386,15 +396,3 @@ def describe(array: UnifiedArray) -> str:
     except ClosedError:
         state = "freed"
     return f"{array.dtype} {array.shape} {state} on {array.queue.device.filter}"
-
-
-@contextmanager
-def _ended(end: Callable[..., None], *what: Any) -> Iterator[None]:
-    """Ends a write behind the block, whose own error is not hidden by the end's."""
-    try:
-        yield
-    except BaseException:
-        with suppress(ClosedError):
-            end(*what)
-        raise
-    end(*what)

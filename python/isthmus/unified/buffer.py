@@ -12,7 +12,7 @@ from .layout import bytes_of, shape_of
 from .state import WINNERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
     from typing_extensions import Self
@@ -130,8 +130,18 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     def _options(self) -> dict[str, Any]:
         return dict(zip(_OPTIONS, self._kept_options, strict=True))
 
-    def _pickled(self, contents: NDArray[Any]) -> Any:
-        return load, (contents, self._options(), self.queue.device.filter)
+    def _pickled(self, contents: NDArray[Any], protocol: int) -> Any:
+        place = (self._options(), self.queue.device.filter)
+        if protocol < 5:
+            return self._loader, (contents, *place)
+        from pickle import PickleBuffer
+
+        raw: Any = contents.reshape(-1).view("u1")
+        return self._loader, (PickleBuffer(raw), *place, contents.shape, contents.dtype)
+
+    @property
+    def _loader(self) -> Callable[..., UnifiedBuffer]:
+        return load
 
     def _like(self, contents: NDArray[Any]) -> UnifiedBuffer:
         made = UnifiedBuffer(contents.shape, contents.dtype, queue=self.queue, **self._options())
@@ -141,14 +151,34 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         return f"<isthmus.UnifiedBuffer {describe(self)}>"
 
 
-def load(contents: NDArray[Any], options: dict[str, Any], device: str) -> UnifiedBuffer:
+def load(
+    contents: Any,
+    options: dict[str, Any],
+    device: str,
+    shape: tuple[int, ...] | None = None,
+    dtype: Any = None,
+) -> UnifiedBuffer:
     """Makes a pickled buffer again, on its device if that is here, else on the default one."""
-    from isthmus._pickle import _device_or_default
+    from isthmus._pickle import device_or_default
 
-    made = UnifiedBuffer(
-        contents.shape, contents.dtype, device=_device_or_default(device), **options
-    )
-    return made.copy_from(contents)
+    array = pickled_array(contents, shape, dtype)
+    made = UnifiedBuffer(array.shape, array.dtype, device=device_or_default(device), **options)
+    return made.copy_from(array)
+
+
+def pickled_array(contents: Any, shape: tuple[int, ...] | None, dtype: Any) -> NDArray[Any]:
+    """What a pickle has: an array (shape None), or bytes that came by another way than the pickle.
+
+    ValueError where these are not as many as the shape has.
+    """
+    import numpy as np
+
+    from isthmus import _pickle
+
+    if shape is None:
+        array: NDArray[Any] = contents
+        return array
+    return np.frombuffer(_pickle.bytes_of(contents, bytes_of(shape, dtype)), dtype).reshape(shape)
 
 
 def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) -> None:

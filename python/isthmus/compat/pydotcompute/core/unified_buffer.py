@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import operator
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar
 
 from isthmus import BufferState, Error, InvalidArgumentError
-from isthmus._pickle import _device_or_default
+from isthmus._pickle import device_or_default
 from isthmus.compat.pydotcompute.exceptions import (
     NOT_ALLOCATED,
     BufferNotAllocatedError,
@@ -16,6 +17,7 @@ from isthmus.compat.pydotcompute.exceptions import (
     both,
     sync_error,
 )
+from isthmus.unified.buffer import pickled_array
 
 from ._making import making
 from ._place import as_cupys, cupys_device, default_queue
@@ -23,7 +25,7 @@ from ._pools import resource_of
 from ._telling import TO_DEVICE, TO_HOST, TellingBuffer, device_of, host_of, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -248,8 +250,12 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     # -- copies
 
-    def __reduce__(self) -> Any:
-        return _load, (self.to_numpy(), self._options(), self.queue.device.filter)
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        return self._pickled(self.to_numpy(), operator.index(protocol))
+
+    @property
+    def _loader(self) -> Callable[..., UnifiedBuffer[Any]]:
+        return _load
 
     def __copy__(self) -> UnifiedBuffer[T]:
         made: UnifiedBuffer[T] = UnifiedBuffer(
@@ -262,11 +268,18 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         return self.__copy__()
 
 
-def _load(contents: NDArray[Any], options: dict[str, Any], device: str) -> UnifiedBuffer[Any]:
+def _load(
+    contents: Any,
+    options: dict[str, Any],
+    device: str,
+    shape: tuple[int, ...] | None = None,
+    dtype: Any = None,
+) -> UnifiedBuffer[Any]:
+    array = pickled_array(contents, shape, dtype)
     made: UnifiedBuffer[Any] = UnifiedBuffer(
-        contents.shape, contents.dtype, device=_device_or_default(device), **options
+        array.shape, array.dtype, device=device_or_default(device), **options
     )
-    return made.copy_from(contents)
+    return made.copy_from(array)
 
 
 def _is_kept(cast: Any, value: Any) -> bool:

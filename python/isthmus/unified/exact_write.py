@@ -1,0 +1,23 @@
+"""The end of a write of an exact range."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import ClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def ended(end: Callable[..., None], *what: Any) -> Iterator[None]:
+    """Ends a write after the block. An error of the block's is not hidden by the end's."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ClosedError):
+            end(*what)
+        raise
+    end(*what)
