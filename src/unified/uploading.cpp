@@ -225,8 +225,13 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   auto filled = in_memory(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
   content_list::seat awaited;
+  const auto failed = make_ref<host_event>();
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
-  ISTHMUS_TRY(sent);
+  if (!sent) {  // some of the bytes may be there
+    failed->finish(sent.failure());
+    contents.await(std::move(awaited), std::move(filled), failed);
+    return sent;
+  }
   owed_device_.apply(sending);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;

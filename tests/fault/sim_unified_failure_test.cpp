@@ -96,6 +96,27 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
   }
 }
 
+// The call has reported it, and some of the bytes may be there.
+TEST_P(sim_unified_failure, of_an_upload_that_its_call_waits_for_reaches_readers_too) {
+  on_each([&](const im::sim_device& device, const im::queue& queue) {
+    const unified it = make(queue);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    const im::buffer there = it.device();
+    queue.wait();
+    std::ranges::fill(view, std::byte{2});
+    fail_next(device);
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
+    bytes got(k_failing_bytes);
+    EXPECT_EQ(status_of([&] { im::copy(std::span(got), there); }), im::status::dependency);
+    EXPECT_EQ(status_of([&] { there.wait(); }), im::status::dependency);
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok);
+    EXPECT_TRUE(same(read(there), of_value(2)));
+    EXPECT_TRUE(same(it.host_read(), of_value(2)));
+    EXPECT_EQ(it.state(), im::unified_state::synchronized);
+  });
+}
+
 // Bytes from before the upload are lent to nobody, and whoever waits for the buffer is told.
 TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   on_each([&](const im::sim_device& device, const im::queue& queue) {
