@@ -15,6 +15,11 @@ namespace isthmus::tracking {
 // One thread's at a time.
 class free_ranges {
  public:
+  free_ranges() noexcept = default;
+  // Throws std::bad_alloc.
+  explicit free_ranges(const byte_range& all)
+      : by_begin_{{all.begin, all.end}}, by_size_{{all.nbytes(), all.begin}} {}
+
   // Where it begins; nothing where no part is large enough. Allocates nothing.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t nbytes) noexcept;
   // Without memory it is lost: it stays taken.

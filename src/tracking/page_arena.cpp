@@ -44,20 +44,20 @@ result<page_arena::room> reserve_both(std::size_t nbytes) {
 
 }  // namespace
 
-page_arena::page_arena(os::written_pages& kernel, os::shared_file file, const room& all) noexcept
-    : kernel_{kernel}, file_{std::move(file)}, all_{all} {
-  large_.give({0, all.nbytes});
-}
+page_arena::page_arena(os::written_pages& kernel, os::shared_file file, const room& all,
+                       free_ranges large) noexcept
+    : kernel_{kernel}, file_{std::move(file)}, all_{all}, large_{std::move(large)} {}
 
 result<page_arena*> page_arena::open() {
   auto kernel = os::written_pages::only();
   ISTHMUS_TRY(kernel);
   error last;
   for (const auto nbytes : k_sizes) {
+    free_ranges large{{0, nbytes}};  // needs memory, so it comes first
     auto file = os::shared_file::open(nbytes);
     auto all = file ? reserve_both(nbytes) : result<room>{file.take_error()};
     if (all) {
-      static never_destroyed<page_arena> made{**kernel, std::move(*file), *all};
+      static never_destroyed<page_arena> made{**kernel, std::move(*file), *all, std::move(large)};
       watch_forks(*made);
       return &*made;
     }

@@ -52,7 +52,8 @@ class page_arena {
  private:
   friend class never_destroyed<page_arena>;
 
-  page_arena(os::written_pages& kernel, os::shared_file file, const room& all) noexcept;
+  page_arena(os::written_pages& kernel, os::shared_file file, const room& all,
+             free_ranges large) noexcept;
   [[nodiscard]] static result<page_arena*> open();
   static void watch_forks(page_arena& only) noexcept;
 

@@ -45,6 +45,12 @@ TEST(free_ranges, random_taking_and_giving_against_a_model) {
   EXPECT_EQ(free.take(1), std::nullopt);
 }
 
+TEST(free_ranges, the_first_range_is_there_or_refused) {
+  free_ranges free{{64, 128}};
+  EXPECT_EQ(free.take(64), 64U);
+  EXPECT_FALSE(free.take(1));
+}
+
 TEST(free_ranges, the_smallest_that_fits_is_taken) {
   free_ranges free;
   free.give({0, 100});
