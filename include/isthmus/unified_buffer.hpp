@@ -212,11 +212,10 @@ class unified_buffer {
   // range counts as written by the device, also where `write` throws.
   template <std::invocable<buffer> Write>
   void device_write(element_range range, Write&& write, queue_choice on = {}) const {
-    // Held until the mark: a device copy without handles may be given up where memory is short.
-    const buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(),
-                                               on.get(), offset(range), bytes(range));
+    buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(), on.get(),
+                                         offset(range), bytes(range));
     write_until(
-        [&] { write(buffer(memory)); },
+        [&] { write(std::move(memory)); },
         [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
   }
 

@@ -122,7 +122,11 @@ void unified_buffer::came_home(const range_set& ranges) {
   const auto arriving = host_has_.adding(ranges);
   owed_host_.remove(ranges);
   host_has_.apply(arriving);
-  host_->coarsen(device_writes_.empty() ? owed_host_ : written_by_device());
+  if (device_writes_.empty()) {
+    host_->coarsen(owed_host_);
+  } else {
+    host_->coarsen(written_by_device());
+  }
 }
 
 result<void> unified_buffer::finish_uploads(const byte_range& range) {
