@@ -155,7 +155,6 @@ TEST_P(largest_request, counts_what_is_kept_for_other_queues) {
   }
 }
 
-
 // Free pieces that lie apart serve one request where memory moves, but none beyond a soft limit,
 // where they go back to the driver first.
 TEST_P(largest_request, is_of_pieces_that_move) {
