@@ -38,7 +38,7 @@ bool unified_buffer::must_look() const noexcept {
 
 range_set unified_buffer::settled(range_set ranges) const {
   for (const auto& each : writing_) {
-    ranges.remove({each.range});
+    ranges.remove(each.written);
   }
   return ranges;
 }
@@ -93,19 +93,20 @@ result<void> unified_buffer::take_in(range_set written) {
     return {};
   }
   owed_again_.remove(written);
+  range_set both;
   if (one_memory_) {
     written.remove(owed_host_);  // by its device, for all that one can tell
-  } else if (!owed_host_.empty() && wanted_.on_conflict != winner::none) {
-    const auto both = written.common(owed_host_);
-    if (wanted_.on_conflict == winner::host) {
-      owed_host_.remove(both);
-    } else {
-      written.remove(both);
-      owed_device_.add(written);
-      return drop_host_writes(both);
-    }
+  } else if (wanted_.on_conflict != winner::none) {
+    both = written.common(owed_host_);
   }
-  owed_device_.add(written);
+  if (wanted_.on_conflict == winner::device) {
+    written.remove(both);
+    owed_device_.add(written);
+    return drop_host_writes(both);
+  }
+  const auto owed = owed_device_.adding(written);
+  owed_host_.remove(both);
+  owed_device_.apply(owed);
   return {};
 }
 
@@ -238,8 +239,9 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
   if (which == winner::host) {
     const auto lost = owed_host_.common({range}).common(host_has_);
     owed_again_.remove(lost);
+    const auto won = owed_device_.adding(lost);
     owed_host_.remove(lost);
-    owed_device_.add(lost);
+    owed_device_.apply(won);
     return {};
   }
   const auto lost = owed_device_.common({range}).common(device_has_);
@@ -264,10 +266,10 @@ result<void> unified_buffer::forget() {
   ISTHMUS_TRY(land_those(all(), false));
   ISTHMUS_TRY(land_all());  // failures of these copies are reported by their own events alone
   ISTHMUS_TRY(look());
-  if (host_) {
-    ISTHMUS_TRY(drop_host_writes(owed_device_));
-  }
   // All that needs memory comes before anything changes.
+  if (host_ && !owed_device_.empty()) {
+    ISTHMUS_TRY(host_->snapshot(settled(owed_device_), tracking::writers::some));
+  }
   auto host_has = host_is_there_ ? range_set{all()} : host_has_;
   auto device_has = device_is_there_ ? range_set{all()} : device_has_;
   std::vector<range_set> outdated(flights_.size(), range_set{all()});
