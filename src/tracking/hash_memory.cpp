@@ -347,11 +347,11 @@ void hash_memory::leave_as_they_are(const byte_range& range) noexcept {
 }
 
 // If others write by now, its chunks have hashes of what lies around it, and get those of all.
-result<void> hash_memory::end_write(const byte_range& range, const std::byte* begun, writers who) {
+result<void> hash_memory::end_write(const byte_range& range, const range_set& written,
+                                    const std::byte* begun, writers who) {
   if (begun != view_ + range.begin) {
-    return tracked_memory::end_write(range, begun, who);
+    return tracked_memory::end_write(range, written, begun, who);
   }
-  const range_set written{range};
   const auto last = std::find(in_place_.rbegin(), in_place_.rend(), range);
   in_place_.erase(std::prev(last.base()));
   if (who == writers::none) {

@@ -33,8 +33,8 @@ class hash_memory final : public tracked_memory {
   void expect_writers() override;
   [[nodiscard]] result<std::byte*> begin_write(const byte_range& range, bool keeps,
                                                writers who) override;
-  [[nodiscard]] result<void> end_write(const byte_range& range, const std::byte* begun,
-                                       writers who) override;
+  [[nodiscard]] result<void> end_write(const byte_range& range, const range_set& written,
+                                       const std::byte* begun, writers who) override;
   void refine(const byte_range& /*range*/) override {}
   void coarsen(const range_set& /*still*/) override {}
 

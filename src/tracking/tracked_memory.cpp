@@ -56,9 +56,9 @@ result<std::byte*> tracked_memory::begin_write(const byte_range& range, bool kee
   return library_ + range.begin;
 }
 
-result<void> tracked_memory::end_write(const byte_range& range, const std::byte* /*begun*/,
-                                       writers who) {
-  return publish({range}, who);
+result<void> tracked_memory::end_write(const byte_range& /*range*/, const range_set& written,
+                                       const std::byte* /*begun*/, writers who) {
+  return publish(written, who);
 }
 
 void tracked_memory::take_all(std::span<const taking> each) {

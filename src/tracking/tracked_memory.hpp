@@ -96,8 +96,9 @@ class tracked_memory {
   // `end_write`, which is told where. `keeps`: what is there is what the view has.
   [[nodiscard]] virtual result<std::byte*> begin_write(const byte_range& range, bool keeps,
                                                        writers who);
-  [[nodiscard]] virtual result<void> end_write(const byte_range& range, const std::byte* begun,
-                                               writers who);
+  // `written` is that range, as a set, so that this needs no memory.
+  [[nodiscard]] virtual result<void> end_write(const byte_range& range, const range_set& written,
+                                               const std::byte* begun, writers who);
   // Tells what lies in the granules that `range` covers in part by the smallest that there are,
   // from here on; what was written before is told by the next `take`. Throws std::bad_alloc, and
   // then a later call may do the rest.

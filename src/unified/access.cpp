@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "unified/unified_buffer.hpp"
 
@@ -58,13 +59,14 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
     ISTHMUS_TRY(let_land(range));
   }
   writing_.reserve(writing_.size() + 1);
+  range_set written{range};
   auto begun = host_->begin_write(range, keeps, who_writes());
   ISTHMUS_TRY(begun);
-  writing_.push_back({range, *begun});
+  writing_.push_back({range, std::move(written), *begun});
   return begun;
 }
 
-// A copy that failed is for the next call.
+// A copy that failed is left to the next call.
 result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) {
   const auto held = enter();
   const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const exact_write& each) {
@@ -82,6 +84,7 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
   }
   begun->kept = kept;
   begun->has_ended = true;
+  ISTHMUS_TRY(publish(*begun));  // first, and without memory: views may be written from here on
   return land_all();
 }
 
@@ -128,7 +131,15 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
-  device_writes_.reserve(device_writes_.size() + 1);
+  const bool is_new = open_device_write(wanted.range) == device_writes_.end();
+  if (is_new) {
+    device_writes_.push_back({wanted.range});
+  }
+  undo not_begun{[&] {
+    if (const auto at = open_device_write(wanted.range); is_new && at != device_writes_.end()) {
+      device_writes_.erase(at);
+    }
+  }};
   if (host_is_there_ && !one_memory_) {
     host_->refine(wanted.range);  // first: what a whole granule is told for goes with the upload
   }
@@ -136,9 +147,7 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
   first.range = whole_chunks(wanted.range);
   auto made = device(first);
   ISTHMUS_TRY(made);
-  if (open_device_write(wanted.range) == device_writes_.end()) {
-    device_writes_.push_back({wanted.range});
-  }
+  not_begun.dismiss();
   return made;
 }
 

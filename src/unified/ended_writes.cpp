@@ -1,5 +1,6 @@
 // Writes of exact ranges that have ended: counted at their end, or by the next call where that has
-// failed, for want of memory say. Until then no call moves bytes of the buffer.
+// failed, for want of memory say. Until then no call moves bytes of the buffer. Of a host write and
+// a device write of the same bytes that are both late, the device's counts as the later one.
 
 #include <algorithm>
 
@@ -19,15 +20,23 @@ std::vector<unified_buffer::device_write>::iterator unified_buffer::open_device_
   });
 }
 
-// All of a range that is not kept was written, whatever the device had there.
-result<void> unified_buffer::count_host_write(const exact_write& ended) {
-  const range_set written{ended.range};
-  host_has_.add(written);
-  if (!ended.kept || one_memory_) {
-    owed_host_.remove(written);
+// Views show the bytes, once: what is written through views later stays.
+result<void> unified_buffer::publish(exact_write& ended) {
+  if (!ended.is_published) {
+    ISTHMUS_TRY(host_->end_write(ended.range, ended.written, ended.at, who_writes()));
+    ended.is_published = true;
   }
-  ISTHMUS_TRY(take_in(written));
-  return host_->end_write(ended.range, ended.at, who_writes());
+  return {};
+}
+
+// All of a range that is not kept was written, whatever the device had there.
+result<void> unified_buffer::count_host_write(exact_write& ended) {
+  ISTHMUS_TRY(publish(ended));
+  host_has_.add(ended.written);
+  if (!ended.kept || one_memory_) {
+    owed_host_.remove(ended.written);
+  }
+  return take_in(ended.written);
 }
 
 result<void> unified_buffer::count_ended_writes() {

@@ -155,9 +155,11 @@ class unified_buffer final : public ref_counted {
   };
   struct exact_write {
     byte_range range;
-    std::byte* at;  // what the writer was given
+    range_set written;  // the same, made when there was memory
+    std::byte* at;      // what the writer was given
     bool kept = false;
     bool has_ended = false;  // and is to be counted by the next call
+    bool is_published = false;
   };
   struct device_write {
     byte_range range;
@@ -181,7 +183,8 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] bool has_uncounted() const noexcept;
   [[nodiscard]] std::vector<device_write>::iterator open_device_write(
       const byte_range& range) noexcept;
-  [[nodiscard]] result<void> count_host_write(const exact_write& ended);
+  [[nodiscard]] result<void> publish(exact_write& ended);
+  [[nodiscard]] result<void> count_host_write(exact_write& ended);
   [[nodiscard]] result<void> count_ended_writes();
   [[nodiscard]] range_set written_by_device() const;
 
@@ -261,8 +264,8 @@ class unified_buffer final : public ref_counted {
 
   // Begun, and not counted yet: what lies there is the writer's, and is not found, sent or dropped.
   std::vector<exact_write> writing_;
-  // The same of the device, no range twice: what was begun is told by the smallest granules, and
-  // the device copy stays.
+  // The same of the device, no range twice: host writes beside what was begun with a host copy are
+  // found by the smallest granules, and the device copy stays.
   std::vector<device_write> device_writes_;
   bool is_read_ = false;  // pointers were given for which nothing tells when they end
 

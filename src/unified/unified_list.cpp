@@ -70,8 +70,8 @@ std::uint64_t unified_list::give_up(const device& where, std::uint64_t nbytes) n
 // Whoever uses the buffer now, this thread's own call that found no memory too, keeps what he has.
 std::uint64_t unified_buffer::give_up_device() {
   const lock held{lock_, std::try_to_lock};
-  const bool is_needed = (!host_is_there_ && !device_holds_nothing_) || !device_writes_.empty();
-  if (!held || !device_ || !device_is_there_ || one_memory_ || is_needed) {
+  if (!held || !device_ || !device_is_there_ || one_memory_ || !device_writes_.empty() ||
+      (!host_is_there_ && !device_holds_nothing_)) {
     return 0;
   }
   if (!device_->unique() || device_->exports() != 0 || !land_all() || !flights_.empty() ||

@@ -395,6 +395,75 @@ TEST_P(no_memory_unified, any_allocation_of_a_first_fetch_of_a_part_may_fail) {
   });
 }
 
+TEST_P(no_memory_unified, any_allocation_may_fail_while_the_host_wins) {
+  fail_each_allocation([&](long served, shortage kind) {
+    SCOPED_TRACE(describe(served, kind));
+    const unified it = make(k_short_bytes);
+    std::ranges::fill(it.host(), std::byte{1});
+    im::fill(it.device(), std::byte{2});
+    it.mark_device();
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      (void)isthmus_unified_resolve(it.get(), ISTHMUS_WINNER_HOST, 0, k_short_bytes);
+      failed = without_memory::failed();
+    }
+    it.resolve(im::winner::host);
+    EXPECT_TRUE(same(read(it.device()), bytes(k_short_bytes, std::byte{1})));
+    EXPECT_TRUE(same(it.host_read(), bytes(k_short_bytes, std::byte{1})));
+    return failed && !HasFailure();
+  });
+}
+
+// Views show what was written at the failed end, or it is shown at once later: before this write.
+TEST_P(no_memory_unified, a_write_through_a_view_stays_after_an_end_that_failed) {
+  constexpr std::size_t k_written = 64;
+  fail_each_allocation([&](long served, shortage kind) {
+    SCOPED_TRACE(describe(served, kind));
+    const unified it = make(k_short_bytes);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    it.sync_to_device();
+    void* at = nullptr;
+    EXPECT_EQ(isthmus_unified_begin_write(it.get(), 0, k_written, 0, &at), ISTHMUS_OK);
+    std::fill_n(static_cast<std::byte*>(at), k_written, std::byte{5});
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      failed = isthmus_unified_end_write(it.get(), 0, k_written, 0) != ISTHMUS_OK;
+    }
+    view[3] = std::byte{7};
+    (void)it.state();
+    EXPECT_EQ(view[3], std::byte{7});
+    it.sync_to_device();
+    EXPECT_TRUE(same(read(it.device()), view.span()));
+    EXPECT_EQ(view[4], std::byte{5});
+    return failed && !HasFailure();
+  });
+}
+
+// Where it fails nothing is forgotten.
+TEST_P(no_memory_unified, any_allocation_of_a_call_that_forgets_may_fail) {
+  fail_each_allocation([&](long served, shortage kind) {
+    SCOPED_TRACE(describe(served, kind));
+    const unified it = make(k_short_bytes);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    it.sync_to_device();
+    std::ranges::fill(view, std::byte{2});
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      failed = isthmus_unified_forget(it.get()) != ISTHMUS_OK;
+      EXPECT_TRUE(!failed || without_memory::failed());
+    }
+    if (failed) {
+      EXPECT_TRUE(same(read(it.device()), bytes(k_short_bytes, std::byte{2})));
+    }
+    return failed && !HasFailure();
+  });
+}
+
 TEST_P(no_memory_unified, any_allocation_may_fail_while_the_device_wins) {
   fail_each_allocation([&](long served, shortage kind) {
     SCOPED_TRACE(describe(served, kind));

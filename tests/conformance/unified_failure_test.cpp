@@ -198,4 +198,23 @@ TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_
   EXPECT_EQ(view[k_mib], std::byte{7});
 }
 
+// Nor does a download that is counted as the write begins.
+TEST_P(unified_failure, a_device_write_begins_apart_from_host_writes_beside_older_downloads) {
+  if (GetParam().means != im::tracking_means::pages || one_memory()) GTEST_SKIP();
+  const unified it = same_on_both(6 * k_mib, options());
+  const auto view = it.host();
+  write_on_device(it, 100, noise(100, 1));
+  if (const im::event came = it.sync_to_host_async({100, 200})) came.wait();
+  const im::element_range range{2 * k_mib + 10'000, 4 * k_mib + 50};
+  it.device_write(range, [&](const im::buffer& all) {
+    im::fill(all.slice(range.begin, range.end - range.begin), std::byte{9});
+    view[2 * k_mib + 3] = std::byte{7};
+  });
+  it.sync_to_host();
+  EXPECT_EQ(view[range.begin], std::byte{9});
+  it.sync_to_device();
+  EXPECT_TRUE(same(read_on_device(it), view.span()));
+  EXPECT_EQ(view[2 * k_mib + 3], std::byte{7});
+}
+
 }  // namespace

@@ -29,11 +29,11 @@ TEST_F(hash_memory_test, nobody_elses_write_goes_to_the_view_itself) {
   auto at = memory_->begin_write(across_, true, writers::none);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->view() + across_.begin);
-  ASSERT_TRUE(memory_->end_write(across_, *at, writers::none));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, *at, writers::none));
   at = memory_->begin_write(across_, true, writers::some);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->library() + across_.begin);
-  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, *at, writers::some));
 }
 
 TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
@@ -44,7 +44,7 @@ TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
   EXPECT_TRUE(taken(*memory_).empty());
   std::memset(at, 2, across_.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->view()[k_hashed + 80] = std::byte{3};
   EXPECT_EQ(taken(*memory_), (range_set{{k_hashed, 2 * k_hashed}}));
@@ -58,7 +58,7 @@ TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
   memory_->view()[5] = std::byte{3};
   const range_set first{{0, k_hashed}};
   EXPECT_EQ(taken(*memory_), first);
-  ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::some));
   EXPECT_EQ(taken(*memory_), first);
 }
 
@@ -92,7 +92,7 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it)
   std::memset(at, 1, across_.nbytes());
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::some));
   ASSERT_TRUE(memory_->snapshot({across_}, writers::none));
   memory_->expect_writers();
   std::memset(memory_->view() + across_.begin, 0, across_.nbytes());
@@ -106,7 +106,7 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_hashes_of_what_was_
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
   std::memset(at, 1, across_.nbytes());
-  ASSERT_TRUE(memory_->end_write(across_, at, writers::none));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::none));
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
 }
@@ -119,10 +119,10 @@ TEST_F(hash_memory_test, two_writes_in_place_may_share_a_chunk) {
   memory_->expect_writers();
   std::memset(at, 1, one.nbytes());
   std::memset(there, 1, other.nbytes());
-  ASSERT_TRUE(memory_->end_write(one, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(one, {one}, at, writers::some));
   std::memset(there, 2, other.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(other, there, writers::some));
+  ASSERT_TRUE(memory_->end_write(other, {other}, there, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
 }
 

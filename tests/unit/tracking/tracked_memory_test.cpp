@@ -146,7 +146,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
         changed_.clear();
       }
     }
-    ASSERT_TRUE(memory_->end_write(range, *begun, who_));
+    ASSERT_TRUE(memory_->end_write(range, {range}, *begun, who_));
     owed_.add(range);
   }
   void bring_from_device() {
