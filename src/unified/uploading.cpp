@@ -5,6 +5,7 @@
 
 #include "core/undo.hpp"
 #include "os/process.hpp"
+#include "transfer/submitting.hpp"
 #include "unified/arriving.hpp"
 #include "unified/places.hpp"
 #include "unified/unified_buffer.hpp"
@@ -218,6 +219,7 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   }
   auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
   ISTHMUS_TRY(destination);
+  ISTHMUS_TRY(choose_queue(&on, *destination, source));  // what it refuses touches no bytes
   // What follows the copy needs no memory, so that nothing on its way is forgotten.
   auto made = flights_.make(on.serial(), true, ranges);
   const auto sending = owed_device_.removing(ranges);

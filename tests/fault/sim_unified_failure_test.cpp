@@ -117,6 +117,25 @@ TEST_P(sim_unified_failure, of_an_upload_that_its_call_waits_for_reaches_readers
   });
 }
 
+// It has touched no bytes: their readers run.
+TEST_P(sim_unified_failure, of_a_call_with_a_queue_of_another_context_reaches_no_readers) {
+  on_each([&](const im::sim_device&, const im::queue& queue) {
+    const im::sim_device other;
+    const im::queue foreign(other);
+    const unified it = make(queue);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    const im::buffer there = it.device();
+    queue.wait();
+    std::ranges::fill(view, std::byte{2});
+    EXPECT_EQ(status_of([&] { it.sync_to_device(foreign); }), im::status::wrong_context);
+    EXPECT_TRUE(same(read(there), of_value(1)));
+    EXPECT_EQ(status_of([&] { there.wait(); }), im::status::ok);
+    it.sync_to_device();
+    EXPECT_TRUE(same(read(there), of_value(2)));
+  });
+}
+
 // Bytes from before the upload are lent to nobody, and whoever waits for the buffer is told.
 TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   on_each([&](const im::sim_device& device, const im::queue& queue) {
