@@ -115,8 +115,8 @@ void content_list::drop_some(leavers& gone) noexcept {
   }
 }
 
-// Whoever has waited for these bytes finds no trace of what filled them: a list that is left empty
-// costs its users one load.
+// A list that is left empty costs its users one load: once a caller has waited for these bytes, no
+// entry of what filled them is left.
 void content_list::drop_over(const byte_range& range, leavers& gone) noexcept {
   entry_list over;
   index_.visit_near(range, [&](entry& each) {
@@ -160,11 +160,11 @@ void content_list::replace(const range_set& ranges, const ref<event>& written) n
     return;
   }
   leavers gone;
+  std::vector<entry*> found;
   const std::lock_guard hold{lock_};
   drop_some(gone);
   drop_over(ranges.span(), gone);
   any_.store(!entries_.empty(), std::memory_order_release);
-  std::vector<entry*> found;
   index_.visit_near(ranges.span(), [&](entry& each) { found.push_back(&each); });
   for (auto* each : found) {
     replace_in(*each, ranges, written);
