@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _ADDRESSES = 1 << 64
 _NUMBERS = 1 << 63
+_DEPTH = 64  # NumPy reads no items of what lies deeper
 
 
 def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
@@ -24,7 +25,8 @@ def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
     memory; TypeError where they are references. An interface that gives an address does not say how
     much memory there is: that is not checked.
     """
-    found = None if id(obj) in outer else _to_check(obj)
+    is_read = id(obj) not in outer and len(outer) <= _DEPTH
+    found = _to_check(obj) if is_read else None
     if found is None:
         return obj
     if found is obj:

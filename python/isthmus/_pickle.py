@@ -34,7 +34,7 @@ def load(
 
     ValueError where ``contents``, which come by another way than the pickle, are not ``nbytes``.
     """
-    view = bytes_of(contents, nbytes)
+    view = frame_of(contents, nbytes)
     made = cls.__new__(cls)
     Buffer.__init__(
         made, view.nbytes, kind=kind, alignment=alignment, device=device_or_default(device)
@@ -59,7 +59,7 @@ def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
     return made
 
 
-def bytes_of(contents: Any, nbytes: int | None) -> memoryview:
+def frame_of(contents: Any, nbytes: int | None) -> memoryview:
     """As a row of bytes; ValueError for a view with gaps, and for others than ``nbytes``."""
     view = memoryview(contents)
     if nbytes is not None and view.nbytes != nbytes:

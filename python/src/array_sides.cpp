@@ -235,7 +235,7 @@ array_side to_side(nb::handle object, access wanted, const char* role) {
 }
 
 array_side to_source(nb::handle object, const element_type& into, conversion as) {
-  if ((as == conversion::force || is_numpys_number(object)) && is_numpys_alone(object)) {
+  if ((as == conversion::force || is_numpy_scalar(object)) && is_numpys_alone(object)) {
     return numpy_side(object, into, as);
   }
   auto found = find_side(object, access::read, "source");

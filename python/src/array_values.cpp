@@ -239,7 +239,7 @@ void require_castable(nb::handle number, const element_type& into, isthmus_casti
     return;
   }
   const element_type* from = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
-  if (from == nullptr && is_numpys_number(number)) {
+  if (from == nullptr && is_numpy_scalar(number)) {
     from = &to_element_type(nb::object(number.attr("dtype")));
   }
   const bool is_object = from == nullptr && PyIndex_Check(number.ptr()) != 0 &&
@@ -263,17 +263,17 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
   if (PyFloat_Check(number.ptr()) != 0) {
     return float_value(number, into, casting);
   }
-  const bool is_of_numpy = is_numpys_number(number);
-  if (PyComplex_Check(number.ptr()) != 0 && !is_of_numpy) {
+  const bool is_numpys = is_numpy_scalar(number);
+  if (PyComplex_Check(number.ptr()) != 0 && !is_numpys) {
     return complex_value(number, into, casting);
   }
-  if (!is_of_numpy && is_array(number)) {
+  if (!is_numpys && is_array(number)) {
     return {};  // of no dimensions it says that it is an integer: it keeps its type
   }
   if (const nb::object integer = as_integer(number); integer.is_valid()) {
     return integer_value(integer, into);
   }
-  return is_of_numpy ? numpy_value(number, into, casting) : std::nullopt;
+  return is_numpys ? numpy_value(number, into, casting) : std::nullopt;
 }
 
 bool is_untyped_number(nb::handle object) {

@@ -93,15 +93,16 @@ nb::object to_check(nb::handle object) {
     return nb::borrow(object);
   }
   nb::object items = nb::steal(PySequence_List(object.ptr()));
-  if (!items.is_valid()) {
-    raise_set();
+  if (!items.is_valid()) {  // NumPy raises it again, or takes a number
+    static_cast<void>(take_foreign_error());
+    return nb::borrow(object);
   }
   return is_plain(items.ptr(), 0) ? nb::none() : items;
 }
 
 }  // namespace
 
-bool is_numpys_number(nb::handle object) {
+bool is_numpy_scalar(nb::handle object) {
   load_types();
   return number_type != nullptr && PyObject_TypeCheck(object.ptr(), number_type) != 0;
 }

@@ -6,7 +6,7 @@
 namespace isthmus::python {
 
 // Whether it is one of NumPy's own scalars; also text, dates and records.
-[[nodiscard]] bool is_numpys_number(nb::handle object);
+[[nodiscard]] bool is_numpy_scalar(nb::handle object);
 // Whether it is one of NumPy's own arrays or scalars.
 [[nodiscard]] bool is_of_numpy(nb::handle object);
 

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections import UserList, deque
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ from test_array_exchange import Foreign, array_of, tensor_in
 import isthmus
 from isthmus import Array, Buffer, Queue, _core
 from isthmus._numpys_interface import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MODEL = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -376,3 +379,41 @@ def test_an_interface_with_an_address_is_checked_once() -> None:
     made = isthmus.UnifiedBuffer(4, "f4", device="host").copy_from(by_copy)
     assert made.host.tolist() == [0, 1, 2, 3]
     assert by_copy.reads == by_numpy.reads + 1
+
+
+class Keyed:
+    """A sequence that NumPy takes for a number, as its items are not found by index."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> float:
+        raise KeyError(index)
+
+    def __float__(self) -> float:
+        return 3.0
+
+
+def nested(depth: int) -> Any:
+    made: Any = 1
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize("source", [Keyed(), nested(70), nested(2000)], ids=range(3))
+def test_sequences_that_numpy_does_not_read_are_left_to_it(source: Any) -> None:
+    def outcome(assign: Callable[[], None], made: Any) -> Any:
+        try:
+            assign()
+        except Exception as failed:
+            return type(failed)
+        return made.tolist()
+
+    theirs, unified = np.zeros(2, "f4"), isthmus.UnifiedBuffer(2, "f4", device="host")
+    unified.host[:] = 0
+    want = outcome(lambda: theirs.__setitem__(slice(None), source), theirs)
+    assert outcome(lambda: unified.__setitem__(slice(None), source), unified.host) == want
+    array = isthmus.zeros(2, "f4", device="host")
+    got = outcome(lambda: array.__setitem__(slice(None), source), array)
+    assert got == want or (isinstance(want, type) and issubclass(got, (TypeError, ValueError)))

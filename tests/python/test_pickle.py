@@ -178,6 +178,16 @@ def test_frames_that_are_not_the_picklers(change: Any) -> None:
         assert live_again(before), name
 
 
+class Own(isthmus.UnifiedBuffer):
+    def __reduce__(self) -> Any:
+        return int, (5,)
+
+
+def test_a_subclass_pickles_as_it_says() -> None:
+    for protocol in range(6):
+        assert pickle.loads(pickle.dumps(Own(3, device="host"), protocol)) == 5
+
+
 def test_frames_of_no_bytes() -> None:
     for source in (Buffer(0, kind="host"), isthmus.zeros((0, 3), kind="host")):
         parts: list[pickle.PickleBuffer] = []

@@ -8,12 +8,18 @@ import operator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from isthmus._core import ClosedError
-
 from .contents import array_for, assignable
 from .exact_write import ended
 from .layout import bytes_of, rows_of, same_size
-from .state import STATES, WINNERS, BufferState, DirtyRanges, TransferStatistics, in_elements
+from .state import (
+    STATES,
+    WINNERS,
+    BufferState,
+    DirtyRanges,
+    TransferStatistics,
+    describe,
+    in_elements,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -311,7 +317,7 @@ class UnifiedArray:
         return np.array(array) if copy else array
 
     def __getitem__(self, key: Any) -> Any:
-        """A slice along the first axis is a part that shares the state; all else is NumPy's."""
+        """A slice along the first axis is a part that shares the state; else NumPy's."""
         if isinstance(key, slice) and key.step in (None, 1) and self.shape:
             start, stop, _ = key.indices(self.shape[0])
             if start < stop:
@@ -324,17 +330,21 @@ class UnifiedArray:
 
     def reshape(self, *shape: Any) -> UnifiedPart:
         """The same elements in another shape, with the state in common."""
-        wanted = shape[0] if len(shape) == 1 else shape
-        return UnifiedPart(self._whole, self._offset, same_size(self.shape, wanted))
+        wanted = same_size(self.shape, shape[0] if len(shape) == 1 else shape)
+        return UnifiedPart(self._whole, self._offset, wanted)
 
     # -- copies
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        with self.host_read() as array:
-            return self._whole._pickled(array, operator.index(protocol))
+        is_own = type(self).__reduce__ is not UnifiedArray.__reduce__  # a subclass's
+        return self.__reduce__() if is_own else self._reduced(operator.index(protocol))
 
     def __reduce__(self) -> Any:
-        return self.__reduce_ex__(2)
+        return self._reduced(2)
+
+    def _reduced(self, protocol: int) -> Any:
+        with self.host_read() as array:
+            return self._whole._pickled(array, protocol)
 
     def __copy__(self) -> UnifiedBuffer:
         with self.host_read() as array:
@@ -388,11 +398,3 @@ class UnifiedPart(UnifiedArray):
 
     def __repr__(self) -> str:
         return f"<isthmus.UnifiedPart {describe(self)}>"
-
-
-def describe(array: UnifiedArray) -> str:
-    try:
-        state = str(array.state)
-    except ClosedError:
-        state = "freed"
-    return f"{array.dtype} {array.shape} {state} on {array.queue.device.filter}"

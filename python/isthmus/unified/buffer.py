@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from isthmus import _core
 from isthmus._iterables import iterator
 
-from .array import UnifiedArray, describe
+from .array import UnifiedArray
 from .layout import bytes_of, shape_of
-from .state import WINNERS
+from .state import WINNERS, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -178,7 +178,7 @@ def pickled_array(contents: Any, shape: tuple[int, ...] | None, dtype: Any) -> N
     if shape is None:
         array: NDArray[Any] = contents
         return array
-    return np.frombuffer(_pickle.bytes_of(contents, bytes_of(shape, dtype)), dtype).reshape(shape)
+    return np.frombuffer(_pickle.frame_of(contents, bytes_of(shape, dtype)), dtype).reshape(shape)
 
 
 def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) -> None:

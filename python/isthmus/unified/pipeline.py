@@ -106,7 +106,7 @@ class _Run:
         self._source, self._fn, self._depth = source, fn, depth
         self._work, self._pinned, self._copy = work, pinned, copy
         self._launched: deque[_Launched] = deque()
-        # Of the source or fn; raised once what was launched is delivered.
+        # Of the source, fn or a copy; raised once what was launched is delivered.
         self._failure: BaseException | None = None
         self._ended = False
         self._is_interrupted = False

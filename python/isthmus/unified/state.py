@@ -5,8 +5,12 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from isthmus._core import ClosedError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from .array import UnifiedArray
 
 # As the C interface counts them.
 WINNERS = {None: 0, "host": 1, "device": 2}
@@ -71,3 +75,12 @@ class TransferStatistics(NamedTuple):
     bytes_to_host: int
     copies: int
     """Operations, of any number of ranges each."""
+
+
+def describe(array: UnifiedArray) -> str:
+    """For ``repr``."""
+    try:
+        state = str(array.state)
+    except ClosedError:
+        state = "freed"
+    return f"{array.dtype} {array.shape} {state} on {array.queue.device.filter}"

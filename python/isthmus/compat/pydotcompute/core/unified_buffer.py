@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from isthmus import BufferState, Error, InvalidArgumentError
 from isthmus._pickle import device_or_default
@@ -250,8 +249,8 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     # -- copies
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return self._pickled(self.to_numpy(), operator.index(protocol))
+    def _reduced(self, protocol: int) -> Any:
+        return self._pickled(self.to_numpy(), protocol)
 
     @property
     def _loader(self) -> Callable[..., UnifiedBuffer[Any]]:
