@@ -249,11 +249,7 @@ nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::han
 
 nb::object to_bytes(nb::handle self) {
   const auto& of = require_buffer(self);
-  nb::object made =
-      nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(of.nbytes)));
-  if (!made.is_valid()) {
-    raise_set();
-  }
+  const auto made = make_bytes(of.nbytes);
   ask_for_huge_pages(PyBytes_AS_STRING(made.ptr()), of.nbytes);
   copy_out(byte_view{self}.get(), PyBytes_AS_STRING(made.ptr()), made);
   return made;

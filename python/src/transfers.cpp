@@ -230,6 +230,14 @@ void copy_packed(const array_view& what, place& to) {
   copy_places(to, from, what.nbytes);
 }
 
+nb::object make_bytes(std::size_t nbytes) {
+  nb::object made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  return made;
+}
+
 void copy_out(const array_view& from, void* to, nb::object keep) {
   place into;
   into.raw.pointer = to;

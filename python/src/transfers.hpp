@@ -135,6 +135,8 @@ void copy_places(place& to, place& from, std::size_t nbytes);
 void copy_packed(const array_view& from, place& to);
 // The same into host memory that nobody else knows yet and that `keep`, if valid, keeps.
 void copy_out(const array_view& from, void* to, nb::object keep);
+// Python's bytes for `copy_out` to fill. MemoryError.
+[[nodiscard]] nb::object make_bytes(std::size_t nbytes);
 
 // True while functions given to queues are under way: then nothing may wait with the lock held.
 [[nodiscard]] bool functions_under_way() noexcept;

@@ -63,14 +63,6 @@ char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes, ac
   return start + offset;
 }
 
-nb::object make_bytes(std::size_t nbytes) {
-  const auto made = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(nbytes)));
-  if (!made.is_valid()) {
-    raise_set();
-  }
-  return made;
-}
-
 // By way of a copy, into memory that an interrupted one keeps.
 nb::object fetch_element(const typed_array& of, std::size_t offset) {
   require_scalar_access(buffer_in(of));
