@@ -7,6 +7,23 @@
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
+namespace {
+
+// Those that `count` counts; the first that it cannot stays, and so do all after it.
+template <class Writes, class Count>
+result<void> remove_ended(Writes& of, Count&& count) {
+  for (auto each = of.begin(); each != of.end();) {
+    if (!each->has_ended) {
+      ++each;
+      continue;
+    }
+    ISTHMUS_TRY(count(*each));
+    each = of.erase(each);
+  }
+  return {};
+}
+
+}  // namespace
 
 bool unified_buffer::has_uncounted() const noexcept {
   const auto has_ended = [](const auto& each) { return each.has_ended; };
@@ -40,23 +57,9 @@ result<void> unified_buffer::count_host_write(exact_write& ended) {
 }
 
 result<void> unified_buffer::count_ended_writes() {
-  for (auto each = writing_.begin(); each != writing_.end();) {
-    if (!each->has_ended) {
-      ++each;
-      continue;
-    }
-    ISTHMUS_TRY(count_host_write(*each));
-    each = writing_.erase(each);
-  }
-  for (auto each = device_writes_.begin(); each != device_writes_.end();) {
-    if (!each->has_ended) {
-      ++each;
-      continue;
-    }
-    ISTHMUS_TRY(count_device_write(each->range));
-    each = device_writes_.erase(each);
-  }
-  return {};
+  ISTHMUS_TRY(remove_ended(writing_, [this](auto& each) { return count_host_write(each); }));
+  return remove_ended(device_writes_,
+                      [this](const auto& each) { return count_device_write(each.range); });
 }
 
 // What the host copy lacks, and what devices are writing.
