@@ -352,7 +352,7 @@ TEST_P(no_memory_unified, a_write_on_the_device_meets_no_write_that_nobody_made)
       short_of_memory(
           [&] { return isthmus_unified_to_host(it.get(), nullptr, 0, k_nbytes, nullptr); });
       EXPECT_TRUE(same(view.span(), want));
-      // What ends to be told by small pages counts as little.
+      // Small pages that are merged count as little.
       im::fill(it.device().slice(300, 100), std::byte{8});
       it.mark_device({300, 400});
       EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok);
@@ -375,6 +375,14 @@ TEST_P(no_memory_unified, any_allocation_of_a_call_beside_work_may_fail) {
   }
 }
 
+// Makes the call with so many allocations; whether one was refused.
+template <class Call>
+bool fails_within(long served, shortage kind, Call&& call) {
+  const without_memory later{served, kind};
+  call();
+  return without_memory::failed();
+}
+
 // What the host writes to the part that came is found.
 TEST_P(no_memory_unified, any_allocation_of_a_first_fetch_of_a_part_may_fail) {
   (void)make(k_short_bytes).host();  // with what a process makes once
@@ -382,12 +390,9 @@ TEST_P(no_memory_unified, any_allocation_of_a_first_fetch_of_a_part_may_fail) {
     SCOPED_TRACE(describe(served, kind));
     const unified it = make(k_short_bytes);
     im::fill(it.device(), std::byte{3});
-    bool failed = false;
-    {
-      const without_memory later{served, kind};
+    const bool failed = fails_within(served, kind, [&] {
       (void)isthmus_unified_to_host(it.get(), nullptr, k_first.begin, k_first.end, nullptr);
-      failed = without_memory::failed();
-    }
+    });
     it.sync_to_host({k_first.begin, k_first.end});
     it.host({k_first.begin, k_first.end}).span()[5] = std::byte{7};
     EXPECT_EQ(read(it.device())[5], std::byte{7});
@@ -402,12 +407,9 @@ TEST_P(no_memory_unified, any_allocation_may_fail_while_the_host_wins) {
     std::ranges::fill(it.host(), std::byte{1});
     im::fill(it.device(), std::byte{2});
     it.mark_device();
-    bool failed = false;
-    {
-      const without_memory later{served, kind};
+    const bool failed = fails_within(served, kind, [&] {
       (void)isthmus_unified_resolve(it.get(), ISTHMUS_WINNER_HOST, 0, k_short_bytes);
-      failed = without_memory::failed();
-    }
+    });
     it.resolve(im::winner::host);
     EXPECT_TRUE(same(read(it.device()), bytes(k_short_bytes, std::byte{1})));
     EXPECT_TRUE(same(it.host_read(), bytes(k_short_bytes, std::byte{1})));
@@ -472,12 +474,9 @@ TEST_P(no_memory_unified, any_allocation_may_fail_while_the_device_wins) {
     std::ranges::fill(view, std::byte{1});
     it.sync_to_device();
     std::ranges::fill(view, std::byte{2});
-    bool failed = false;
-    {
-      const without_memory later{served, kind};
+    const bool failed = fails_within(served, kind, [&] {
       (void)isthmus_unified_resolve(it.get(), ISTHMUS_WINNER_DEVICE, 0, k_short_bytes);
-      failed = without_memory::failed();
-    }
+    });
     it.resolve(im::winner::device);
     EXPECT_TRUE(same(view.span(), bytes(k_short_bytes, std::byte{1})));
     return failed && !HasFailure();

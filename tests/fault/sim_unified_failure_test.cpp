@@ -38,25 +38,31 @@ class sim_unified_failure : public leak_checked,
     return make_separate(on, GetParam(), wins);
   }
 
-  // The device has ones, the host twos. What is put on the queue now, an upload say, comes after
-  // `gate`.
-  struct held_upload {
-    explicit held_upload(const im::queue& on, im::winner wins = im::winner::none)
+  // The device has ones, the host twos.
+  struct newer_on_host {
+    explicit newer_on_host(const im::queue& on, im::winner wins = im::winner::none)
         : it{make(on, wins)}, view{it.host()} {
       std::ranges::fill(view, std::byte{1});
       there = it.device();
       on.wait();
-      (void)on.fence({gate});
       std::ranges::fill(view, std::byte{2});
+    }
+
+    unified it;
+    im::unified_view<std::byte> view;
+    im::buffer there;
+  };
+  // What is put on the queue now, an upload say, comes after `gate`.
+  struct held_upload : newer_on_host {
+    explicit held_upload(const im::queue& on, im::winner wins = im::winner::none)
+        : newer_on_host{on, wins} {
+      (void)on.fence({gate});
     }
     void end(const im::queue& on) const {
       gate.complete();
       on.wait();
     }
 
-    unified it;
-    im::unified_view<std::byte> view;
-    im::buffer there;
     im::host_event gate;
   };
 };
@@ -99,12 +105,9 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
 // The call has reported it, and some of the bytes may be there.
 TEST_P(sim_unified_failure, of_an_upload_that_its_call_waits_for_reaches_readers_too) {
   on_each([&](const im::sim_device& device, const im::queue& queue) {
-    const unified it = make(queue);
-    const auto view = it.host();
-    std::ranges::fill(view, std::byte{1});
-    const im::buffer there = it.device();
-    queue.wait();
-    std::ranges::fill(view, std::byte{2});
+    const newer_on_host both(queue);
+    const auto& it = both.it;
+    const auto& there = both.there;
     fail_next(device);
     EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
     bytes got(k_failing_bytes);
@@ -122,12 +125,9 @@ TEST_P(sim_unified_failure, of_a_call_with_a_queue_of_another_context_reaches_no
   on_each([&](const im::sim_device&, const im::queue& queue) {
     const im::sim_device other;
     const im::queue foreign(other);
-    const unified it = make(queue);
-    const auto view = it.host();
-    std::ranges::fill(view, std::byte{1});
-    const im::buffer there = it.device();
-    queue.wait();
-    std::ranges::fill(view, std::byte{2});
+    const newer_on_host both(queue);
+    const auto& it = both.it;
+    const auto& there = both.there;
     EXPECT_EQ(status_of([&] { it.sync_to_device(foreign); }), im::status::wrong_context);
     EXPECT_TRUE(same(read(there), of_value(1)));
     EXPECT_EQ(status_of([&] { there.wait(); }), im::status::ok);

@@ -243,20 +243,24 @@ def test_bytes_are_shared_and_kept(host: Queue) -> None:
         data.extend(b"more")  # which would move them
 
 
+class Changing:
+    """One shape for the check, another for a read after it."""
+
+    def __init__(self) -> None:
+        self.shapes = itertools.cycle([(4,), (1 << 28,)])
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return ByBytes(bytes(16), shape=next(self.shapes)).__array_interface__
+
+
 def test_an_interface_that_changes(host: Queue) -> None:
     """What was checked is what is read."""
-
-    class Changing:
-        shapes = itertools.cycle([(4,), (1 << 28,)])
-
-        @property
-        def __array_interface__(self) -> dict[str, Any]:
-            return ByBytes(bytes(16), shape=next(self.shapes)).__array_interface__
-
+    of = Changing()
     for _ in range(4):
         with suppress(ValueError):  # of the one that is too large
-            assert isthmus.asarray(Changing(), kind="host", queue=host).tolist() == [0] * 4
-        next(Changing.shapes)
+            assert isthmus.asarray(of, kind="host", queue=host).tolist() == [0] * 4
+        next(of.shapes)
 
 
 @pytest.mark.parametrize("into", INTO)
@@ -331,18 +335,12 @@ def test_interfaces_of_subclasses(base: type, host: Queue) -> None:
 
 
 def test_an_item_whose_interface_changes(host: Queue) -> None:
-    class Changing:
-        shapes = itertools.cycle([(4,), (1 << 28,)])
-
-        @property
-        def __array_interface__(self) -> dict[str, Any]:
-            return ByBytes(bytes(16), shape=next(self.shapes)).__array_interface__
-
+    of = Changing()
     for _ in range(4):
         with suppress(ValueError):
-            made = isthmus.asarray([Changing()], kind="host", queue=host)
+            made = isthmus.asarray([of], kind="host", queue=host)
             assert made.tolist() == [[0] * 4]
-        next(Changing.shapes)
+        next(of.shapes)
 
 
 def test_sequences_that_hold_themselves_and_an_interface(host: Queue) -> None:

@@ -227,7 +227,7 @@ TEST(content_list, is_as_a_model_of_each_byte) {
   }
 }
 
-// Entries of copies that have succeeded leave, whoever looks, and however many.
+// Entries of copies that have succeeded leave with any call, however many there are.
 TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
   content_list list;
@@ -246,7 +246,7 @@ TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
   EXPECT_FALSE(list.any());
 }
 
-// Whoever waited for the memory may use it without a look at the list from then on.
+// A caller that waited for the memory may use it without a look at the list from then on.
 TEST(content_list, is_empty_after_one_look_at_all_bytes_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
   for (const bool writes : {false, true}) {

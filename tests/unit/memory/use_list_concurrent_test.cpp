@@ -1,4 +1,4 @@
-// One list of many threads: whoever collects waits for all that was added before, by itself or by
+// One list of many threads: a thread that collects waits for all that was added before, by itself or by
 // way of what it waits for, and never for what waits for it.
 
 #include <gtest/gtest.h>

@@ -97,7 +97,7 @@ TEST_F(page_memory_test, asked_for_no_longer_it_is_told_whole_again) {
   EXPECT_TRUE(taken(*memory).empty());
 }
 
-// What is told of such writes says nothing of what a page is worth from then on.
+// Such writes do not count for how a page is watched from then on.
 TEST_F(page_memory_test, told_whole_again_it_stays_so_after_writes_of_before) {
   const auto memory = make(8 * k_mib);
   if (!is_told_whole(*memory)) {
