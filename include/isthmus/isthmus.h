@@ -1497,7 +1497,7 @@ ISTHMUS_API isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 /* The same before a device writes exactly that range, to be told by isthmus_unified_mark_device:
- * what the host writes beside it is told apart by the smallest granule there is. The mark of the
+ * what the host writes beside it is found by the smallest granule there is. The mark of the
  * same range leaves failures of earlier copies to the next call. If it fails itself, the next call
  * makes it, or fails too. */
 ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
@@ -1505,7 +1505,7 @@ ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 
 /* Bring a copy up to date in the range. With `event` (set to NULL where nothing is to be moved)
- * they do not wait. To the device it tells when the host may write again; to the host, that the
+ * they do not wait. To the device it ends when the host may write again; to the host, when the
  * bytes have arrived: the next isthmus_unified_host, _read_host, _begin_write or _to_host of the
  * range shows them in the views without waiting. What the host writes there before that call is a
  * conflict. */

@@ -229,7 +229,7 @@ class unified_buffer {
     detail::check(
         isthmus_unified_to_host(raw_.get(), on.get(), offset(range), bytes(range), nullptr));
   }
-  // Without waiting: an event that tells when the host may write again, or that what the device
+  // Without waiting: an event that ends when the host may write again, or when what the device
   // wrote has arrived, for the next host(), host_read(), host_write() or sync_to_host() to show.
   // An empty one where nothing is to be moved.
   [[nodiscard]] event sync_to_device_async(element_range range, queue_choice on = {}) const {

@@ -16,7 +16,7 @@
 
 namespace isthmus {
 
-// `Key` tells items apart that span the same bytes. Items are not owned. Not safe for threads.
+// `Key` distinguishes items that span the same bytes. Items are not owned. Not safe for threads.
 template <class Key, class Item>
 class span_index {
   // The binary digits of the length, the begin, and which it is.

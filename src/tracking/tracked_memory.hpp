@@ -100,10 +100,10 @@ class tracked_memory {
   [[nodiscard]] virtual result<void> end_write(const byte_range& range, const range_set& written,
                                                const std::byte* begun, writers who);
   // Tells what lies in the granules that `range` covers in part by the smallest that there are,
-  // from here on; what was written before is told by the next `take`. Throws std::bad_alloc, and
+  // from here on; what was written before is found by the next `take`. Throws std::bad_alloc, and
   // then a later call may do the rest.
   virtual void refine(const byte_range& range) = 0;
-  // Only what `still` touches is to be told so any more. Without memory it stays as it is until a
+  // Small granules remain only where `still` touches. Without memory it stays as it is until a
   // later call.
   virtual void coarsen(const range_set& still) = 0;
 

@@ -141,7 +141,7 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
     }
   }};
   if (host_is_there_ && !one_memory_) {
-    host_->refine(wanted.range);  // first: what a whole granule is told for goes with the upload
+    host_->refine(wanted.range);  // first: what was written to whole granules goes with the upload
   }
   auto first = wanted;
   first.range = whole_chunks(wanted.range);

@@ -6,7 +6,7 @@
 // (tracking/), what he had a device write he tells. A range is forgotten only when its copy has
 // ended well: an upload under way takes it along, and gives it back if it fails. The same bytes in
 // both sets are a conflict: nothing moves there until it is resolved. A write of the device counts
-// as later than every upload of its bytes that was begun before it was told of, however that ends:
+// as later than every upload of its bytes that was begun before its mark, however that ends:
 // it conflicts with what the host wrote since.
 //
 // Invariants:

@@ -159,7 +159,7 @@ class UnifiedArray:
         """Fetches what the device wrote in ``range`` (None: anywhere), in place.
 
         Host arrays handed out before show it from then on. With ``blocking=False`` it returns at
-        once, and the Event tells when it has arrived, for the next `host` or other access to show:
+        once, and the Event ends when it has arrived, for the next `host` or other access to show:
         a write there before that is a conflict. None where nothing was to be fetched.
         """
         return self._whole._to_host(*self._bytes(range), queue, blocking)
