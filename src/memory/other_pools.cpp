@@ -84,6 +84,19 @@ std::size_t trim_pools(const driver_shortage& of, bool all) {
   return given;
 }
 
+// What keeps free memory from serving. Throws std::bad_alloc.
+std::vector<ref<event>> running_work(const driver_shortage& of) {
+  std::vector<ref<event>> running;
+  const auto add = [&](std::vector<ref<event>> more) {
+    running.insert(running.end(), more.begin(), more.end());
+  };
+  visit_caching_adaptors(of, [&](caching_adaptor& each) { add(each.running()); });
+  for (const auto& each : candidates(of)) {
+    add(each.which->slots().running());
+  }
+  return running;
+}
+
 }  // namespace
 
 pool_list& process_pools() noexcept {
@@ -110,17 +123,12 @@ result<std::size_t> trim_after_work(const driver_shortage& of, const os::deadlin
   if (!can_ever_be_served(of)) {
     return std::size_t{0};
   }
-  std::vector<ref<event>> running;
-  const auto add = [&](std::vector<ref<event>> more) {
-    running.insert(running.end(), more.begin(), more.end());
-  };
-  visit_caching_adaptors(of, [&](caching_adaptor& each) { add(each.running()); });
-  for (const auto& each : candidates(of)) {
-    add(each.which->slots().running());
-  }
-  for (const auto& each : running) {
+  for (const auto& each : running_work(of)) {
     ISTHMUS_TRY(each->wait_interruptibly(until));
   }
+  // The continuation that passes a fence's tickets may still have to run, on another thread: asking
+  // for the running work passes those of every fence that has ended.
+  static_cast<void>(running_work(of));
   return release_unused(of, releases::everything);
 } catch (const std::bad_alloc&) {
   return std::size_t{0};
