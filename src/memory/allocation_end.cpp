@@ -228,6 +228,11 @@ bool allocation::end() noexcept {
     reclaim();
     return true;
   }
+  if (is_block_ && from_->orders_frees() && uses_.inherits() && never_used() &&
+      inherits_in_order()) {
+    reclaim_behind(*on_);  // as `order_of_free` gives it, without its locks and references
+    return true;
+  }
   if (const auto behind = order_of_free()) {
     reclaim_behind(*behind);
     return true;

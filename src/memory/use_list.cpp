@@ -321,12 +321,12 @@ std::optional<std::uint64_t> use_list::only_queue() noexcept {
     are_several = are_several || on == 0 || (only != 0 && only != on);
     only = on;
   };
-  if (const auto before = inherited_end(); before && !before->settled()) {
-    note(inherited_on_);
-  }
   use_index::scan at{{0, SIZE_MAX}};
   for (bool all = false; !all && !are_several;) {
     const std::lock_guard hold{lock_};
+    if (inherited_ && !inherited_->settled()) {
+      note(inherited_on_);
+    }
     all = at.visit_next(uses_, next_number_, k_visited, [&](const use_index::node& each) {
       if (!each.leaves && !each.ended->settled()) {
         note(each.what.on);
