@@ -35,8 +35,7 @@ class view_maker {
   void take(PyObject* key, std::size_t skipped);
   void keep_rest() { keep(of_.layout->shape.size() - axis_); }
   [[nodiscard]] nb::object finish(nb::handle object) {
-    return make_array_view(object, of_, std::make_shared<const typed_layout>(std::move(made_)),
-                           offset_);
+    return make_array_view(object, of_, share_layout(std::move(made_)), offset_);
   }
 
  private:

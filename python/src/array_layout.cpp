@@ -137,11 +137,16 @@ typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)} {
   is_c_dense = is_dense(*this, element_order::c);
 }
 
+typed_layout::~typed_layout() {
+  if (reversed) {
+    reversed->reverse_of = nullptr;
+  }
+}
+
 shared_layout dense_layout(array_numbers shape, const element_type& type) {
   try {
     auto strides = dense_strides(shape, type.item);
-    return std::make_shared<const typed_layout>(
-        array_layout{std::move(shape), std::move(strides), type.item, &type});
+    return share_layout(array_layout{std::move(shape), std::move(strides), type.item, &type});
   } catch (const too_far&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "an array of shape %R and dtype %s does not fit in 63 bits", to_tuple(shape).ptr(),

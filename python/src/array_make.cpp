@@ -95,7 +95,20 @@ nb::object with_model(const array_request& request, Make make) {
   return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(no_model());
 }
 
+// As most arrays are made: with a shape and a type alone.
+nb::object make_plain(nb::handle shape, const element_type& type) {
+  constexpr auto k_kind = ISTHMUS_KIND_DEVICE;
+  nb::object queue = current_queue();
+  auto layout = size_to_allocate(k_kind, nb::inst_ptr<python::queue>(queue)->device_object,
+                                 [&] { return recent_layout(to_extents(shape), type); });
+  return make_fresh_array(std::move(layout), k_kind, std::move(queue));
+}
+
 nb::object make_empty(const array_request& request) {
+  if (!request.has_keywords && !request.prototype.is_valid()) {
+    return make_plain(request.shape, given(request.dtype) ? to_element_type(request.dtype)
+                                                          : default_element_type());
+  }
   return with_model(request, [&](const model& like) {
     return make_empty(request, like, type_for(request, like));
   });
@@ -244,8 +257,7 @@ PyMethodDef functions[] = {
 // Nothing to adopt, for which drivers have no address.
 nb::object without_elements(told_interface told) {
   const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
-  return make_fresh_array(std::make_shared<const typed_layout>(std::move(told.layout)), kind,
-                          std::move(told.queue));
+  return make_fresh_array(share_layout(std::move(told.layout)), kind, std::move(told.queue));
 }
 
 // All of the memory that it is a part of, where the object tells: arrays of other parts are then of
@@ -273,7 +285,7 @@ nb::object array_from_interface(nb::handle object, nb::handle whole) {
   if (told->empty) {
     return without_elements(*std::move(told));
   }
-  auto layout = std::make_shared<const typed_layout>(told->layout);
+  auto layout = share_layout(told->layout);
   require_whole_elements(static_cast<const char*>(told->what.pointer) + layout->before, *layout,
                          "interface");
   const auto begin = whole.is_none() ? 0 : widen(told->what, whole);

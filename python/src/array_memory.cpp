@@ -6,7 +6,7 @@ namespace isthmus::python {
 
 array_memory::~array_memory() {
   if (raw_) {
-    const buffer last{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};
+    drop_memory(raw_, *nb::inst_ptr<queue>(queue_), nbytes_, false);
   }
 }
 

@@ -25,8 +25,7 @@ shared_layout layout_along(array_numbers shape, const element_type& type, const 
                    to_tuple(shape).ptr(), type.name);
     }
   }
-  return std::make_shared<const typed_layout>(
-      array_layout{std::move(shape), std::move(strides), type.item, &type});
+  return share_layout(array_layout{std::move(shape), std::move(strides), type.item, &type});
 }
 
 axes_list axes_of(std::size_t count) {

@@ -1,7 +1,5 @@
 #include "array_pools.hpp"
 
-#include <algorithm>
-
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
@@ -75,20 +73,9 @@ void device_pools::trim() noexcept {
   }
 }
 
-const resource* device_pools::known(isthmus_kind_t kind, const queue& on,
-                                    pool_use use) const noexcept {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const entry& each) {
-    return each.kind == kind && each.use == use && each.context_key == on.context_key;
-  });
-  return found == entries_.end() ? nullptr : found->pool.get();
-}
-
-const resource& device_pools::pool_for(isthmus_kind_t kind, const queue& on, pool_use use) {
-  if (const auto* found = known(kind, on, use)) {
-    return *found;
-  }
+const resource& device_pools::make(isthmus_kind_t kind, const queue& on, pool_use use) {
   auto made = std::make_unique<resource>(make_pool(kind, on, use));
-  if (const auto* found = known(kind, on, use)) {
+  if (const auto* found = find(kind, on, use)) {
     return *found;  // another thread's, meanwhile
   }
   if (entries_.size() >= k_most) {
@@ -106,12 +93,12 @@ void device_pools::drop_empty() noexcept {
   });
 }
 
-const resource& default_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
+const resource& make_default_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
   auto& of = *nb::inst_ptr<device>(on.device_object);
   if (!of.pools) {
     of.pools = std::make_unique<device_pools>();
   }
-  return of.pools->pool_for(kind, on, use);
+  return of.pools->make(kind, on, use);
 }
 
 void bind_array_pools(nb::module_& module) {

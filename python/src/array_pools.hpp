@@ -25,13 +25,22 @@ class device_pools {
   // Gives back what is free, of a device that nobody can find again. Releases the interpreter's
   // lock.
   void trim() noexcept;
-  // Where the driver refuses such memory, its errors. May release the interpreter's lock.
-  [[nodiscard]] const resource& pool_for(isthmus_kind_t kind, const queue& on, pool_use use);
+  // nullptr for one that was not made yet.
+  [[nodiscard]] const resource* find(isthmus_kind_t kind, const queue& on,
+                                     pool_use use) const noexcept {
+    for (const auto& each : entries_) {
+      if (each.kind == kind && each.use == use && each.context_key == on.context_key) {
+        return each.pool.get();
+      }
+    }
+    return nullptr;
+  }
+  // Where the driver refuses such memory, its errors. May release the interpreter's lock. Pre:
+  // `find` finds none.
+  [[nodiscard]] const resource& make(isthmus_kind_t kind, const queue& on, pool_use use);
 
  private:
   static constexpr std::size_t k_most = 32;
-  [[nodiscard]] const resource* known(isthmus_kind_t kind, const queue& on,
-                                      pool_use use) const noexcept;
   void drop_empty() noexcept;
   struct entry {
     isthmus_kind_t kind;
@@ -42,7 +51,13 @@ class device_pools {
   std::vector<entry> entries_;
 };
 
-[[nodiscard]] const resource& default_pool(isthmus_kind_t kind, const queue& on, pool_use use);
+[[nodiscard]] const resource& make_default_pool(isthmus_kind_t kind, const queue& on, pool_use use);
+[[nodiscard]] inline const resource& default_pool(isthmus_kind_t kind, const queue& on,
+                                                  pool_use use) {
+  const auto* const pools = nb::inst_ptr<device>(on.device_object)->pools.get();
+  const auto* const known = pools != nullptr ? pools->find(kind, on, use) : nullptr;
+  return known != nullptr ? *known : make_default_pool(kind, on, use);
+}
 
 void bind_array_pools(nb::module_& module);
 

@@ -84,6 +84,7 @@ array_request read_any_request(const array_signature& of, PyObject* const* argum
                                std::size_t positional, PyObject* names) {
   array_request read;
   read_positional(read, of, arguments, positional);
+  read.has_keywords = names != nullptr;
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
     auto& into = read.*member_of(of, PyTuple_GET_ITEM(names, i));

@@ -13,6 +13,7 @@ namespace isthmus::python {
 struct array_request {
   nb::handle shape, dtype, fill_value, prototype;
   nb::handle order, kind, device, queue, resource, fallback, alignment;
+  bool has_keywords = false;
 };
 using request_member = nb::handle array_request::*;
 

@@ -106,6 +106,9 @@ extern PyType_Slot buffer_slots[];
 // Whether freeing it, or ending an export or its object, may wait for the device or take long: that
 // is done without the interpreter's lock.
 [[nodiscard]] bool free_may_wait(const buffer& of) noexcept;
+// Releases the reference to memory of so many bytes on the device of `on`, as freeing does; a part
+// of other memory (`is_part`) does not count as freed.
+void drop_memory(buffer_handle& raw, const queue& on, std::size_t nbytes, bool is_part) noexcept;
 // Lets other threads run meanwhile where that takes long.
 void free_buffer(const buffer& self) noexcept;
 

@@ -90,28 +90,33 @@ void create_without_lock(const creation& create, buffer_handle& made) {
   call.check(status);
 }
 
+bool free_may_wait(const buffer_handle& raw, const queue& on, std::size_t nbytes) noexcept {
+  return !(on.on_host && nbytes < k_slow_release_bytes) &&
+         isthmus_buffer_free_may_wait(raw.get()) != 0;
+}
+
 }  // namespace
 
 collected_garbage collected;
+
+bool free_may_wait(const buffer& of) noexcept {
+  return free_may_wait(of.raw, queue_of_buffer(of), of.nbytes);
+}
 
 buffer::~buffer() {
   if (counted_by.is_valid()) {
     tell_of_free(counted_by);
   }
-  if (collected.runs && !base.is_valid() &&
-      queue_of_buffer(*this).device_key == collected.device_key) {
+  drop_memory(raw, queue_of_buffer(*this), nbytes, base.is_valid());
+}
+
+void drop_memory(buffer_handle& raw, const queue& on, std::size_t nbytes, bool is_part) noexcept {
+  if (collected.runs && !is_part && on.device_key == collected.device_key) {
     collected.bytes += nbytes;
   }
   const free_within_scope counted;
-  const gil_release released{free_may_wait(*this)};
+  const gil_release released{free_may_wait(raw, on, nbytes)};
   raw = buffer_handle{};
-}
-
-bool free_may_wait(const buffer& of) noexcept {
-  if (queue_of_buffer(of).on_host && of.nbytes < k_slow_release_bytes) {
-    return false;
-  }
-  return isthmus_buffer_free_may_wait(of.raw.get()) != 0;
 }
 
 void free_buffer(const buffer& self) noexcept {

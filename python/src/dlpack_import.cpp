@@ -66,7 +66,7 @@ shared_layout layout_of(const dlpack::tensor& of, std::uint64_t flags) {
   try {
     made.strides = of.strides == nullptr ? dense_strides(made.shape, type.item)
                                          : dlpack::byte_strides(of, type.item, is_empty);
-    return std::make_shared<const typed_layout>(std::move(made));
+    return share_layout(std::move(made));
   } catch (const too_far&) {
     raise_python(PyExc_BufferError, "DLPack: strides that cannot be: they reach beyond 63 bits");
   }

@@ -41,7 +41,8 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
                  shown_integer(nbytes).ptr());
   }
   nb::object on = to_queue(given_or_invalid(queue), nb::handle{});
-  const auto size_given = to_allocation_size(nbytes, "nbytes", kind, *queue_of(on));
+  const auto size_given = overflow == 0 ? static_cast<std::size_t>(number)
+                                        : to_allocation_size(nbytes, "nbytes", kind, *queue_of(on));
   construct_buffer(self, size_given, kind, to_alignment(alignment), std::move(on), nullptr,
                    kinds_allowed::wanted_alone);
 }

@@ -36,7 +36,7 @@ shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) 
   array_layout made{std::move(extents), {}, type.item, &type};
   made.strides = to_strides(strides, made);
   try {
-    return std::make_shared<const typed_layout>(std::move(made));
+    return share_layout(std::move(made));
   } catch (const too_far&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "shape %R with strides %R reaches beyond 63 bits", shape.ptr(), strides.ptr());
@@ -175,14 +175,14 @@ nb::object make_array_view(nb::handle object, const typed_array& of, shared_layo
 nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind, nb::object queue,
                             std::int64_t alignment, const resource* from) {
   const creation_clock taken;
-  const auto nbytes = layout->nbytes;
-  auto raw = create_buffer(nbytes, kind, alignment, *nb::inst_ptr<python::queue>(queue), from,
-                           kinds_allowed::any, pool_use::arrays);
-  array_memory memory{std::move(raw), std::move(queue), kind, nbytes};
+  auto raw = create_buffer(layout->nbytes, kind, alignment, *nb::inst_ptr<python::queue>(queue),
+                           from, kinds_allowed::any, pool_use::arrays);
+  auto made = make_instance<typed_array>(types.typed_array, std::move(raw), std::move(queue), kind,
+                                         std::move(layout));
   if (taken.is_wanted()) {
-    taken.tell(memory.get());
+    taken.tell(buffer_in(*nb::inst_ptr<typed_array>(made)));
   }
-  return make_instance<typed_array>(types.typed_array, std::move(memory), std::move(layout));
+  return made;
 }
 
 void bind_typed_array(nb::module_& module) {

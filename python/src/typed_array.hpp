@@ -15,6 +15,13 @@ struct typed_array {
         base{std::move(whole)},
         is_locked{locked} {}
 
+  // In new memory. Pre: `queue` is a Queue.
+  typed_array(buffer_handle raw, nb::object queue, isthmus_kind_t kind, shared_layout as) noexcept
+      : memory{std::move(raw), std::move(queue), kind, as->nbytes},
+        layout{std::move(as)},
+        offset{0},
+        is_locked{false} {}
+
   array_memory memory;
   shared_layout layout;
   std::size_t offset;  // bytes from the buffer's start to the first element

@@ -15,7 +15,7 @@ array_layout like(const typed_layout& of) { return {{}, {}, of.item, of.type}; }
 
 nb::object view_with(nb::handle object, array_layout layout, std::int64_t moved = 0) {
   const auto& of = require_array(object, "x");
-  return make_array_view(object, of, std::make_shared<const typed_layout>(std::move(layout)),
+  return make_array_view(object, of, share_layout(std::move(layout)),
                          of.offset + static_cast<std::size_t>(moved));
 }
 
@@ -35,17 +35,17 @@ shared_layout reversed_layout(const typed_layout& of) {
     made.shape.push_back(of.shape[i]);
     made.strides.push_back(of.strides[i]);
   }
-  return std::make_shared<const typed_layout>(std::move(made));
+  return share_layout(std::move(made));
 }
 
 // Of a layout that is one reversed the one that it was.
 shared_layout reversed_once(const shared_layout& of) {
-  if (auto before = of->reverse_of.lock()) {
-    return before;
+  if (of->reverse_of != nullptr) {
+    return shared_layout{of->reverse_of};
   }
   if (!of->reversed) {
     of->reversed = reversed_layout(*of);
-    of->reversed->reverse_of = of;
+    of->reversed->reverse_of = of.get();
   }
   return of->reversed;
 }
