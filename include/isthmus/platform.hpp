@@ -15,7 +15,7 @@ inline namespace v1 {
 
 // The strings live as long as the platform.
 struct platform_info {
-  std::string_view backend;  // "host", "sim", "cuda", "opencl"
+  std::string_view backend;  // "host", "sim", "cuda", "opencl", "sycl"
   std::string_view name;
   std::string_view vendor;
   std::string_view version;
