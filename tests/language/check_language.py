@@ -1,0 +1,133 @@
+"""Checks the language of the documentation, and that of the sources does not get worse.
+
+check_language.py [ROOT]
+
+README.md, CONTRIBUTING.md and docs/ contain no word of WORDS outside of code, and no sentence of
+more than MAX_WORDS words, list items included. Comments and parameter names of the sources contain
+at most as many as LIMITS records: who removes some lowers the limit. docs/glossary.md has the terms
+to use.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_WORDS = 40
+# Each with what to write instead.
+WORDS = {
+    r"told|tells?": "returns, reports, raises, says",
+    r"behind": "after",
+    r"till": "until",
+    r"lets? go|letting go": "releases, frees",
+    r"whoever|who (?:finds|has|wants|asks)": "the caller, a thread that",
+    r"he|his|him": "they, the caller",
+    r"others'|somebody(?:'s)?|nobody(?:'s)?|strangers?": "another library, no thread, untrusted",
+    r"lent": "exported",
+    r"back-ends?": "backend",
+    r"to come|planned": "a limitation under Limitations",
+}
+DIALECT = {re.compile(rf"\b(?:{word})\b", re.I): write for word, write in WORDS.items()}
+PARAMETER = re.compile(
+    r"[&*>\w]\s*[&*\s]\s*(?:on|where|home|from|how|what|most|least|into|of|over|to|by|whom|who)\s*[,)]"
+)
+CODE = re.compile(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)|<[^>]+>", re.S)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+# Of each folder: words of the dialect in comments, parameters named by prepositions.
+LIMITS = {
+    "include/isthmus": (157, 202),
+    "python/src": (123, 472),
+    "src/array": (7, 121),
+    "src/backend": (176, 341),
+    "src/buffer": (11, 40),
+    "src/c": (6, 46),
+    "src/core": (17, 37),
+    "src/memory": (298, 706),
+    "src/os": (32, 16),
+    "src/trace": (2, 4),
+    "src/tracking": (55, 49),
+    "src/transfer": (23, 127),
+    "src/unified": (30, 36),
+}
+
+
+def tracked(root: Path, *patterns: str) -> list[Path]:
+    found = subprocess.run(
+        ["git", "-C", str(root), "ls-files", *patterns], capture_output=True, text=True, check=True
+    )
+    return [root / name for name in found.stdout.split()]
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The paragraphs, list items, headings and table rows, with their first line's number."""
+    block: list[str] = []
+    begin, fenced = 1, False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        fence = line.lstrip().startswith("```")
+        starts = fence or fenced or not line.strip()
+        if block and (starts or re.match(r"\s*(?:[-*+|#]|\d+\.)\s?", line)):
+            yield begin, " ".join(block)
+            block = []
+        fenced ^= fence
+        if not starts:
+            begin = number if not block else begin
+            block.append(line.strip())
+
+
+def check_page(path: Path) -> Iterator[tuple[int, str]]:
+    for number, block in prose(path.read_text(encoding="utf-8")):
+        text = CODE.sub("CODE", block)
+        for word, write in DIALECT.items():
+            for found in word.findall(text):
+                yield number, f'"{found}": write {write}'
+        if text.startswith("|"):
+            continue
+        for sentence in re.split(r"(?<=[.!?:;])\s+", text):
+            if (count := len(sentence.split())) > MAX_WORDS:
+                yield number, f"a sentence of {count} words, at most {MAX_WORDS}: {sentence[:60]}"
+
+
+def check_pages(root: Path) -> Iterator[str]:
+    for path in tracked(root, "README.md", "CONTRIBUTING.md", "docs/*.md"):
+        for number, message in check_page(path):
+            yield f"{path.relative_to(root)}:{number}: {message}"
+
+
+def count_sources(root: Path) -> dict[str, tuple[int, int]]:
+    counts: dict[str, tuple[int, int]] = {}
+    for path in tracked(root, "src", "include", "python/src"):
+        if path.suffix not in {".c", ".cpp", ".h", ".hpp"}:
+            continue
+        text = path.read_text(encoding="utf-8")
+        folder = "/".join(path.relative_to(root).parts[:2])
+        words, names = counts.get(folder, (0, 0))
+        comments = COMMENT.findall(text)
+        words += sum(len(word.findall(each)) for word in DIALECT for each in comments)
+        counts[folder] = words, names + len(PARAMETER.findall(COMMENT.sub("", text)))
+    return counts
+
+
+def check_sources(root: Path) -> Iterator[str]:
+    for folder, (words, names) in count_sources(root).items():
+        most_words, most_names = LIMITS.get(folder, (0, 0))
+        if words > most_words:
+            yield f"{folder}: {words} words of the dialect in comments, at most {most_words}"
+        if names > most_names:
+            yield f"{folder}: {names} parameters named by prepositions, at most {most_names}"
+
+
+def main() -> int:
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    findings = [*check_pages(root), *check_sources(root)]
+    print("\n".join(findings) or "the language holds")
+    return int(bool(findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
