@@ -1,10 +1,11 @@
-"""Holds the sources to the order of the rooms and to the house rules of size.
+"""Checks the dependencies between layers, the sizes of files and their licence lines.
 
 check_layers.py [ROOT]
 
-A room includes itself and the rooms above it. Drivers' folders below `backend` include the seam,
-`core` and `os`, not one another, and nobody names one of them but src/backend/drivers.cpp. The
-system's #ifdefs are in `os`. Files have 400 lines of 100 columns at most.
+A layer includes itself and the layers before it in LAYERS. A driver's folder below `backend`
+includes the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
+includes the drivers. System #ifdefs are in `os` alone. A file has at most 400 lines, without its
+licence line, of at most 100 columns.
 """
 
 import re
@@ -12,14 +13,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOMS = ["core", "os", "backend", "memory", "transfer", "buffer", "array", "tracking", "unified"]
-ROOMS += ["trace", "c"]
+LAYERS = ["core", "os", "backend", "memory", "transfer", "buffer", "array", "tracking", "unified"]
+LAYERS += ["trace", "c"]
 REGISTRY = Path("src/backend/drivers.cpp")
 MAX_LINES = 400
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+LICENCE_WITHIN = 200  # characters from the start of a file
 MAX_COLUMNS = 100
 SOURCES = {".h", ".hpp", ".c", ".cpp", ".ipp"}
+LICENSED = SOURCES | {".py", ".pxd"}
 COUNTED = {"src", "include", "python"}
-EXEMPT = {Path("include/isthmus/isthmus.h")}  # the whole contract, in one file
+EXEMPT = {Path("include/isthmus/isthmus.h")}  # the whole C interface, in one file
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 SYSTEM = re.compile(
     r"^\s*#\s*(?:if|ifdef|ifndef|elif)\b.*\b"
@@ -28,7 +32,7 @@ SYSTEM = re.compile(
 )
 
 
-def room_of(path: Path) -> tuple[str, str]:
+def layer_of(path: Path) -> tuple[str, str]:
     """("backend", "sim") for src/backend/sim/x.cpp, ("core", "") for src/core/x.hpp."""
     parts = path.parts[1:-1]
     return (parts[0] if parts else "", parts[1] if len(parts) > 1 else "")
@@ -41,29 +45,29 @@ def resolve(root: Path, path: Path, name: str) -> Path | None:
         if candidate.exists():
             return candidate.resolve().relative_to(root)
     first = name.split("/")[0]
-    return Path("src") / name if first in ROOMS and "/" in name else None
+    return Path("src") / name if first in LAYERS and "/" in name else None
 
 
 def check_include(path: Path, target: Path) -> str | None:
     """What is wrong with `path` including `target`, both below src/."""
-    room, driver = room_of(path)
-    to_room, to_driver = room_of(target)
-    if room not in ROOMS or to_room not in ROOMS:
-        return None  # told once, by check_file
-    if ROOMS.index(to_room) > ROOMS.index(room):
-        return f"`{room}` may not include `{to_room}`, which comes after it"
-    if to_room == "backend" and to_driver and to_driver != driver and path != REGISTRY:
-        return f"only {REGISTRY} may name the driver `{to_driver}`"
+    layer, driver = layer_of(path)
+    to_layer, to_driver = layer_of(target)
+    if layer not in LAYERS or to_layer not in LAYERS:
+        return None  # reported once, by check_source
+    if LAYERS.index(to_layer) > LAYERS.index(layer):
+        return f"`{layer}` may not include `{to_layer}`, which comes after it"
+    if to_layer == "backend" and to_driver and to_driver != driver and path != REGISTRY:
+        return f"only {REGISTRY} may include the driver `{to_driver}`"
     return None
 
 
 def check_source(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]:
-    if room_of(path)[0] not in ROOMS:
-        yield 1, f"not in a room: one of {', '.join(ROOMS)}"
+    if layer_of(path)[0] not in LAYERS:
+        yield 1, f"not in a layer: one of {', '.join(LAYERS)}"
     for found in INCLUDE.finditer(text):
         line = text.count("\n", 0, found.start(1)) + 1
         if found[2].startswith("isthmus/"):
-            users = "the C++ headers are for users; rooms share isthmus.h alone"
+            users = "the C++ headers are for users; the layers include isthmus.h alone"
             fault = None if found[2] == "isthmus/isthmus.h" else users
         else:
             target = resolve(root, path, found[2])
@@ -73,16 +77,18 @@ def check_source(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]
 
 
 def check_module(text: str) -> Iterator[tuple[int, str]]:
-    """The Python modules stand on the C ABI, like any user."""
+    """The Python modules use the C ABI, as any user does."""
     for found in INCLUDE.finditer(text):
-        if found[2].split("/")[0] in ROOMS and "/" in found[2]:
+        if found[2].split("/")[0] in LAYERS and "/" in found[2]:
             line = text.count("\n", 0, found.start(1)) + 1
             yield line, f"a Python module may not include {found[2]}: use <isthmus/...>"
 
 
 def check_file(root: Path, path: Path) -> Iterator[tuple[int, str]]:
     text = (root / path).read_text()
-    lines = text.count("\n")
+    lines = text.count("\n") - text.count(LICENCE, 0, LICENCE_WITHIN)
+    if path.suffix in LICENSED and LICENCE not in text[:LICENCE_WITHIN]:
+        yield 1, f"no licence line: {LICENCE}"
     if path.parts[0] in COUNTED and lines > MAX_LINES and path not in EXEMPT:
         yield lines, f"{lines} lines; {MAX_LINES} at most"
     for number, line in enumerate(text.splitlines(), 1):
@@ -111,7 +117,7 @@ def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     checked = list(files(root))
     faults = [f"{p}:{n}: {fault}" for p in checked for n, fault in check_file(root, p)]
-    print("\n".join(faults) if faults else f"{len(checked)} files keep the order of the rooms")
+    print("\n".join(faults) if faults else f"{len(checked)} files respect the layers")
     return 1 if faults or not checked else 0
 
 
