@@ -89,7 +89,8 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   if (giver != nullptr && &giver->where() != &on.where()) {
     made->elsewhere_ = &giver->where();
   }
-  // What the memory was freed behind is before it on this queue only.
+  // The pool may hand out memory before the work it was freed after has completed, but only on the
+  // queue of that work.
   if (below != nullptr && below->frees_behind_work()) {
     ISTHMUS_TRY(made->inherit(on));
   }
@@ -100,7 +101,7 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   return error::no_memory();
 }
 
-// For one event that stands for all of them it would have to watch them: they stay apart.
+// The events stay separate: a single event for all of them would have to watch each of them.
 result<void> allocation::follow(queue& on) {
   if (on.quiet()) {
     return {};
@@ -134,7 +135,7 @@ result<void> allocation::note_use(queue& on, const byte_range& where) {
 }
 
 void allocation::enter(memory_resource* from) {
-  from_ = ref<memory_resource>{from};  // which the registry tells of
+  from_ = ref<memory_resource>{from};  // first: look-ups in the registry read it
   process_registry().add(*this);
   origin_ = origin::ours;
   if (!within_) {
@@ -160,7 +161,7 @@ void allocation::lie_within(ref<allocation> outer) {
 
 bool allocation::any_within() noexcept { return any_lies_within.load(std::memory_order_relaxed); }
 
-// In the record that look-ups find.
+// Marks the outermost record, the one that look-ups find.
 void allocation::note_part() noexcept {
   if (within_) {
     within_->note_part();
@@ -187,8 +188,8 @@ void allocation::hold_by_pointer() noexcept {
   held_by_pointer_.store(true, std::memory_order_release);
 }
 
-// Where the queue cannot be asked now, it is once nobody refers to the memory any more, and then as
-// often as it takes.
+// If the queue cannot be queried now, it is queried after the last reference was dropped, and as
+// often as necessary.
 bool allocation::drop_pointer(queue* behind) noexcept {
   if (!held_by_pointer_.exchange(false, std::memory_order_acq_rel)) {
     return false;
@@ -211,7 +212,7 @@ result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner ke
   let_much_go_on_demand();
   auto made = make_ref<allocation>(on, what);
   made->lie_within(std::move(within));
-  if (!made->within_) {  // else a pointer is looked up as that one's
+  if (!made->within_) {  // else look-ups of its addresses find the outer allocation
     process_registry().add(*made);
   }
   made->origin_ = origin::foreign;
@@ -227,8 +228,8 @@ void allocation::view_began(queue& on) {
   }
 }
 
-// What runs on a lent queue now is in the use list from here on. False if that cannot be: the view
-// then counts for ever.
+// Adds the work that runs on an exported queue now to the uses. Returns false if that is not
+// possible: the queue then counts as a view's for the rest of the allocation's lifetime.
 bool allocation::outlasts_view(queue& on) {
   if (!on.lent()) {
     return true;
@@ -255,13 +256,13 @@ void allocation::view_ended(queue& on) noexcept {
       views_.end(on);
     }
   } catch (const std::bad_alloc&) {
-    // As where the driver cannot tell.
+    // As if the driver could not be queried: the view still counts.
   }
 }
 
 std::vector<ref<queue>> allocation::lent_queues() {
   if (within_) {
-    return within_->lent_queues();  // ours is among them, as that of a view
+    return within_->lent_queues();  // includes this one's queue, as that of a view
   }
   std::vector<ref<queue>> found;
   if (on_->lent()) {

@@ -1,4 +1,5 @@
-// How the memory of an allocation goes back: now, in the order of a queue, or when work has ended.
+// How the memory of an allocation is released: at once, in the order of a queue, or after its uses
+// have completed.
 
 #include "core/undo.hpp"
 #include "memory/allocation.hpp"
@@ -14,7 +15,7 @@
 namespace isthmus {
 namespace {
 
-// In the pool that it goes back to; on the device where that is the driver.
+// Counted by the pool that the memory is returned to, or by the device if that is the driver.
 void count_late(pool* to, device& on, usm_kind kind, std::int64_t nbytes) noexcept {
   if (to != nullptr) {
     to->count_late(nbytes);
@@ -42,7 +43,7 @@ void allocation::notify_freed() noexcept {
   }
 }
 
-// A device that was lost has nothing unfinished.
+// A lost device has no unfinished work.
 result<void> allocation::unfinished_on(queue& on, std::vector<ref<event>>& out) {
   auto asked = on.unfinished(out);
   const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
@@ -59,9 +60,11 @@ result<std::vector<ref<event>>> allocation::still_running() {
   return running;
 }
 
-// All that may still use the memory is on one queue: then what comes next there may have it, and
-// the pool sees to all others. The host keeps to no queue's order, so not what it may touch; nor
-// what is recorded only, to run again and again.
+// If all work that may still use the memory is on one queue, the memory can be freed in the order
+// of that queue: later work there may reuse it at once, and the pool delays its reuse on other
+// queues. This excludes memory that the host can access, since the host is not ordered by a queue.
+// It also excludes a queue whose work is only recorded (graph capture), since that work may run
+// repeatedly.
 ref<queue> allocation::order_of_free() noexcept {
   if (!is_block_ || host_can_touch() || !from_->orders_frees() || views_.any_lent()) {
     return {};
@@ -72,12 +75,13 @@ ref<queue> allocation::order_of_free() noexcept {
   if (!behind || (on_->lent() && is_other(on_)) || is_other(freed_behind_)) {
     return {};
   }
-  // What is held back now may be overtaken later, by who is lent the queue and has the memory next.
+  // Operations that are held back on the host now could be overtaken later, by external work of the
+  // next user of the memory, once the queue's handle is exported.
   const bool is_in_order = behind->in_one_order() && !behind->holds_back();
   return is_in_order && !behind->refuse_allocation() ? behind : ref<queue>{};
 }
 
-// 0: any, as nothing that we know is pending.
+// Serial number 0 stands for any queue, as no known operation is pending.
 ref<queue> allocation::queue_known_as(std::uint64_t serial) noexcept {
   if (serial == 0) {
     return freed_behind_ ? freed_behind_ : on_;
@@ -100,10 +104,10 @@ bool allocation::retire() {
   }
   notify_freed();
   if (!running) {
-    let_go_again(*this);  // somebody may still use it and nobody can tell now
+    let_go_again(*this);  // it may still be in use, which cannot be determined now
     return false;
   }
-  unused_ = true;  // before it is handed over
+  unused_ = true;  // before another thread can release it
   begin_to_be_late();
   undo told{[&] {
     end_being_late();
@@ -120,8 +124,8 @@ void allocation::release_last() noexcept {
   }
 }
 
-// Who finds the record does so under the lock under which it is seen to be nobody's but the
-// caller's; from then on the block is no longer live.
+// Look-ups in the registry take the lock under which `remove_if` checks that the caller's reference
+// is the only one. After a successful check the block is no longer live, so no look-up finds it.
 bool allocation::end_unused_block() noexcept {
   auto* const from = from_ ? from_->as_pool() : nullptr;
   auto* const in = from != nullptr ? process_page_map.find(what_.base) : nullptr;
@@ -142,7 +146,8 @@ bool allocation::end_unused_block() noexcept {
 }
 
 void allocation::last_reference_gone() noexcept {
-  // What a child frees stays the parent's, and what is freed at the very end goes with the process.
+  // Memory freed in a forked child still belongs to the parent. Memory freed at the end of the
+  // process is freed with it.
   if (os::drivers_are_gone()) {
     return;
   }
@@ -167,7 +172,8 @@ void allocation::let_go() noexcept {
     end();
     return;
   }
-  const auto from = from_;  // all of these outlive this, and keep pool and device
+  // copied, since `end` may delete this object; they keep the pool and the device alive
+  const auto from = from_;
   const auto within = within_;
   const auto queue = on_;
   auto* const below = pool_below();
@@ -230,7 +236,7 @@ bool allocation::end() noexcept {
   }
   if (is_block_ && from_->orders_frees() && uses_.inherits() && never_used() &&
       inherits_in_order()) {
-    reclaim_behind(*on_);  // as `order_of_free` gives it, without its locks and references
+    reclaim_behind(*on_);  // as `order_of_free` would return, without its locks and references
     return true;
   }
   if (const auto behind = order_of_free()) {
@@ -241,12 +247,12 @@ bool allocation::end() noexcept {
     return retire();
   } catch (const std::bad_alloc&) {
     notify_freed();
-    let_go_again(*this);  // no memory for a list of what to wait for
+    let_go_again(*this);  // no memory for the list of events to wait for
     return false;
   }
 }
 
-// Known till here, so that who frees it twice meanwhile can be told.
+// The record stays in the registry until here, so that a double free is detected meanwhile.
 void allocation::reclaim(queue* behind) noexcept {
   if (origin_ == origin::ours || !within_) {
     process_registry().remove(*this);
@@ -259,7 +265,8 @@ void allocation::reclaim(queue* behind) noexcept {
 
 void allocation::reclaim() noexcept { reclaim(on_->lent() ? nullptr : on_.get()); }
 
-// What comes next there comes behind that work, by way of the record that it then gets, too.
+// The next user of the block on this queue is ordered after that work, also through its record,
+// which inherits the work (`allocation::inherit`).
 void allocation::reclaim_behind(queue& on) noexcept {
   if (auto* const to = from_->as_pool()) {
     to->note_free_behind_work();

@@ -29,8 +29,7 @@ void budget::give_back(std::size_t nbytes) noexcept {
   held_.fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
-// What is held by none of the members belongs to pools that were let go and whose memory is still
-// in use.
+// What no member holds belongs to pools that were released while their memory is still in use.
 error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
   const auto held = held_.load(std::memory_order_relaxed);
   std::size_t of_members = 0;
@@ -55,8 +54,8 @@ error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
       describe_bytes(held), holders);
 }
 
-// Those with the most free memory first. What goes back goes in whole regions, of which one may be
-// more than is missing.
+// The pools with the most free memory come first. Pools return whole regions, so one of them may
+// return more than is missing.
 bool budget::make_room(const pool& asker, std::size_t nbytes) noexcept try {
   struct candidate {
     std::size_t free_bytes;

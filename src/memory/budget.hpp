@@ -1,8 +1,8 @@
 #pragma once
-// Bytes of drivers' memory that several pools may hold together, in use and free alike.
+// A limit on the driver memory that several pools hold together, whether in use or free.
 //
-// A pool that would go over it gives back its own free memory first, then asks the others for
-// theirs, and only then fails.
+// A pool that would exceed it first returns its own free memory, then makes the other pools return
+// theirs, and fails only if that is not enough.
 
 #include <atomic>
 #include <cstddef>
@@ -13,17 +13,17 @@
 
 namespace isthmus {
 
-// Safe for threads. No lock is held while a pool is asked for its memory, so that pools may ask one
-// another at the same moment.
+// Thread-safe. No lock is held while a pool is asked to return memory, so several pools may do that
+// to each other at the same time.
 class budget final : public ref_counted {
  public:
   explicit budget(std::size_t limit_bytes) noexcept : limit_{limit_bytes} {}
 
-  // Counts bytes before the driver is asked for them, so that those who ask at the same moment stay
-  // within the limit together; false if they would not.
+  // Reserves bytes before the driver is called, so that concurrent callers together stay within the
+  // limit. Returns false if they would exceed it.
   [[nodiscard]] bool claim(std::size_t nbytes) noexcept;
   void give_back(std::size_t nbytes) noexcept;
-  // What a pool is told that would need so many more: who holds what.
+  // The error for a pool that would need `nbytes` more: it lists what each pool holds.
   [[nodiscard]] error refusal(const device& where, usm_kind kind, std::size_t nbytes);
 
   [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_; }
@@ -31,18 +31,18 @@ class budget final : public ref_counted {
     return held_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] pool_list& members() noexcept { return members_; }
-  // Has the other pools give back free memory, at least so much if they have it; whether there was
-  // any.
+  // Makes the other pools return free memory to the driver, at least `nbytes` if they have that
+  // much. Returns whether they returned any.
   [[nodiscard]] bool make_room(const pool& asker, std::size_t nbytes) noexcept;
 
   struct state {
     std::size_t limit_bytes = 0;
     std::size_t held_bytes = 0;
-    std::size_t free_bytes = 0;  // of these, for anybody in their pool
+    std::size_t free_bytes = 0;  // of these, not in use in their pools
     std::size_t peak_held_bytes = 0;
     std::size_t pools = 0;
-    std::uint64_t refusals = 0;         // times that a pool's growth did not fit at once
-    std::uint64_t reclaimed_bytes = 0;  // that pools gave back for others
+    std::uint64_t refusals = 0;         // how often a pool's growth did not fit at once
+    std::uint64_t reclaimed_bytes = 0;  // returned by pools on behalf of other pools
   };
   [[nodiscard]] state now();
   [[nodiscard]] std::uint64_t refusals() const noexcept {

@@ -30,7 +30,7 @@ central_shard& central_lists::one_class::open(unsigned shard) noexcept {
   return at(shard);
 }
 
-// Those that have all their blocks now before `whole`.
+// Returns `whole` with the slabs that now have all their blocks in front.
 slab* central_lists::one_class::put_into_slabs(std::span<void* const> blocks, ticket freed,
                                                slab* whole) const noexcept {
   while (!blocks.empty()) {
@@ -71,7 +71,8 @@ std::size_t central_lists::add(unsigned size_class, slab& made, std::span<void*>
                                unsigned shard) noexcept {
   auto& to = classes_[size_class];
   to.slabs.fetch_add(1, std::memory_order_relaxed);
-  const auto blocks = made.blocks;  // before others may take it apart
+  // read first: another thread may take the slab apart once it is added
+  const auto blocks = made.blocks;
   const auto taken = to.open(shard).add(made, out);
   count(size_class, static_cast<std::int64_t>(blocks - taken), shard);
   return taken;
@@ -95,7 +96,8 @@ slab* central_lists::flush(unsigned size_class) noexcept {
     ticket freed;
     auto* const from = of.find(shard);
     const auto most = from != nullptr ? central_shard::k_most_batches : 0;
-    for (std::size_t turn = 0; turn < most; ++turn) {  // others may bring more meanwhile
+    // bounded, as other threads may add batches meanwhile
+    for (std::size_t turn = 0; turn < most; ++turn) {
       const auto count = from->take_batch(batch, freed);
       whole = of.put_into_slabs({batch.data(), count}, freed, whole);
     }
@@ -108,7 +110,7 @@ slab* central_lists::flush(unsigned size_class) noexcept {
   return let_go(size_class, whole, 0);
 }
 
-// Slabs that are no longer here.
+// Subtracts slabs that have left the lists from the counters.
 slab* central_lists::let_go(unsigned size_class, slab* whole, unsigned shard) noexcept {
   for (const auto* each = whole; each != nullptr; each = each->after) {
     classes_[size_class].slabs.fetch_sub(1, std::memory_order_relaxed);

@@ -1,12 +1,13 @@
 #pragma once
-// The blocks of a pool that no lane has: a list for each size class, in shards.
+// The free blocks of a pool that no thread cache (`lane`) holds: a list for each size class,
+// divided into shards.
 //
-// A thread has one shard, so that threads which allocate and free much do not meet at one lock, and
-// each mostly gets blocks of slabs that it alone uses. What its shard does not have it takes from
-// others', unless all that is free in slabs is little beside what the pool holds: then it gets a
-// slab of its own if there is room for one, since threads that have turns at the blocks of one slab
-// write the same lines of the cache. A block goes back to the shard of its slab, a batch to that of
-// who freed it.
+// Each thread uses one shard, so that threads that allocate and free a lot do not contend for one
+// lock, and each mostly gets blocks of slabs that it alone uses. A thread whose shard has no block
+// takes blocks from the other shards. However, if the free blocks in slabs are only a small part of
+// what the pool holds, the thread first tries to get a new slab, since threads that use blocks of
+// one slab in turn write the same cache lines. A block returns to the shard of its slab, a batch to
+// the shard of the thread that freed it.
 
 #include <array>
 #include <atomic>
@@ -20,12 +21,12 @@
 
 namespace isthmus {
 
-// Safe for threads.
+// Thread-safe: each shard has a lock of its own (central_shard.hpp); the counters are atomic.
 class central_lists {
  public:
   static constexpr unsigned k_shards = 16;
 
-  // `in_batch(block_bytes)`: blocks. Errors: `std::bad_alloc`.
+  // `in_batch(block_bytes)` returns the number of blocks in a batch. Throws std::bad_alloc.
   template <class InBatch>
   central_lists(queue_slots& slots, free_poison poison, const size_classes& classes,
                 InBatch&& in_batch)
@@ -36,38 +37,42 @@ class central_lists {
     }
   }
 
-  // Blocks that are good for the queue in slot `whom`; 0 if there are none.
+  // Takes blocks that the queue of entry `whom` may use now. Returns how many; 0 if there are none.
   [[nodiscard]] std::size_t take_own(unsigned size_class, std::span<void*> out,
                                      queue_slots::slot whom, unsigned shard) noexcept;
-  // The same, of other shards than this.
+  // As `take_own`, from the shards other than `shard`.
   [[nodiscard]] std::size_t take_others(unsigned size_class, std::span<void*> out,
                                         queue_slots::slot whom, unsigned shard) noexcept;
-  // Whether `take_own` or `take_others` would find any.
+  // Whether `take_own` or `take_others` would find a block.
   [[nodiscard]] bool has(unsigned size_class, queue_slots::slot whom) const noexcept;
-  // Whether so many blocks that come back would be kept as they are, and not be put into slabs.
+  // Whether so many blocks, if given back, would be kept as a batch instead of going into their
+  // slabs.
   [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,
                                 unsigned shard) const noexcept {
     return classes_.at(size_class).at(shard).has_room_for(blocks);
   }
-  // The blocks of a slab that are in it. Pre: the caller has one of the others.
+  // How many blocks of a slab are in the list. Precondition: the caller holds another block of the
+  // slab, so that the slab remains.
   [[nodiscard]] central_shard::share share_of(unsigned size_class, const slab& of) const noexcept {
     return classes_.at(size_class).at(of.shard).share_of(of);
   }
-  // The slabs that have all their blocks now, as a list by `after`: they go back to the run heap.
+  // Returns blocks to the list. The result is a list, linked by `after`, of the slabs that now have
+  // all their blocks; the caller returns them to the run heap.
   [[nodiscard]] slab* give(unsigned size_class, std::span<void* const> blocks, ticket freed,
                            unsigned shard) noexcept;
-  // Takes the first blocks of a slab just made, and adds it.
+  // Adds a new slab and takes its first blocks. Returns how many.
   [[nodiscard]] std::size_t add(unsigned size_class, slab& made, std::span<void*> out,
                                 unsigned shard) noexcept;
-  // All batches into their slabs; what `give` gives, and slabs that nobody took a block of.
+  // Puts the blocks of all batches into their slabs. Returns what `give` does, and also the slabs
+  // that no block was taken of.
   [[nodiscard]] slab* flush(unsigned size_class) noexcept;
-  // Of that class, as they were a moment ago.
+  // The number of slabs of that class. May be out of date when it returns.
   [[nodiscard]] std::uint32_t slabs(unsigned size_class) const noexcept {
     return classes_[size_class].slabs.load(std::memory_order_relaxed);
   }
-  // Of all blocks that are here, as they were a moment ago.
+  // The bytes of all blocks in the lists. May be out of date when it returns.
   [[nodiscard]] std::size_t free_bytes() const noexcept;
-  // INTERNAL for a slab that contradicts itself, or a block in two places.
+  // INTERNAL if a slab is inconsistent or a block is in two places.
   [[nodiscard]] result<void> verify() noexcept;
 
  private:
@@ -78,16 +83,16 @@ class central_lists {
     ~one_class();
 
     void lay_out(const central_shard::layout& its);
-    // Null if nobody took a block there yet.
+    // Null if no thread has used that shard yet.
     [[nodiscard]] central_shard* find(unsigned shard) const noexcept {
       return shards[shard].load(std::memory_order_acquire);
     }
-    // The first where it is not there.
+    // The first shard, which always exists, if that one does not.
     [[nodiscard]] central_shard& at(unsigned shard) const noexcept {
       auto* const found = find(shard);
       return found != nullptr ? *found : *find(0);
     }
-    // Made if need be, and if there is memory.
+    // Creates the shard if necessary; the first shard if there is no memory for that.
     [[nodiscard]] central_shard& open(unsigned shard) noexcept;
     [[nodiscard]] slab* put_into_slabs(std::span<void* const> blocks, ticket freed,
                                        slab* whole) const noexcept;
@@ -96,7 +101,8 @@ class central_lists {
     central_shard::layout how{};
     std::atomic<std::uint32_t> slabs{0};
   };
-  // What came less what went, of those who have a shard: together how much is here.
+  // Bytes added less bytes taken, by the threads of one shard. One of them may be negative; the sum
+  // over all shards is what the lists hold.
   struct alignas(64) account {
     std::atomic<std::int64_t> bytes{0};
   };

@@ -1,12 +1,12 @@
 #pragma once
-// A shard of a size class's central list (central_lists.hpp): batches that lanes gave back, and
-// slabs.
+// A shard of a size class's central list (central_lists.hpp): batches that thread caches (`lane`)
+// gave back, and slabs.
 //
-// Batches let blocks go from a thread that frees to one that allocates without a look at their
-// slabs; one lock, for the whole batch. Their number is bounded by bytes, so that a free never
-// needs memory: what is too much goes into the slabs. What both threads write for a batch is the
-// first line, where the lock is, and the batch's own: each line that goes from one to the other is
-// as long on its way as some ten warm allocations take.
+// A batch moves blocks from a thread that frees to one that allocates with one lock acquisition,
+// and without touching their slabs. The batches lie in a fixed array and are limited in bytes, so
+// that a free never needs memory; further blocks go into their slabs. For a batch the two threads
+// share the first cache line, which holds the lock, and the lines of the batch itself. Moving one
+// cache line between cores takes as long as about ten warm allocations.
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace isthmus {
 
-// Safe for threads.
+// Thread-safe: one spin lock guards all fields below it.
 class alignas(64) central_shard {
  public:
   static constexpr std::size_t k_most_in_batch = 64;
@@ -27,38 +27,41 @@ class alignas(64) central_shard {
     queue_slots* slots;
     free_poison poison;
     std::size_t block_bytes;
-    std::size_t in_batch;  // blocks
+    std::size_t in_batch;  // number of blocks
   };
   central_shard(const layout& how, unsigned number) noexcept;
 
-  // Of a batch that is good for the queue in slot `whom` if there is one, else of the slabs; 0 if
-  // there is none.
+  // Takes blocks of a batch that the queue of entry `whom` may use now, else blocks of the slabs.
+  // Returns how many; 0 if there are none.
   [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
-  // Whether `take` would find any.
+  // Whether `take` would find a block.
   [[nodiscard]] bool has(queue_slots::slot whom) noexcept;
-  // False where it is no whole batch, or there are enough.
+  // Returns false, and keeps nothing, if the blocks are not a full batch or there are enough
+  // batches.
   [[nodiscard]] bool keep_batch(std::span<void* const> blocks, ticket freed) noexcept;
-  // Whether it would keep so many.
+  // Whether `keep_batch` would keep so many blocks.
   [[nodiscard]] bool has_room_for(std::size_t blocks) noexcept;
-  // The blocks of a slab that are in it. Pre: it is this shard's, and the caller has one of the
-  // others.
+  // How many blocks of a slab are in the shard. Precondition: the slab is of this shard, and the
+  // caller holds another block of it.
   struct share {
     std::uint32_t blocks;
     ticket until;
   };
   [[nodiscard]] share share_of(const slab& of) noexcept;
-  // A batch to be put into slabs, as many as `out` then has; 0 if there is none.
+  // Takes a batch whose blocks are to be put into slabs. Returns the number of blocks; 0 if there
+  // is no batch.
   [[nodiscard]] std::size_t take_batch(std::span<void*, k_most_in_batch> out,
                                        ticket& freed) noexcept;
-  // Puts blocks into their slabs up to the first whose slab is another shard's; how many. Slabs
-  // that have all their blocks now leave the list for `whole`, by `after`.
+  // Puts blocks into their slabs, up to the first block whose slab is of another shard. Returns how
+  // many. Slabs that now have all their blocks leave the shard and are prepended to `whole`, linked
+  // by `after`.
   [[nodiscard]] std::size_t give(std::span<void* const> blocks, ticket freed,
                                  slab*& whole) noexcept;
-  // The same for slabs that nobody took a block of.
+  // As `give`, for slabs that no block was taken of.
   void take_untouched(slab*& whole) noexcept;
-  // Takes the first blocks of a slab just made, and adds it.
+  // Adds a new slab and takes its first blocks. Returns how many.
   [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
-  // INTERNAL for a slab that contradicts itself, or a block in two places.
+  // INTERNAL if a slab is inconsistent or a block is in two places.
   [[nodiscard]] result<void> verify() noexcept;
 
  private:
@@ -78,7 +81,7 @@ class alignas(64) central_shard {
   spin_lock lock_;
   std::uint32_t batches_ = 0;
   const std::uint32_t most_;
-  const std::uint32_t batch_;  // blocks in one
+  const std::uint32_t batch_;  // blocks in a batch
   const std::uint32_t number_;
   queue_slots* const slots_;
   std::array<batch, k_most_batches> stack_{};

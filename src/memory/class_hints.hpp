@@ -1,10 +1,11 @@
 #pragma once
-// Which size classes the registry's records about an address have, so that a look-up probes for one
-// or two of them instead of for all that the process uses.
+// A filter for look-ups in the registry: which size classes the records near an address have. With
+// it a look-up probes one or two classes instead of all classes that the process uses.
 //
-// A record leaves its class at every granule of the address space that it overlaps: granules of
-// 64 KiB for small ones, of 1 GiB for others, so that there are few of them. Granules share cells
-// of a table, and marks stay: either costs a probe too many, never one too few.
+// A record marks its class in every granule of the address space that it overlaps. Granules are 64
+// KiB for small records and 1 GiB for others, so that a record has few of them. Granules share the
+// cells of a table, and marks are never removed. Both can cause unnecessary probes, never a missed
+// one. Thread-safe and lock-free.
 
 #include <array>
 #include <atomic>
@@ -14,7 +15,7 @@ namespace isthmus {
 
 class class_hints {
  public:
-  // Pre: nbytes > 0, size_class < 64. Before the record can be found.
+  // Call it before look-ups can find the record. Precondition: nbytes > 0, size_class < 64.
   void mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept;
 
   // A bit for each class.
@@ -22,7 +23,7 @@ class class_hints {
 
  private:
   static constexpr unsigned k_cell_bits = 14;
-  static constexpr unsigned k_small_granule = 16;  // its bits of address
+  static constexpr unsigned k_small_granule = 16;  // log2 of the bytes
   static constexpr unsigned k_large_granule = 30;
   static constexpr unsigned k_last_small_class = 22;
   static constexpr std::uintptr_t k_mask = (std::uintptr_t{1} << k_cell_bits) - 1;

@@ -8,8 +8,8 @@
 namespace isthmus {
 namespace {
 
-// What one call does of the cleaning, so that it holds the lock for a short time: of the entries of
-// copies that succeeded it drops so many, until it has looked at so many others.
+// Limits of the cleanup in one call, which keep the lock short: it drops at most so many entries of
+// copies that succeeded, and stops after so many others.
 constexpr int k_most_dropped = 256;
 constexpr int k_most_kept = 4;
 
@@ -31,7 +31,7 @@ void content_list::entry::drop_failed(event_list& gone) noexcept {
   }
 }
 
-// Later ones end later as a rule: what follows one in flight is left until that has ended.
+// Only the first write is inspected. Later ones usually complete later, so they wait for it.
 bool content_list::entry::is_over() const noexcept {
   return filled->succeeded() || (!written.empty() && written.front()->succeeded());
 }
@@ -57,7 +57,7 @@ void content_list::extract(entry& gone, entry_list& to) noexcept {
   to.splice(to.end(), entries_, gone.self);
 }
 
-// Whatever is found is out of the index while its ranges change.
+// The entries found are out of the index while their ranges change.
 void content_list::remove(const range_set& ranges, leavers& gone) noexcept {
   entry_list found;
   index_.visit_near(ranges.span(),
@@ -74,7 +74,7 @@ void content_list::remove(const range_set& ranges, leavers& gone) noexcept {
   }
 }
 
-// All or nothing. Throws std::bad_alloc.
+// Either takes effect as a whole or throws std::bad_alloc.
 void content_list::replace_in(entry& of, const range_set& ranges, const ref<event>& written) {
   auto common = of.ranges.common(ranges);
   if (common.empty() || of.is_last(written)) {
@@ -99,8 +99,8 @@ void content_list::replace_in(entry& of, const range_set& ranges, const ref<even
   of.written.splice(of.written.end(), next);
 }
 
-// More than a call adds, so that they do not pile up. Those that stay are looked at again after the
-// others.
+// Drops more entries than a call adds, so that they do not accumulate. Entries that stay move to
+// the end and are inspected again after all others.
 void content_list::drop_some(leavers& gone) noexcept {
   int kept = 0;
   for (int looks = 0; looks < k_most_dropped && kept < k_most_kept && !entries_.empty(); ++looks) {
@@ -115,8 +115,8 @@ void content_list::drop_some(leavers& gone) noexcept {
   }
 }
 
-// A list that is left empty costs its users one load: once a caller has waited for these bytes, no
-// entry of what filled them is left.
+// Completed entries are dropped at once because an empty list costs its users only one load. After
+// a caller has waited for these bytes, no entry of the copies that filled them is left.
 void content_list::drop_over(const byte_range& range, leavers& gone) noexcept {
   entry_list over;
   index_.visit_near(range, [&](entry& each) {
@@ -170,7 +170,7 @@ void content_list::replace(const range_set& ranges, const ref<event>& written) n
     replace_in(*each, ranges, written);
   }
 } catch (const std::bad_alloc&) {
-  // What was changed is whole, and the rest decides as before.
+  // Each entry that was changed is consistent, and the others count as before.
 }
 
 void content_list::collect(const byte_range& range, std::vector<ref<event>>& after) {

@@ -1,11 +1,11 @@
 #pragma once
-// Bytes of an allocation that copies in flight, or copies that failed, were to fill.
+// The bytes of an allocation that pending or failed copies were to fill.
 //
-// What reads such bytes depends on that copy: it fails with DEPENDENCY if the copy does, whether
-// that was known when the reader was submitted or not. That is apart from the conflicts of a
-// use_list, which order and do not propagate. An entry leaves when its copy succeeded, or when its
-// bytes were filled in another way. Costs where there are none: one load; of n entries a call costs
-// log n, and what it finds.
+// An operation that reads such bytes depends on the copy: it fails with DEPENDENCY if the copy
+// fails, before or after the reader was submitted. This is separate from the conflicts of a
+// use_list, which order operations but propagate no failure. An entry leaves the list when its copy
+// has succeeded, or when other contents were written to its bytes. Cost of a call: one load if the
+// list is empty; with n entries, log n plus the entries that it finds.
 
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace isthmus {
 
-// Ranges count from the allocation's start_of_uses(). Safe for threads.
+// Ranges are relative to the allocation's start_of_uses(). Thread-safe.
 class content_list {
   struct entry;
   using entry_list = std::list<entry>;
@@ -27,7 +27,7 @@ class content_list {
   using index = span_index<std::uint64_t, entry>;
 
  public:
-  // An entry that is made before its copy is submitted: `await` then needs no memory.
+  // An entry, created before its copy is submitted so that `await` needs no memory.
   class seat {
    public:
     seat();  // throws std::bad_alloc
@@ -41,49 +41,51 @@ class content_list {
   };
 
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
-  // `filled` fills the ranges, of which there are some, in place of what was awaited for them
-  // before.
+  // Records that `filled` fills the ranges. It replaces the copies recorded for them before.
+  // Precondition: `ranges` is not empty.
   void await(seat made, range_set ranges, const ref<event>& filled) noexcept;
-  // The ranges have contents that no copy in this list decides about.
+  // The ranges have contents that depend on no copy in this list.
   void forget(const range_set& ranges) noexcept;
-  // The same if `written`, which is to fill them, succeeds, or an earlier one does that was to;
-  // until these have ended nobody depends on the copies. Without memory they may still count:
-  // readers fail that need not. Costs nothing for the same event once more.
+  // As `forget`, on condition that `written`, which is to write the ranges, or an earlier write of
+  // them succeeds. Until all of these have failed no reader depends on the copies. If there is no
+  // memory, the copies may still count, so that readers may fail unnecessarily. Repeating the call
+  // with the same event adds nothing.
   void replace(const range_set& ranges, const ref<event>& written) noexcept;
-  // Adds the copies that one who reads the range depends on. Throws std::bad_alloc.
+  // Appends the copies that a reader of the range depends on. Throws std::bad_alloc.
   void collect(const byte_range& range, std::vector<ref<event>>& after);
 
  private:
-  // Of no two the ranges overlap, but for lack of memory.
+  // The ranges of two entries do not overlap, unless memory ran out.
   struct entry {
     range_set ranges;
     ref<event> filled;
-    // By what writes there after it, in the order in which it was submitted. One that succeeds is
-    // enough: a later one that fails leaves what is there.
+    // The operations that write there after the copy, in the order of submission. One success is
+    // enough: a later failure leaves the contents that were there.
     event_list written{};
     std::uint64_t number = 0;
     entry_list::iterator self{};
-    index::seat place{};  // while it is not in the index
+    index::seat place{};  // of an entry that is not in the index
 
-    // Whether the contents are there. Pre: `drop_failed`.
+    // Whether the bytes have contents. Precondition: `drop_failed` was called.
     [[nodiscard]] bool is_over() const noexcept;
     // Whether readers depend on the copy.
     [[nodiscard]] bool decides() const noexcept;
     [[nodiscard]] bool is_last(const ref<event>& of) const noexcept {
       return !written.empty() && written.back().get() == of.get();
     }
-    // Those that failed, up to the first that did not: so each is looked at once.
+    // Moves the leading failed writes to `gone`, so that each is inspected only once.
     void drop_failed(event_list& gone) noexcept;
-    // Whether none are left. Without memory it keeps them: its readers fail that need not.
+    // Removes ranges. Returns whether none are left. If there is no memory they stay, so that
+    // readers may fail unnecessarily.
     [[nodiscard]] bool loses_all(const range_set& removed) noexcept;
   };
-  // What has left the list, to be released without the lock.
+  // What has left the list; destroyed after the lock is released.
   struct leavers {
     entry_list entries;
     event_list writes;
   };
 
-  // Pre for all: the lock is held.
+  // Precondition of these: the lock is held.
   void add(entry_list& from, entry& added) noexcept;
   void extract(entry& gone, entry_list& to) noexcept;
   void remove(const range_set& ranges, leavers& gone) noexcept;

@@ -113,7 +113,7 @@ cut_chunk::cut_chunk(ref<allocation> memory, memory_resource& cutter) : memory_{
 
 cut_chunk::~cut_chunk() { leave(); }
 
-// The area first: the memory may be another's as soon as it is released.
+// The area is removed first: once the memory is released, another owner may get it.
 void cut_chunk::leave() noexcept {
   if (memory_) {
     process_cut_areas().remove(area_);

@@ -1,13 +1,13 @@
 #pragma once
-// The pieces of memory that resources cut into blocks, by address.
+// The areas of memory that resources cut into blocks, found by address.
 //
-// Such a resource may stand on another: its piece then is a block of the resource below. So areas
-// nest, and each lies one level deeper than the area around it. A look-up takes a lock that readers
-// share and a search at each level; it is made only for memory whose record says that other
-// allocations lie in it, or that has no record.
+// The upstream of such a resource may be another one, whose block is then an area itself. So areas
+// nest, and each is one level deeper than the area around it. A look-up takes a shared lock and
+// searches each level. It is needed only for memory whose record says that other allocations lie in
+// it, or that has no record.
 //
-// Lock order: this table's, then those of the resource that cuts. An area is entered and removed
-// with none of the latter held.
+// Lock order: this table's lock, then those of the cutting resource. The resource must hold none of
+// its locks when it adds or removes an area.
 
 #include <atomic>
 #include <cstdint>
@@ -27,12 +27,13 @@ class cut_areas {
     std::byte* base = nullptr;
     std::size_t nbytes = 0;
     memory_resource* cutter = nullptr;
-    // Where the area has one block: which. Else the resource is queried.
+    // The block of an area that has only one. Otherwise the resource is queried.
     std::optional<cut_block> only;
-    // Of a pool's block, and not below a pool. Set by `add`.
+    // The area lies in a pool's block, and contains no pool's regions. Set by `add`.
     bool is_above_pool = false;
-    // An order (core/order.hpp): of what is noted with one, the blocks in the area have greater
-    // ones, and the memory around it lesser ones. Set by `add`.
+    // A number from core/order.hpp. Of the notes about an address here, those about blocks in the
+    // area have greater numbers and those about the memory around it have smaller ones. Set by
+    // `add`.
     std::uint64_t since = 0;
   };
 
@@ -40,24 +41,24 @@ class cut_areas {
   using level = std::map<std::uintptr_t, area>;
 
  public:
-  // A place in the table. Copies of it stand for the same area; one of them removes it.
+  // Identifies an area in the table. Copies identify the same area; only one of them may remove it.
   struct entry {
     std::size_t depth = 0;
     level::iterator at;
   };
-  // An area that was taken out, to be put back without memory.
+  // An area that was taken out; putting it back needs no memory.
   struct taken {
     std::size_t depth = 0;
     level::node_type node;
   };
 
-  // Pre: the area is the resource's until it is removed, and the resource lives as long. Throws
-  // std::bad_alloc, and then nothing is done.
+  // Precondition: the area belongs to the resource until it is removed, and the resource lives as
+  // long. Throws std::bad_alloc; the table is then unchanged.
   [[nodiscard]] entry add(area of);
   [[nodiscard]] taken take(const entry& which) noexcept;
   [[nodiscard]] entry put_back(taken which) noexcept;
   void remove(const entry& which) noexcept { static_cast<void>(take(which)); }
-  // The one block of such an area is not live from here on.
+  // The only block of such an area is no longer live.
   void end_block(const entry& which) noexcept;
 
   [[nodiscard]] bool is_empty() const noexcept {
@@ -66,38 +67,41 @@ class cut_areas {
 
   struct found {
     memory_resource* cutter = nullptr;  // borrowed from the owner of the memory
-    cut_block block;                    // not live: no caller has the address
-    std::uint64_t since = 0;            // of the area
+    cut_block block;                    // not live: the address was not handed out
+    std::uint64_t since = 0;            // the area's
   };
-  // In the innermost area that holds `pointer`; none: it lies in none. `above_pool`: of those that
-  // lie in a pool's block, for an address of which the page map knows.
+  // Looks in the innermost area that holds `pointer`. Returns nothing if it lies in no area.
+  // `above_pool`: consider only areas that lie in a pool's block, for an address that the page map
+  // knows.
   [[nodiscard]] std::optional<found> look(const void* pointer, bool above_pool) noexcept;
-  // The same with a reference to the resource; null where that has none left.
+  // As `look`, but returns a reference to the resource; null if the last reference to it was
+  // dropped.
   [[nodiscard]] ref<memory_resource> cutter_at(const void* pointer, bool above_pool) noexcept;
-  // Whether `pointer` lies in an area of `cutter`, in which no other area holds it.
+  // Whether `pointer` lies in an area of `cutter`, and if so, whether another area inside that one
+  // holds it too.
   enum class place { outside, innermost, below_another };
   [[nodiscard]] place place_of(const void* pointer, const memory_resource& cutter,
                                bool in_pool) noexcept;
 
  private:
-  // Pre for these: the lock is held.
+  // Precondition of these: the lock is held.
   [[nodiscard]] const area* innermost(const void* pointer, bool above_pool) const noexcept;
   [[nodiscard]] static const area* in_level(const level& in, const void* pointer) noexcept;
 
   std::shared_mutex lock_;
-  std::vector<level> levels_;  // those around others first
+  std::vector<level> levels_;  // outer areas first
   std::atomic<std::size_t> count_{0};
 };
 
-// Of the whole process; never destroyed.
+// The table of the process; never destroyed.
 [[nodiscard]] cut_areas& process_cut_areas() noexcept;
 
-// A chunk of upstream's memory that a resource cuts: its record and its area. Pre of its end: none
-// of the resource's locks is held.
+// A block of upstream memory that a resource cuts: its allocation record and its area. Precondition
+// of the destructor: none of the resource's locks is held.
 class cut_chunk {
  public:
   cut_chunk() noexcept = default;
-  // Throws std::bad_alloc, and then the memory is released.
+  // Throws std::bad_alloc; the memory is then released.
   cut_chunk(ref<allocation> memory, memory_resource& cutter);
   cut_chunk(cut_chunk&& other) noexcept : memory_{std::move(other.memory_)}, area_{other.area_} {}
   cut_chunk& operator=(cut_chunk&& other) noexcept {
@@ -109,7 +113,7 @@ class cut_chunk {
 
   [[nodiscard]] allocation* operator->() const noexcept { return memory_.get(); }
   [[nodiscard]] allocation& operator*() const noexcept { return *memory_; }
-  // Its memory stays allocated for the rest of the process: nobody can tell what uses it.
+  // Leaves the memory allocated for the rest of the process, as it is unknown what uses it.
   void lose() noexcept;
 
  private:

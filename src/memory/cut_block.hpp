@@ -1,5 +1,5 @@
 #pragma once
-// A block of a resource that cuts its blocks out of larger pieces of memory.
+// A block of a resource that cuts its blocks out of larger allocations.
 
 #include <cstddef>
 
@@ -7,11 +7,11 @@
 
 namespace isthmus {
 
-// As the resource that cut it knows it.
+// Described by the resource that cut it.
 struct cut_block {
   std::byte* base = nullptr;
-  std::size_t nbytes = 0;  // usable; 0: the address is in no block
-  bool is_live = false;    // a caller has it
+  std::size_t nbytes = 0;  // usable bytes; 0: the address is in no block
+  bool is_live = false;    // handed out to a caller
 
   [[nodiscard]] bool holds(const void* pointer) const noexcept {
     return address(pointer) - address(base) < nbytes;

@@ -34,7 +34,7 @@ void decaying_pools::wake(const decay_window& of) noexcept {
   do_when_idle(do_what_is_due, of.end());
 }
 
-// A pool that holds nothing has nothing to decay, and wakes us when it grows.
+// A pool that holds no memory has nothing to decay; it calls `wake` when it grows.
 os::deadline decaying_pools::do_what_is_due() noexcept try {
   const os::driver_call call;
   if (!call) {
@@ -44,7 +44,7 @@ os::deadline decaying_pools::do_what_is_due() noexcept try {
   default_pools::only().drop_unused();
   return next;
 } catch (const std::bad_alloc&) {
-  return {};  // until a pool grows again
+  return {};  // no more decay until a pool grows again
 }
 
 os::deadline decaying_pools::decay_all() {

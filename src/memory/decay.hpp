@@ -1,9 +1,11 @@
 #pragma once
-// Free memory that nobody needed for some time goes back to the driver.
+// Decay: free memory that was not used for some time is returned to the driver.
 //
-// No block has a note of when it was freed. What was free at every moment of a window of time was
-// needed by nobody in it, and the least amount is that. So memory goes back between one and two
-// windows after it was needed last, and a warm allocation or free has nothing to do with it.
+// Blocks do not store when they were freed. Instead a pool tracks the least amount of free memory
+// in a window of time: that much was unused throughout the window. So memory is returned between
+// one and two windows after its last use, and warm allocations and frees do no work for this.
+//
+// Both classes are thread-safe.
 
 #include <atomic>
 
@@ -15,13 +17,13 @@ namespace isthmus {
 class decay_window {
  public:
   using clock = os::clock;
-  // Zero: no window ever ends.
+  // With length zero no window ever ends.
   explicit decay_window(clock::duration length) noexcept
       : length_{length}, began_{clock::now().time_since_epoch().count()} {}
 
   [[nodiscard]] bool is_on() const noexcept { return length_ > clock::duration::zero(); }
   [[nodiscard]] clock::time_point end() const noexcept;
-  // Whether it has ended; true for one caller, and then the next one begins.
+  // Whether the window has ended. Returns true to one caller only, and the next window then begins.
   [[nodiscard]] bool turn(clock::time_point now) noexcept;
 
  private:
@@ -29,19 +31,19 @@ class decay_window {
   std::atomic<clock::rep> began_;
 };
 
-// Pools whose memory decays while nobody calls them, by a thread of the library that is idle.
+// The pools whose memory also decays while no thread calls them, by an idle thread of the library.
 class decaying_pools {
  public:
   [[nodiscard]] static decaying_pools& only();
   // Throws std::bad_alloc.
   void join(pool& member);
   void leave(pool& member) noexcept { members_.leave(member); }
-  // From a pool that holds memory again.
+  // Called by a pool when it holds memory again.
   void wake(const decay_window& of) noexcept;
 
  private:
   [[nodiscard]] static os::deadline do_what_is_due() noexcept;
-  // When the next window ends; none: they hold nothing. Throws std::bad_alloc.
+  // Returns when the next window ends; nothing if the pools hold no memory. Throws std::bad_alloc.
   [[nodiscard]] os::deadline decay_all();
   pool_list members_;
 };

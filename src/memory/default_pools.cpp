@@ -9,7 +9,7 @@
 namespace isthmus {
 namespace {
 
-// Whether buffers need a pool of their own there.
+// Whether buffers need a separate pool there.
 bool has_two(context& home, device& where, usm_kind kind) noexcept {
   return where.can(ISTHMUS_CAN_IPC) && home.chunks(where, kind) != nullptr;
 }
@@ -54,7 +54,7 @@ result<ref<pool>> default_pools::make(context& home, device& where, usm_kind kin
   return pool::create(home, where, kind, how);
 }
 
-// Of two threads that make one at once the first to enter it has its pool used by both.
+// If two threads create a pool at the same time, both use the one that was entered first.
 ref<pool> default_pools::enter(const key& of, ref<pool> made) {
   const std::lock_guard hold{lock_};
   if (auto* const found = known(of)) {
@@ -65,7 +65,7 @@ ref<pool> default_pools::enter(const key& of, ref<pool> made) {
   return made;
 }
 
-// A reference of the table's for each of its entries is no use of a pool.
+// The table's own references, one for each entry, do not count as uses.
 bool default_pools::is_unused(pool& one) const noexcept {
   const auto entries = std::count_if(entries_.begin(), entries_.end(),
                                      [&](const entry& each) { return each.which.get() == &one; });
@@ -91,7 +91,7 @@ void default_pools::drop_unused() noexcept try {
     });
   }
 } catch (const std::bad_alloc&) {
-  // They stay.
+  // The pools stay in the table.
 }
 
 bool default_pools::is_second_entry(std::size_t at) const noexcept {

@@ -1,13 +1,13 @@
 #pragma once
-// The pools that memory comes from where the caller names no resource: one for each kind of memory
-// of a device in a context, of all languages.
+// The default pools: they serve requests without a resource, from every language. There is one for
+// each context, device and memory kind.
 //
-// Where memory of the driver's pools cannot be shared with other processes, because it moves, there
-// are two: what moves holds less memory for the same blocks and serves arrays, and what does not
-// serves buffers, whose memory other libraries may share (docs/pools.md).
+// Memory that a pool remaps cannot be shared with other processes. Where the driver can do both,
+// there are two pools. The one that remaps holds less memory for the same blocks and serves arrays.
+// The other one serves buffers, whose memory other libraries may share (docs/pools.md).
 //
-// A pool stays while anything refers to it or while it holds memory. It returns memory that was not
-// needed for `k_decay`, and then leaves the table.
+// A pool exists while it is referenced or holds memory. It returns memory that was not used for
+// `k_decay` to the driver, and then leaves the table.
 
 #include <chrono>
 #include <cstdint>
@@ -20,9 +20,9 @@
 
 namespace isthmus {
 
-// While one lives, buffers that the calling thread makes without a resource come from the driver:
-// it is in a function of the program's that a resource calls for memory, and a pool may stand on
-// that resource.
+// While an object of this class lives, buffers that the calling thread creates without a resource
+// come from the driver. A resource creates one around its calls of the program's allocation
+// functions, because the upstream of a pool may be that resource.
 class driver_serves_thread {
  public:
   driver_serves_thread() noexcept { ++depth_; }
@@ -37,8 +37,8 @@ class driver_serves_thread {
 
 class default_pools {
  public:
-  // Memory that nobody needed goes back between one and two such windows later. A program that
-  // repeats its steps within one keeps all that it uses, and calls no driver for it.
+  // Unused memory is returned between one and two such windows after its last use. A program that
+  // repeats its steps within one window keeps all that it uses, and makes no driver calls for it.
   static constexpr std::chrono::nanoseconds k_decay = std::chrono::seconds{10};
 
   enum class use : std::uint8_t { buffers, arrays };
@@ -46,24 +46,26 @@ class default_pools {
   // Never destroyed.
   [[nodiscard]] static default_pools& only();
 
-  // Some ten nanoseconds where it is there. Else it is made: errors as `pool::create`, UNSUPPORTED
-  // for a kind that the device lacks. Pre: not in a forked child. Throws std::bad_alloc.
+  // About ten nanoseconds if the pool exists. Otherwise creates it: errors as `pool::create`,
+  // UNSUPPORTED for a kind that the device lacks. Precondition: not in a forked child. Throws
+  // std::bad_alloc.
   [[nodiscard]] result<ref<pool>> find(context& home, device& where, usm_kind kind, use by);
-  // Drops those that hold no memory and that nobody refers to. Releases them, which may call a
-  // driver: outside all locks.
+  // Drops the pools that hold no memory and have no other reference. Their release may call a
+  // driver, so it happens outside all locks.
   void drop_unused() noexcept;
-  // Has all return to their drivers what they have free, and drops those that this leaves unused.
-  // Bytes given back.
+  // Makes all pools return their free memory to the drivers, and drops those that are then unused.
+  // Returns the bytes returned.
   std::size_t trim() noexcept;
-  // Adds the blocks that callers have of default pools, of one kind or of all (UNKNOWN): the chunks
-  // of these pools are not counted as live. Exact while no caller allocates or frees, even if a
-  // pool returns memory meanwhile; some 30 ns for each 64 KiB of these pools.
+  // Adds the live blocks of the default pools, of one kind or of all (UNKNOWN). The memory that
+  // these pools hold is not counted as live otherwise. Exact while no other thread allocates or
+  // frees, even if a pool returns memory meanwhile. Takes about 30 ns for each 64 KiB of these
+  // pools.
   void count_blocks(live_total& of, usm_kind kind) noexcept;
-  [[nodiscard]] std::size_t count() noexcept;  // of pools
+  [[nodiscard]] std::size_t count() noexcept;  // number of pools
   [[nodiscard]] bool has(const pool& one) noexcept;
 
  private:
-  // A pool keeps its context, so that no other one gets the key.
+  // A pool keeps its context alive, so that no other context gets the key.
   struct key {
     std::uintptr_t context_key;
     device* where;
@@ -71,32 +73,33 @@ class default_pools {
     use by;
     bool operator==(const key&) const noexcept = default;
   };
-  // A pool that serves both uses has an entry for each. Entries are in the order of their numbers,
-  // which are never used again.
+  // A pool that serves both uses has two entries. Entries are sorted by number; numbers are not
+  // reused.
   struct entry {
     key of;
     ref<pool> which;
     std::uint64_t number;
   };
-  // The pool of the first entry after number `last` that is not of an earlier entry, and its number
-  // in `last`; null: none.
+  // The pool of the first entry numbered above `last` that is the first entry of its pool; its
+  // number is stored in `last`. Null if there is none.
   [[nodiscard]] ref<pool> next(std::uint64_t& last) noexcept;
-  // Outside the lock: each pool once that stays in the table meanwhile, whatever leaves it.
+  // Visits each pool that stays in the table meanwhile exactly once, even if others leave. The lock
+  // is not held during a visit.
   template <class Visit>
   void for_each(Visit&& visit);
-  // Pre: the lock is held.
+  // Precondition: the lock is held.
   [[nodiscard]] bool is_second_entry(std::size_t at) const noexcept;
-  // Null: none. Pre: the lock is held.
+  // Null if there is none. Precondition: the lock is held.
   [[nodiscard]] pool* known(const key& of) noexcept;
   [[nodiscard]] static result<ref<pool>> make(context& home, device& where, usm_kind kind, use by);
-  // What is there for the key by then.
+  // Adds the pool, unless another thread has added one for the key. Returns the pool in the table.
   [[nodiscard]] ref<pool> enter(const key& of, ref<pool> made);
-  // Pre: the lock is held.
+  // Precondition: the lock is held.
   [[nodiscard]] bool is_unused(pool& one) const noexcept;
 
   spin_lock lock_;
   std::vector<entry> entries_;
-  std::uint64_t entered_ = 0;  // the last entry's number
+  std::uint64_t entered_ = 0;  // the number of the last entry
 };
 
 }  // namespace isthmus

@@ -1,5 +1,6 @@
 #pragma once
-// What a resource has of the driver's memory, and how often it went to and fro.
+// Counters of the driver memory that a resource holds, and of how often it was mapped and unmapped.
+// Thread-safe; the counters are independent, so relaxed atomics suffice.
 
 #include <atomic>
 #include <cstddef>
@@ -22,8 +23,8 @@ class driver_counts {
     unmapped();
   }
 
-  // Counts bytes before the driver is asked for them, so that those who ask at the same moment stay
-  // within `limit` together; false if they would not.
+  // Reserves bytes before the driver is called, so that concurrent callers together stay within
+  // `limit`. Returns false if they would exceed it.
   [[nodiscard]] bool claim(std::size_t nbytes, std::size_t limit) noexcept {
     auto held = held_bytes();
     do {
