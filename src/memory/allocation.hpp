@@ -60,9 +60,9 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] static result<ref<allocation>> adopt(queue& on, const facts& what, owner keep,
                                                      ref<allocation> within);
 
-  // Makes the caller's bare pointer hold a reference. `drop_pointer` drops it; all work submitted to
-  // `behind` so far (may be null) then counts as a use of the memory. It returns false if no pointer
-  // holds a reference: the pointer was freed before, or something else owns the memory.
+  // Makes the caller's bare pointer hold a reference. `drop_pointer` drops it; all work submitted
+  // to `behind` so far (may be null) then counts as a use of the memory. It returns false if no
+  // pointer holds a reference: it was freed before, or something else owns the memory.
   void hold_by_pointer() noexcept;
   [[nodiscard]] bool drop_pointer(queue* behind) noexcept;
   [[nodiscard]] bool came_from(const memory_resource& candidate) const noexcept {

@@ -172,7 +172,7 @@ void allocation::let_go() noexcept {
     end();
     return;
   }
-  // copied, since `end` may delete this object; they keep the pool and the device alive
+  // Copied, since `end` may delete this object. They keep the pool and the device alive.
   const auto from = from_;
   const auto within = within_;
   const auto queue = on_;

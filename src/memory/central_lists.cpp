@@ -71,7 +71,7 @@ std::size_t central_lists::add(unsigned size_class, slab& made, std::span<void*>
                                unsigned shard) noexcept {
   auto& to = classes_[size_class];
   to.slabs.fetch_add(1, std::memory_order_relaxed);
-  // read first: another thread may take the slab apart once it is added
+  // Read first: another thread may take the slab apart once it is added.
   const auto blocks = made.blocks;
   const auto taken = to.open(shard).add(made, out);
   count(size_class, static_cast<std::int64_t>(blocks - taken), shard);
@@ -96,7 +96,7 @@ slab* central_lists::flush(unsigned size_class) noexcept {
     ticket freed;
     auto* const from = of.find(shard);
     const auto most = from != nullptr ? central_shard::k_most_batches : 0;
-    // bounded, as other threads may add batches meanwhile
+    // Bounded, as other threads may add batches meanwhile.
     for (std::size_t turn = 0; turn < most; ++turn) {
       const auto count = from->take_batch(batch, freed);
       whole = of.put_into_slabs({batch.data(), count}, freed, whole);

@@ -45,7 +45,7 @@ class central_lists {
                                         queue_slots::slot whom, unsigned shard) noexcept;
   // Whether `take_own` or `take_others` would find a block.
   [[nodiscard]] bool has(unsigned size_class, queue_slots::slot whom) const noexcept;
-  // Whether so many blocks, if given back, would be kept as a batch instead of going into their
+  // Whether that many blocks, if given back, would be kept as a batch instead of going into their
   // slabs.
   [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,
                                 unsigned shard) const noexcept {

@@ -10,8 +10,8 @@
 namespace isthmus {
 namespace {
 
-// Where a pointer leads, without a lock. A block's record is that of all of it, also of what lies
-// behind the bytes that its buffer was made with.
+// Looks up a pointer without taking a lock. A block's record covers the whole block, also the bytes
+// after those that were requested.
 struct found_place {
   grain* in = nullptr;  // null: in no pool
   pooled_block block;
@@ -29,7 +29,8 @@ struct found_place {
     return has_record ? process_registry().look_block(block.start) : std::nullopt;
   }
   [[nodiscard]] bool is_dying() const noexcept { return known && known->is_dying; }
-  // Of memory that is divided further, or that no record is of: what is known of the innermost.
+  // For memory that is divided further, or that has no record: what is known of the innermost
+  // block.
   [[nodiscard]] std::optional<inner_part> part(const void* pointer) const noexcept {
     const bool is_divided =
         known ? known->has_parts && !is_dying() : in == nullptr && is_cut(pointer);
@@ -41,7 +42,7 @@ struct found_place {
   }
 };
 
-// In a pool by what it keeps of runs, else by the record.
+// For memory of a pool from the pool's page runs, else from the record.
 request_facts request_of(const found_place& at) noexcept {
   if (at.in == nullptr) {
     return {at.known->what.nbytes, at.known->queue_key};
@@ -72,7 +73,7 @@ pointer_record record_in_pool(const found_place& at) noexcept {
       request_of(at)};
 }
 
-// The memory around it has a record where the part is live: `at.known`.
+// If the part is live, the memory around it has a record: `at.known`.
 pointer_record record_of_part(const found_place& at, const inner_part& part) noexcept {
   if (part.now != inner_part::state::live || !at.known) {
     const auto state =
@@ -90,7 +91,7 @@ pointer_record record_of_part(const found_place& at, const inner_part& part) noe
   return {what, at.known->home, part.from, ISTHMUS_MEMORY_LIVE, request};
 }
 
-// Of memory that no record of ours is of: what the driver knows, if there is one to ask.
+// For memory without a record: what the driver knows, if there is a context to query.
 pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dying) {
   pointer_record known{
       {}, asked, nullptr, is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_UNKNOWN, {}};
@@ -130,7 +131,8 @@ pointer_record record_of(context* asked, const void* pointer) {
   if (at.in == nullptr && !part && (!at.known || at.is_dying())) {
     return record_elsewhere(asked, pointer, at.is_dying());
   }
-  // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse it.
+  // Drivers accept a pointer of another context without an error (Intel's OpenCL runtime does), so
+  // it is refused here.
   if (asked != nullptr && (at.known || at.in != nullptr) && at.context_key() != asked->key()) {
     return {};
   }

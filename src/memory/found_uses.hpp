@@ -1,5 +1,6 @@
 #pragma once
-// Uses that were found under a lock, where no memory can be had, to be looked at outside it.
+// A list of fixed capacity for uses that are found under a lock, where nothing can be allocated;
+// they are processed after the lock is released. Not thread-safe.
 
 #include <array>
 #include <cstddef>
@@ -8,7 +9,8 @@
 
 namespace isthmus {
 
-// Of plain pointers: nothing is set up for uses that are not found, and as a rule few are.
+// Entries hold plain pointers, so that unused entries need no initialization; most lists stay
+// short.
 class found_uses {
  public:
   static constexpr std::size_t k_most = 32;
@@ -19,11 +21,12 @@ class found_uses {
   ~found_uses() {
     for_each([](const ref<event>&, bool) {});
   }
-  // At most `k_most`.
+  // Precondition: the list has fewer than `k_most` uses.
   void push_back(const pending_use& found) noexcept {
     all_[count_++] = {ref<event>{found.ended}.detach(), found.what.is_of_others};
   }
-  // visit(event, whether it is of the last owner) once for each; may throw.
+  // Calls visit(event, whether the use is the previous owner's) once for each use; `visit` may
+  // throw.
   template <class Visit>
   void for_each(Visit&& visit) {
     while (visited_ != count_) {
@@ -34,10 +37,10 @@ class found_uses {
 
  private:
   struct found_use {
-    event* ended;  // a reference until it is visited
+    event* ended;  // holds a reference until it is visited
     bool is_of_others;
   };
-  std::array<found_use, k_most> all_;  // up to `count_`
+  std::array<found_use, k_most> all_;  // valid up to `count_`
   std::size_t count_ = 0;
   std::size_t visited_ = 0;
 };

@@ -1,8 +1,9 @@
 #pragma once
-// A resource that is to know of a free before the memory goes back.
+// The interface of resources that need to know of a free before the memory is returned to them.
 //
-// Memory whose last reference was dropped while work may still use it goes back later, on a thread
-// of the library. What counts what callers have counts it out at once.
+// If work may still use memory when its last reference is dropped, a library thread returns the
+// memory later. Resources that count what callers hold use this call to subtract the memory at
+// once.
 
 #include <cstddef>
 
@@ -12,16 +13,17 @@ namespace isthmus {
 
 class free_listener {
  public:
-  // The caller has freed a block of this resource; `deallocate` follows, when nothing uses it any
-  // more. May come several times for one free. Never fails: what cannot be noted is counted out by
-  // `deallocate`.
+  // The caller has freed a block of this resource; `deallocate` follows after its last use has
+  // completed. May be called several times for one free, on any thread. Never fails: what cannot be
+  // counted here is counted by `deallocate`.
   virtual void freed(const void* pointer, std::size_t nbytes) noexcept = 0;
 
  protected:
   ~free_listener() = default;
 };
 
-// Costs a cast: for memory that goes back late, which costs more by itself.
+// Costs a dynamic_cast. It is called only for memory that is released later, which costs more
+// anyway.
 inline void notify_freed(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
   if (auto* const listener = dynamic_cast<free_listener*>(&from)) {
     listener->freed(pointer, nbytes);

@@ -1,12 +1,15 @@
 #pragma once
-// AddressSanitizer's view of a pool's memory: what no caller has is poisoned, where the host could
-// touch it at all. Costs nothing in other builds.
+// Poisons the free memory of a pool for AddressSanitizer, where the host can access it. Costs
+// nothing in other builds.
 //
-// What is freed behind work that may still run is open to that work. It is poisoned where the pool
-// next learns that the work has ended (a slab that settles, a run given back or settled), and till
-// then stays open: a late use goes unnoticed, but no right one is told.
-// In such a build a run that is poisoned is not joined with a neighbour that is not yet, though
-// both be good for the same queue: a pool whose memory cannot move holds more than in others.
+// Memory that was freed after work that may still run must remain accessible to that work. It is
+// poisoned when the pool next finds that the work has completed: when it coalesces the slab or page
+// run, or when a page run is returned. Until then a use after free goes unnoticed, but no valid
+// access is reported.
+//
+// In such a build a poisoned page run is not joined with a neighbour that is not poisoned yet, even
+// if both are usable by the same queue. So a pool whose memory cannot be remapped holds more than
+// in other builds.
 
 #include "core/poison.hpp"
 #include "memory/host_memory.hpp"
@@ -15,7 +18,7 @@ namespace isthmus {
 
 class free_poison {
  public:
-  // None: of memory that only a device reaches.
+  // Does nothing: for memory that only a device can access.
   constexpr free_poison() noexcept = default;
   free_poison(const device& where, usm_kind kind) noexcept
       : is_on_{k_address_sanitizer && host_memory::holds(where, kind)} {}
@@ -26,13 +29,13 @@ class free_poison {
       poison(begin, nbytes);
     }
   }
-  // From what goes to a caller.
+  // For memory that is handed to a caller.
   void lift(const void* begin, std::size_t nbytes) const noexcept {
     if (is_on()) {
       unpoison(begin, nbytes);
     }
   }
-  // From addresses that the memory leaves.
+  // For addresses that are unmapped.
   void forget(const void* begin, std::size_t nbytes) const noexcept {
     if (is_on()) {
       unpoison_for_good(begin, nbytes);

@@ -1,10 +1,11 @@
 #pragma once
-// The record of one grain, 64 KiB of a pool's address space: what lies there.
+// The record of one page (`grain`), which is 64 KiB of a pool's address space: what lies there.
 //
-// A pool keeps its grains' records in one table, so that neighbours in memory are neighbours in the
-// table; regions are kept apart by a record that is never free. Written under the lock of the run
-// heap, but for what a run's or block's owner changes: `live`, `recorded` and `cached`, and `slab`
-// to `slab_recorded`. Read at any time, by whoever has an address.
+// A pool keeps the records of its pages in one table, so that adjacent pages have adjacent records.
+// A record that is never free separates regions. Records are written under the lock of the page-run
+// heap, with two exceptions that the owner of a run or block writes: the states `live`, `recorded`
+// and `cached`, and the change from `slab` to `slab_recorded`. Any thread that has an address may
+// read a record at any time, without a lock.
 
 #include <atomic>
 #include <cstdint>
@@ -17,23 +18,25 @@ inline constexpr auto k_relaxed = std::memory_order_relaxed;
 
 struct grain {
   enum class state : std::uint8_t {
-    none,           // of no region, or inside a free run
-    free_head,      // first of a free run
-    free_last,      // last of a free run of more than one
-    live,           // first of a run that a caller has
-    recorded,       // the same, and it has an allocation record
-    cached,         // first of a run that a lane keeps for the next caller
-    body,           // of such a run, not its first
+    none,           // in no region, or inside a free run
+    free_head,      // first page of a free run
+    free_last,      // last page of a free run of several pages
+    live,           // first page of a run that a caller has
+    recorded,       // as `live`, and the run has an allocation record
+    cached,         // first page of a run that a thread cache (`lane`) keeps
+    body,           // a later page of a run in use or cached
     slab,           // of a slab
-    slab_recorded,  // and a block that begins in it has, or had, an allocation record
+    slab_recorded,  // as `slab`, and a block that begins here has, or had, an allocation record
   };
 
-  static constexpr std::uint64_t k_is_list = std::uint64_t{1} << 63;  // of `link`; of no address
+  // Flag of `link`; set in no address.
+  static constexpr std::uint64_t k_is_list = std::uint64_t{1} << 63;
 
   std::atomic<state> is{state::none};
-  // A first: grains of the run. body, free_last: grains back to the first. slab: its size class.
+  // First page of a run: its pages. `body`, `free_last`: pages back to the first one. `slab`: its
+  // size class.
   std::atomic<std::uint32_t> span{0};
-  // free_head: the runs before and behind it in its list. slab: its address.
+  // `free_head`: the runs before and after it in its list. `slab`: its address.
   std::atomic<std::uint64_t> link{0};
 
   [[nodiscard]] std::uint32_t before() const noexcept {
@@ -49,12 +52,12 @@ struct grain {
     const auto now = is.load(k_relaxed);
     return now == state::slab || now == state::slab_recorded;
   }
-  // Of a run that is not free.
+  // First page of a run that is not free.
   [[nodiscard]] bool begins_run() const noexcept {
     const auto now = is.load(k_relaxed);
     return now == state::live || now == state::recorded || now == state::cached;
   }
-  // The first of one that a caller has.
+  // First page of a run that a caller has.
   [[nodiscard]] bool is_live_run() const noexcept {
     const auto now = is.load(k_relaxed);
     return now == state::live || now == state::recorded;
@@ -63,26 +66,26 @@ struct grain {
     const auto now = is.load(k_relaxed);
     return now == state::recorded || now == state::slab_recorded;
   }
-  // Pre: live, or of a slab.
+  // Precondition: live, or of a slab.
   void mark_recorded() noexcept {
     is.store(is_slab() ? state::slab_recorded : state::recorded, k_relaxed);
   }
-  // Null if it is of none, by now: who looks a stale pointer up may come late. Who has no block of
-  // it reads its record by acquire.
+  // Null if the page is no longer of a slab, which look-ups of stale pointers may find. A caller
+  // that holds no block of the slab needs acquire, so as to see the slab's fields.
   [[nodiscard]] slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
     const auto at = link.load(order);
     return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<slab*>(at);
   }
   void set_slab(slab& owner, std::uint32_t size_class) noexcept {
-    is.store(state::none, k_relaxed);  // till all of it is told
+    is.store(state::none, k_relaxed);  // until all fields are written
     span.store(size_class, k_relaxed);
     link.store(reinterpret_cast<std::uintptr_t>(&owner), std::memory_order_release);
     is.store(state::slab, k_relaxed);
   }
 };
 
-// The first grain of the run, not a free one, that holds this one; null if none does. What an
-// earlier run left behind is told by the span of the run that is there now.
+// The first page of the run in use or cached that holds this page; null if there is none. Records
+// that an earlier run left are recognized by the length of the run that is there now.
 [[nodiscard]] inline grain* first_of_run(grain* at) noexcept {
   const auto is = at->is.load(k_relaxed);
   const auto back = is == grain::state::body ? at->span.load(k_relaxed) : std::uint32_t{0};

@@ -30,7 +30,7 @@ void grain_set::erase(index number) noexcept {
   }
 }
 
-// Up to the first level whose word has a member from there on, and down to its first one.
+// Goes up to the first level whose word has a member from there on, then down to its first member.
 grain_set::index grain_set::next(index from) const noexcept {
   auto at = from;
   auto end = k_end;

@@ -11,7 +11,7 @@ namespace isthmus {
 static_assert(grain_set::k_end == grain_table::k_grains &&
               grain_set::k_none == grain_table::k_none);
 
-// Those that serve no pool.
+// The tables that no pool uses.
 class grain_tables {
  public:
   [[nodiscard]] grain_table* take() noexcept {
@@ -43,8 +43,8 @@ result<grain_table*> grain_table::take() {
   }
   auto pages = os::map_sparse_pages(sizeof(grain_table), k_grain_table_alignment);
   ISTHMUS_TRY(pages);
-  // Zeroed pages are records of no region and tickets of nothing: running the constructor over them
-  // would touch them all.
+  // Zeroed pages are valid records of no region and empty tickets. The constructor is not run, as
+  // it would touch all of them.
   return static_cast<grain_table*>(*pages);
 }
 

@@ -1,11 +1,10 @@
 #pragma once
-// All that a pool notes about its grains, in one table of address space of which only what is
-// touched takes memory: 24 bytes a grain, 0.037 %, and 16 for
-// runs that are in use.
+// All metadata of a pool's pages (`grain`), in one reserved range of which only what is touched
+// takes memory: 24 bytes a page (0.037 %), and 16 more for the first page of a run in use.
 //
-// A table begins at a multiple of its size, so that a record found by the page map leads to its
-// table, and that to its pool. Tables are never unmapped, since who looks a pointer up takes no
-// lock: that of a pool that has gone is cleared and serves the next.
+// A table is aligned to a power of two not below its size, so that a page's record, found by the
+// page map, leads to its table, and the table to its pool. Tables are never unmapped, since
+// look-ups take no lock. The table of a destroyed pool is cleared and reused by another pool.
 
 #include <array>
 #include <bit>
@@ -27,23 +26,23 @@ class pool;
 class grain_table {
  public:
   using index = std::uint32_t;
-  static constexpr index k_none = 0;                 // the first record is of no region
+  static constexpr index k_none = 0;                 // the first record is in no region
   static constexpr index k_grains = index{1} << 24;  // 1 TiB
 
-  // OUT_OF_MEMORY where the host has no address space for it.
+  // OUT_OF_MEMORY if the host has no address space for it.
   [[nodiscard]] static result<grain_table*> take();
   void give_back() noexcept;
 
   [[nodiscard]] static grain_table& of(const grain* record) noexcept;
   [[nodiscard]] grain& operator[](index number) noexcept { return grains_[number]; }
   [[nodiscard]] ticket& ticket_of(index number) noexcept { return tickets_[number]; }
-  // Where one free run ends and another begins.
+  // The pages at which one free run ends and another one begins.
   [[nodiscard]] grain_set& borders() noexcept { return borders_; }
   [[nodiscard]] index number_of(const grain* record) const noexcept {
     return static_cast<index>(record - grains_.data());
   }
 
-  // Of a run that a caller has, at its first grain: how it was asked for.
+  // The request that a live run was allocated for; stored for its first page.
   struct origin {
     std::atomic<std::size_t> nbytes;
     std::atomic<std::uintptr_t> queue_key;
@@ -55,17 +54,17 @@ class grain_table {
   };
   [[nodiscard]] origin& origin_of(index number) noexcept { return origins_[number]; }
 
-  // What all its memory has in common.
+  // What all memory of the pool has in common.
   struct common_facts {
     std::atomic<device*> where{nullptr};
     std::atomic<std::uintptr_t> context_key{0};
     std::atomic<usm_kind> kind{ISTHMUS_KIND_UNKNOWN};
-    std::atomic<bool> knows_live{false};  // whether slabs tell which of their blocks a caller has
+    std::atomic<bool> knows_live{false};  // slabs record which of their blocks are live
     std::atomic<context*> home{nullptr};
-    std::atomic<memory_resource*> from{nullptr};  // the pool, for as long as it may be found
+    std::atomic<memory_resource*> from{nullptr};  // the pool, while look-ups may find it
   };
   [[nodiscard]] common_facts& common() noexcept { return common_; }
-  // From when on, and till when, its pool may be found. Null: it has gone, or is going.
+  // Makes the pool findable by look-ups; null before it is destroyed.
   void set_owner(pool* owner) noexcept;
   [[nodiscard]] ref<pool> owner() noexcept;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Who holds a pool's memory: as far as tracking resources over it know.
+// Which tags hold a pool's memory, as far as tracking resources above the pool record it.
 
 #include <string>
 
@@ -8,9 +8,9 @@
 
 namespace isthmus {
 
-// The largest ones by tag; none where there is no memory to count with.
+// Stores the tags that hold most; none if there is no memory to count with.
 void find_holders(const memory_resource& base, snapshot& into) noexcept;
-// "; of what is live layer1 has 3 MiB in 12 blocks, ...", or "" if nobody knows.
+// "; of what is live layer1 has 3 MiB in 12 blocks, ...", or "" if nothing is recorded.
 [[nodiscard]] std::string describe_holders(const snapshot& seen);
 
 }  // namespace isthmus

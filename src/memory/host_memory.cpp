@@ -11,8 +11,8 @@
 namespace isthmus {
 namespace {
 
-// To look takes some 10 us, as long as a driver takes for a small allocation. So all together may
-// take this much, less what they gave back, between one look and the next.
+// A look takes about 10 us, as long as a small allocation by a driver. So between two looks
+// requests may take this much altogether, less what was freed.
 constexpr std::size_t k_allowance = std::size_t{1} << 20;
 
 constexpr std::size_t less(std::size_t from, std::size_t what) noexcept {
@@ -53,7 +53,9 @@ bool host_memory::holds(const device& where, usm_kind kind) noexcept {
 result<void> host_memory::take(const device& where, const allocation_request& request) {
   const auto nbytes = request.nbytes;
   undo counted_elsewhere{[&] { count_elsewhere(where, std::size_t{0} - nbytes); }};
-  count_elsewhere(where, nbytes);  // first: till it is promised too the process seems to have less
+  // Counted before `promised_`, so that meanwhile a `look` by another thread assumes too few
+  // untouched pages of this process rather than too many.
+  count_elsewhere(where, nbytes);
   auto promised = promised_.load(std::memory_order_relaxed);
   do {
     if (nbytes > total_ || promised > total_ - nbytes) {
@@ -102,8 +104,9 @@ bool host_memory::ride(std::size_t nbytes) noexcept {
   return false;
 }
 
-// What was promised and not touched yet the kernel still counts as available. How much that is
-// nobody tells, but no less than what was promised beyond all that the process has.
+// The kernel still counts memory as available that was promised but not touched yet. Its exact
+// amount is unknown, but it is at least what was promised beyond the memory that the process has,
+// resident or swapped out.
 result<void> host_memory::look(const device& where, const allocation_request& request) {
   const auto promised =
       less(promised_.load(std::memory_order_relaxed), elsewhere_.load(std::memory_order_relaxed));

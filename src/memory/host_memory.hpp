@@ -1,6 +1,7 @@
 #pragma once
-// The host's memory that drivers have handed out: counted, and refused where there is no more.
-// Drivers promise more than they can keep, and the kernel kills who touches it.
+// Counts the host memory that drivers have allocated, and refuses requests beyond what is
+// available. Drivers overcommit host memory; touching pages that cannot be backed invokes the OOM
+// killer.
 
 #include <atomic>
 #include <cstddef>
@@ -10,22 +11,25 @@
 
 namespace isthmus {
 
-// All that there is for one kind on a device: its own, or what of the host's the process may have.
+// The total memory for a kind on a device: the device's own, or the host's as far as the process
+// may use it.
 [[nodiscard]] std::size_t memory_for(const device& where, usm_kind kind);
 
-// Safe for threads.
+// Thread-safe.
 class host_memory {
  public:
-  // Promises `total` bytes at most, and no more at a time than `bounds` leave.
+  // Allows `total` bytes altogether, and at any time no more than `bounds` report as available.
   host_memory(const os::memory_bounds& bounds, std::size_t total) noexcept
       : bounds_{bounds}, total_{total} {}
-  // The process'.
+  // The instance of the process.
   [[nodiscard]] static host_memory& only();
 
-  // Shared and host kind lie in the host's memory; what CPU drivers call device memory does too.
+  // Whether memory of a kind lies in host memory: shared and host kind do, and the device kind of
+  // CPU drivers.
   [[nodiscard]] static bool holds(const device& where, usm_kind kind) noexcept;
 
-  // Before the driver is asked; OUT_OF_MEMORY, and then nothing is counted. Pre: it `holds`.
+  // Called before the driver allocates. OUT_OF_MEMORY; nothing is counted then. Precondition:
+  // `holds`.
   [[nodiscard]] result<void> take(const device& where, const allocation_request& request);
   void give_back(const device& where, std::size_t nbytes) noexcept;
 
@@ -38,8 +42,9 @@ class host_memory {
   const os::memory_bounds& bounds_;
   const std::size_t total_;
   std::atomic<std::size_t> promised_{0};
-  std::atomic<std::size_t> elsewhere_{0};  // of those, not on CPUs: no pages of this process
-  std::atomic<std::size_t> allowance_{0};  // what small requests may take till the next look
+  // Part of `promised_`: for devices other than CPUs, so not in pages of this process.
+  std::atomic<std::size_t> elsewhere_{0};
+  std::atomic<std::size_t> allowance_{0};  // what small requests may take before the next `look`
 };
 
 }  // namespace isthmus

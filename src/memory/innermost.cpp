@@ -34,7 +34,7 @@ std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexc
   if (!block.is_live) {
     return inner_part{};
   }
-  // A block's record is that of all of it, also of what lies past the bytes that were requested.
+  // A block's record covers the whole block, also the bytes after those that were requested.
   auto record = process_registry().innermost_part(block.base);
   if (record && is_inside(record->known, block)) {
     return of_record(std::move(*record));

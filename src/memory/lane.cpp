@@ -23,18 +23,18 @@ thread_local constinit lane* detail::last_lane = &detail::no_lane;
 
 namespace {
 
-// Guards which lane is of which pool, and the spare lanes. Held while a lane is emptied, so that
-// its pool does not go meanwhile; never over a call of the driver.
+// Guards which pool a thread cache (`lane`) belongs to, and the spare ones. Held while one is
+// emptied, so that its pool is not destroyed meanwhile; never held during a driver call.
 std::mutex& lanes_lock() noexcept {
   static never_destroyed<std::mutex> only;
   return *only;
 }
 lane* spare_lanes = nullptr;
 
-// Which threads have which shard of central lists. Under `lanes_lock()`.
+// Which threads use which shard of the central lists. Guarded by `lanes_lock()`.
 class shard_numbers {
  public:
-  // One that the fewest have.
+  // Returns a shard that the fewest threads use.
   [[nodiscard]] unsigned join() noexcept {
     const auto least = std::ranges::min_element(threads_);
     ++*least;
@@ -78,7 +78,7 @@ void detach(lane& mine) noexcept {
   mine.owner.store(nullptr, k_relaxed);
 }
 
-// Nobody can come to it again.
+// Whether its queue can no longer be used: only pools still reference it.
 bool is_dead(const lane& of) noexcept {
   return of.behind != nullptr && of.behind->known_to_pools_alone();
 }
@@ -93,11 +93,11 @@ lane* new_lane() noexcept {
   return pages ? new (*pages) lane : nullptr;
 }
 
-// The lanes of one thread, in sets by pool and queue, so that one is found as soon among a hundred
-// as among two; of a set the one used last is first.
+// The thread caches of one thread, hashed by pool and queue into sets, so that a search takes as
+// long among a hundred as among two. The most recently used one of a set comes first.
 class thread_lanes {
  public:
-  // Pre: lanes_lock() is held.
+  // Precondition: lanes_lock() is held.
   thread_lanes() noexcept : shard_{shards.join()} {}
 
   [[nodiscard]] lane* find(pool& of, queue* key) noexcept {
@@ -109,7 +109,7 @@ class thread_lanes {
     if (found == set.end()) {
       found = std::ranges::find_if(set, &place::is_free);
       if (found == set.end()) {
-        found = std::prev(found);  // the one not used for longest serves anew
+        found = std::prev(found);  // the least recently used one is reused
       }
       if (!serve(found->its, of, key)) {
         return nullptr;
@@ -147,7 +147,7 @@ class thread_lanes {
     });
   }
 
-  // Pre: lanes_lock() is held.
+  // Precondition: lanes_lock() is held.
   void give_up() noexcept {
     for_each([](lane*& each) {
       if (each->owner.load(k_relaxed) != nullptr) {
@@ -163,7 +163,7 @@ class thread_lanes {
   static constexpr unsigned k_set_bits = 6;
   static constexpr std::uint32_t k_lanes_before_sharing = 16;  // of one pool
   struct place {
-    std::uint64_t hashed = 0;  // what the lane was found by last, so that few lanes are looked at
+    std::uint64_t hashed = 0;  // hash it was last found by; most others are not accessed
     lane* its = nullptr;
 
     [[nodiscard]] bool is_free() const noexcept {
@@ -195,7 +195,7 @@ class thread_lanes {
     }
     const auto slot = of.slots().find(key);
     if (slot == queue_slots::k_quiet && key != nullptr) {
-      return false;  // overtaken by now, or more queues in use than there are slots
+      return false;  // no longer in one order, or no free entry is left
     }
     const std::lock_guard hold{lanes_lock()};
     if (which == nullptr) {
@@ -215,7 +215,7 @@ class thread_lanes {
     return true;
   }
 
-  // One whose pool or queue has gone, so that lanes are as many as were in use at once.
+  // Takes one whose pool or queue is gone, so that there are only as many as were in use at once.
   [[nodiscard]] lane* take_idle() noexcept {
     lane* idle = nullptr;
     for_each([&](lane*& each) {
@@ -227,13 +227,13 @@ class thread_lanes {
   }
 
   const unsigned shard_;
-  std::size_t unsettled_ = 0;  // grains
+  std::size_t unsettled_ = 0;  // pages
   std::uint64_t finds_ = 0;
   std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
   static_assert(sizeof sets_ / sizeof(place) == lane::k_most_own);
 };
 
-// Pages of their own: a library's room for thread_locals is small.
+// On separate pages, since static thread-local storage is small.
 struct mapped_lanes {
   thread_lanes* its = nullptr;
 
@@ -243,7 +243,7 @@ struct mapped_lanes {
   ~mapped_lanes() {
     detail::last_lane = &detail::no_lane;
     if (its == nullptr || os::is_forked_child()) {
-      return;  // threads that are no more may hold the locks
+      return;  // threads that do not exist here may hold the locks
     }
     {
       const std::lock_guard hold{lanes_lock()};
@@ -259,7 +259,7 @@ thread_lanes* find_own_lanes() noexcept {
   return mine != nullptr ? mine->its : nullptr;
 }
 
-// Null without memory, and once the thread is ending.
+// Null if there is no memory, and when the thread is ending.
 thread_lanes* make_own_lanes() noexcept {
   auto* const mine = own_lanes.get();
   if (mine != nullptr && mine->its == nullptr) {
@@ -335,14 +335,14 @@ std::size_t lane::find_own(const pool& of, std::span<lane*, k_most_own> out) noe
   return own != nullptr ? own->collect(of, out) : 0;
 }
 
-// Whether its thread was at it since this was asked last.
+// Whether the owner used it since the last call.
 bool lane::used_lately() noexcept {
   auto seen = use::lately;
   return use_.compare_exchange_strong(seen, use::none, std::memory_order_acq_rel) ||
          seen != use::none;
 }
 
-// Not for ever: a thread may lose its processor while it is at its lane.
+// The wait is bounded: the owner may be preempted while it accesses its thread cache.
 bool lane::is_at_rest(revoked which) const noexcept {
   constexpr int k_most_looks = 100;
   auto seen = use_.load(std::memory_order_seq_cst);
@@ -353,7 +353,7 @@ bool lane::is_at_rest(revoked which) const noexcept {
   return which == revoked::all ? seen != use::now : seen == use::none;
 }
 
-// Pre: lanes_lock() is held.
+// Precondition: lanes_lock() is held.
 template <class Choose>
 void lane::empty_some(pool& of, revoked which, Choose&& choose) noexcept {
   bool any = false;
@@ -363,7 +363,7 @@ void lane::empty_some(pool& of, revoked which, Choose&& choose) noexcept {
       any = true;
     }
   }
-  // Without it a thread may be at its lane, and not seen there.
+  // Without a fence the owner may be accessing its thread cache without being seen.
   const bool told_all = !any || !detail::has_process_fence || os::process_fence();
   for (auto *each = of.lanes(), *after = each; any && each != nullptr; each = after) {
     after = each->next;

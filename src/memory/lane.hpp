@@ -1,15 +1,21 @@
 #pragma once
-// A lane: what one thread keeps of one pool for one queue, so that warm allocations and frees meet
-// nobody. What lies in it was freed behind work on that queue, or nothing uses it.
+// The thread cache (`lane`): free blocks and page runs that one thread keeps, of one pool and for
+// one queue, so that warm allocations and frees take no lock and share no cache line. The memory in
+// it is unused, or was freed after work on that queue.
 //
-// A thread finds its lane through one pointer, in the thread's static memory where it has any
-// (core/tls.hpp: the general model costs 4.6 ns a pair), and searches its others where that one is
-// of another pool. Lanes are never unmapped: that of a thread that has ended goes to the next new
-// one, and that of a pool that has gone is empty and serves the thread's next pool.
+// A thread finds its last thread cache through one pointer in static thread-local storage, where
+// available (core/tls.hpp; the general model costs 4.6 ns a pair). If that one serves another pool
+// or queue it searches its others. Thread caches are never unmapped. The one of an ended thread is
+// reused for the next new one; the one of a destroyed pool is empty, and its thread reuses it for
+// another pool.
 //
-// What a thread keeps and does not use would be lost to others, so lanes can be revoked: emptied by
-// another thread. The owner says so while it is at its lane (`lane::hold`), by plain stores; the
-// revoker pays for the fences of both (os/process_fence.hpp).
+// Memory that a thread keeps without using it would be lost to other threads. Therefore another
+// thread can revoke a thread cache, that is, empty it. The owner marks its accesses (`lane::hold`)
+// with plain stores; the revoking thread pays for the memory fences of both (os/process_fence.hpp).
+//
+// A thread cache is accessed by its thread, during a successful `hold`, or by another thread under
+// `lanes_lock()` (lane.cpp) after the handshake described at `use_`. A pool that is being destroyed
+// needs no handshake, since no thread uses it.
 
 #include <algorithm>
 #include <array>
@@ -30,85 +36,102 @@ class pool;
 
 class lane {
  public:
-  // The last blocks of one size class that the thread freed, or got from the central list.
+  // The last blocks of one size class that the thread freed or got from the central list.
   struct bin {
     static constexpr std::uint32_t k_most = 2 * central_shard::k_most_in_batch;
     std::uint32_t count = 0;
     std::uint32_t most = 0;
-    std::uint32_t wanted = 0;  // blocks of the next refill
+    std::uint32_t wanted = 0;  // blocks to get with the next refill
     std::array<void*, k_most> blocks{};
 
     void begin_with_few() noexcept { wanted = std::max(most / 16, 1U); }
   };
   struct run {
     std::byte* base = nullptr;
-    std::uint32_t first = 0;  // grain
-    std::uint32_t count = 0;  // grains; 0: none
+    std::uint32_t first = 0;  // its page
+    std::uint32_t count = 0;  // pages; 0: none
   };
   static constexpr std::size_t k_runs = 16;
   static constexpr std::size_t k_most_cached_grains = 1024;  // 64 MiB, or a single run
 
-  // This thread's lane of `of` for a lane's key, made if need be; null where it cannot have one: no
-  // memory or slot, or the thread is ending or of the library, which frees but does not allocate.
+  // The calling thread's thread cache of `of` for a key (`lane_key`), created if necessary. Null if
+  // there is no memory or no entry in `queue_slots`, if the thread is ending, or on a thread of the
+  // library, which frees but does not allocate.
   [[nodiscard]] static lane* find(pool& of, queue* key) noexcept;
-  // What this thread keeps of the pool goes to its central lists.
+  // Moves what the calling thread keeps of the pool to the pool's central lists.
   static void empty_own(pool& of) noexcept;
-  // Whether so many grains more, and what this thread asked of the pools since it was last told to,
-  // make up for emptying all its lanes of this pool.
+  // Adds `grains` to the pages that this thread has requested, of any pool, since this last
+  // returned true. Returns whether they justify emptying all its thread caches of this pool: at
+  // least one page for each.
   [[nodiscard]] static bool pays_to_empty_own(const pool& of, std::size_t grains) noexcept;
-  // The same for all threads, or for lanes not used since this was asked last: of a lane that its
-  // thread is at all the time something may stay, and all where the kernel forbids the fence by
-  // now.
+  // As `empty_own` for all threads, or only for thread caches that were not used since the last
+  // such call. A thread cache that is in constant use may keep its content, and all may if the
+  // kernel has come to forbid the fence.
   enum class revoked { idle, all };
   static void revoke(pool& of, revoked which) noexcept;
-  // This thread's lanes of a pool; how many.
+  // Stores this thread's thread caches of a pool. Returns how many.
   static constexpr std::size_t k_most_own = 512;
   [[nodiscard]] static std::size_t find_own(const pool& of,
                                             std::span<lane*, k_most_own> out) noexcept;
-  // The lanes of a pool that is going are empty from here on.
+  // Empties the thread caches of a pool that is being destroyed, and detaches them from it.
   static void detach_all(pool& from) noexcept;
-  // The same of those whose queues only pools still know: they keep the queues, and their slots.
+  // As `detach_all`, for thread caches whose queues only pools still reference: they keep the
+  // queues alive, and their entries in use.
   static void detach_dead(pool& from) noexcept;
 
   class hold;
 
-  // One of the blocks kept of a class; null if there is none.
+  // Takes one of the cached blocks of a class; null if there is none.
   [[nodiscard]] void* take_block(unsigned size_class) noexcept;
-  // How many blocks of a class to get: few at first, and twice as many each time until half a bin,
-  // since who has many lanes and needs little of each shall not keep much.
+  // How many blocks of a class to get from the central list: few at first, then twice as many each
+  // time, up to half a bin. A thread with many thread caches that needs little of each thus keeps
+  // little.
   [[nodiscard]] std::size_t next_refill(unsigned size_class) noexcept;
-  // As many as there is room for.
+  // Keeps as many of the blocks as the bin has space for. Returns how many.
   [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
                                         std::span<void* const> blocks) noexcept;
-  // The newest of the runs kept that has the length of a request, live then; null if none has. For
-  // the queue of that key: a lane of none serves several.
+  // Takes the most recently cached run with as many pages as the request needs, and makes it live;
+  // null if there is none. `key` is the key of the requesting queue, since a thread cache without a
+  // queue serves several.
   [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept;
 
-  // The same of the run kept last only. Pre: held.
+  // As `take_run`, for the most recently cached run only. Precondition: held.
   [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
-  // Keeps a live run that begins there, if there is room; false if not, or if none begins there.
-  // Pre: held.
+  // Caches the live run that begins there. Returns false if there is no space, or no live run
+  // begins there. Precondition: held.
   [[nodiscard]] bool keep_run(grain& first, std::byte* base, grain_table& table) noexcept;
 
-  // Whether it is this pool's for that queue. Its slot keeps the queue, so that no other can be at
-  // its address.
+  // Whether it belongs to this pool and queue. The entry in `queue_slots` keeps the queue alive, so
+  // no other queue can have its address.
   [[nodiscard]] bool serves(const pool& of, const queue* on) const noexcept {
     return owner.load(k_relaxed) == &of && behind == on;
   }
 
- private:  // beside what is looked at with them
+ private:  // here, beside the fields that are read with them
+  // Handshake between the owner and a revoking thread. Each writes one flag and then reads the
+  // other one: the owner `use_` and `is_being_revoked_`, the revoking thread the reverse. A fence
+  // lies between the two steps, so at least one of them sees the other's flag: the owner then does
+  // without the thread cache, or the revoking thread leaves it alone. The fences are
+  // `process_fence` by the revoking thread, with a compiler fence in the owner; without a process
+  // fence, a seq_cst exchange in the owner. The owner ends with a release store of `lately`, the
+  // revoking thread with a release store of false, so that each sees what the other one changed.
+  //
+  // `none`: not used since a revoking thread last looked; `now`: the owner is accessing it;
+  // `lately`: the owner has accessed it since.
   enum class use : std::uint8_t { none, now, lately };
-  std::atomic<use> use_{use::none};  // written by the thread; `lately` forgotten by others
+  // Written by the owner; other threads only reset `lately`.
+  std::atomic<use> use_{use::none};
   std::atomic<bool> is_being_revoked_{false};
 
  public:
   std::atomic<pool*> owner{nullptr};
-  queue* behind = nullptr;       // the thread's own, as all below but the links
+  queue* behind =
+      nullptr;  // its queue; only the owner accesses this and the fields below, except the links
   std::uintptr_t queue_key = 0;  // of `behind`
   queue_slots::slot slot = queue_slots::k_quiet;
-  unsigned shard = 0;          // the thread's, of the pool's central lists
-  std::uint64_t found_at = 0;  // when its thread began to use it last: greater than before
-  lane* next = nullptr;        // of the pool's lanes, or of the spare ones
+  unsigned shard = 0;          // the thread's shard of the pool's central lists
+  std::uint64_t found_at = 0;  // number of the thread's last search that found it; only grows
+  lane* next = nullptr;        // in the pool's list or that of spare ones
   lane* before = nullptr;
   std::size_t cached_grains = 0;
   std::uint32_t newest = 0;
@@ -116,7 +139,7 @@ class lane {
   std::array<bin, size_classes::k_most> bins{};
 
  private:
-  // To the next caller. Pre: it is kept.
+  // Hands a cached run to a caller. Precondition: it is cached.
   [[nodiscard]] void* hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
                                grain_table& table) noexcept;
   [[nodiscard]] bool used_lately() noexcept;
@@ -126,15 +149,16 @@ class lane {
 };
 
 namespace detail {
-// Never null: a lane of no pool at first.
+// Never null: initially one that belongs to no pool.
 extern constinit lane no_lane;
 ISTHMUS_TLS_MODEL extern thread_local constinit lane* last_lane;
-// Set before there is any lane.
+// Set before the first thread cache exists.
 extern constinit bool has_process_fence;
 }  // namespace detail
 
-// While it lives a thread is at its lane, if it may be: false while another revokes it, and then
-// the lane is as good as none. Around what takes no lock but those of the pool's own lists.
+// Marks that the owner accesses its thread cache. False if another thread is revoking it: the
+// content must not be used then. While a hold lives, take no lock but those of the pool's own
+// lists.
 class lane::hold {
  public:
   explicit hold(lane& own) noexcept : own_{own} {
@@ -156,7 +180,7 @@ class lane::hold {
   bool may_;
 };
 
-// 2**48 for 0 bytes.
+// The pages of a request. 2**48 for 0 bytes.
 [[nodiscard]] constexpr std::size_t grains_for(std::size_t nbytes) noexcept {
   return (nbytes - 1) / k_grain_bytes + 1;
 }
@@ -193,8 +217,8 @@ inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) no
   return true;
 }
 
-// Which queue's lane: null stands for none and for all on which others' work may come before ours.
-// Asked once in a call, since that may change meanwhile.
+// The key of the thread cache for a queue. Null for no queue, and for queues where work may
+// overtake other work (`in_one_order`). Query it once in a call, since that may change meanwhile.
 [[nodiscard]] inline queue* lane_key(queue* on) noexcept {
   return on == nullptr || !on->in_one_order() ? nullptr : on;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// What a pool knows of its blocks that a thread of the library is yet to give back, and of its own
-// waiting for them. Safe for threads; what several find out at once may be one another's.
+// What a pool knows about its blocks that are pending release by a library thread, and about the
+// success of its waits for them. Thread-safe. The fields are not updated together, so one may
+// belong to another thread's wait; they only decide whether and how long to wait.
 
 #include <algorithm>
 #include <atomic>
@@ -12,9 +13,11 @@ struct late_memory {
   static constexpr int k_most_in_vain = 4;
 
   std::atomic<std::int64_t> bytes{0};
-  std::atomic<int> waits_in_vain{0};  // more than were not
+  // In excess of the waits that succeeded; at most `k_most_in_vain`.
+  std::atomic<int> waits_in_vain{0};
 
-  // No more came back since the last wait in vain, and the pool holds less than twice as much.
+  // Whether a wait is worthwhile: more memory was released since the last wait in vain, or the pool
+  // holds at least twice as much as then.
   [[nodiscard]] bool is_worth_a_wait(std::uint64_t reclaims, std::size_t held) const noexcept {
     return reclaims != reclaims_.load(std::memory_order_relaxed) ||
            held >= 2 * held_.load(std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 #pragma once
-// How much is live, by kind. Spread over cache lines by address, so that counting does not make
-// threads meet; reading adds them up and is exact when nothing changes meanwhile.
+// Counts and bytes of live memory, by kind. Thread-safe. The counters are spread over cache lines
+// by address, so that threads do not contend; reading adds them up, and is exact if nothing changes
+// meanwhile.
 
 #include <array>
 #include <atomic>
@@ -33,7 +34,7 @@ class live_counts {
   std::array<shard, 64> shards_;
 };
 
-// Of the whole process; never destroyed.
+// Of the process; never destroyed.
 [[nodiscard]] live_counts& process_live_counts() noexcept;
 
 }  // namespace isthmus
