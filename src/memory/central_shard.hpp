@@ -2,11 +2,11 @@
 // A shard of a size class's central list (central_lists.hpp): batches that thread caches (`lane`)
 // gave back, and slabs.
 //
-// A batch moves blocks from a thread that frees to one that allocates with one lock acquisition,
-// and without touching their slabs. The batches lie in a fixed array and are limited in bytes, so
-// that a free never needs memory; further blocks go into their slabs. For a batch the two threads
-// share the first cache line, which holds the lock, and the lines of the batch itself. Moving one
-// cache line between cores takes as long as about ten warm allocations.
+// A batch moves blocks from a thread that frees to one that allocates, with one lock acquisition on
+// each side and without touching their slabs. The batches lie in a fixed array and are limited in
+// bytes, so that a free never needs memory; further blocks go into their slabs. For a batch the two
+// threads share the first cache line, which holds the lock, and the lines of the batch itself.
+// Moving one cache line between cores takes as long as about ten warm allocations.
 
 #include <array>
 #include <cstddef>
