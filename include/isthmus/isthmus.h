@@ -641,12 +641,13 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
                                                    uint64_t* served) ISTHMUS_NOEXCEPT;
 
 /* Limits the out-of-memory stages of the calling thread's requests until the next swap. 0, the
- * initial value: all stages. 1: none after growth, since later stages may take long and need locks
- * that the caller may hold, such as an interpreter's; resources other than pools call no
- * out-of-memory callback then either. 2: a pool serves only what is in this thread's cache for the
- * queue that the thread used last, if no other work is submitted to its stream, without a lock or
- * driver call; otherwise OUT_OF_MEMORY, also for resources over it. A resource without a pool
- * behaves as with 1. Returns the previous value. Any other number is taken as the nearest of these. */
+ * initial value: all stages. 1: none after growth, since later stages may take long and need
+ * locks that the caller may hold, such as an interpreter's; resources other than pools call no
+ * out-of-memory callback then either. 2: a pool serves only what is in this thread's cache for
+ * the queue that the thread used last, if no other work is submitted to its stream, without a
+ * lock or driver call; otherwise OUT_OF_MEMORY, also for resources over it. A resource without a
+ * pool behaves as with 1. Returns the previous value. Any other number is taken as the nearest
+ * of these. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Interrupts waits of the calling thread, for example on a signal. While a request for memory
