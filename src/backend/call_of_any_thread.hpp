@@ -1,6 +1,7 @@
 #pragma once
-// Stands around a driver's calls that the program's threads make as well as the library's. The
-// latter are counted: the end of the process waits for them.
+// Encloses a driver call that the program's threads make as well as the library's. Calls on library
+// threads are counted, and the exit of the process waits for them. An object belongs to one thread,
+// for the duration of the call.
 
 #include <optional>
 
@@ -26,7 +27,7 @@ class call_of_any_thread {
   std::optional<os::driver_call> counted_;
 };
 
-// Where it may not.
+// The error to return if the driver must not be called.
 [[nodiscard]] inline error process_is_ending() {
   return fail(ISTHMUS_ERROR_FORKED,
               "the driver cannot be asked any more: this is a forked child, or "

@@ -32,7 +32,7 @@ allocation_request with_alignment(const device& where, allocation_request reques
   return request;
 }
 
-// Pre: the alignment is no longer 0.
+// Pre: the alignment is not 0.
 error check_request(const device& where, const allocation_request& request) {
   const auto& properties = where.properties();
   const auto capability = kind_capability(request.kind);

@@ -1,5 +1,7 @@
 #pragma once
-// A context: what USM belongs to. A pointer is good on the queues of its context and nowhere else.
+// A context: what USM belongs to. A pointer is valid on the queues of its own context only.
+//
+// Thread-safe. Checks arguments here and leaves driver calls to the backend's `do_` functions.
 
 #include <array>
 #include <span>
@@ -15,34 +17,35 @@ namespace isthmus {
 class platform;
 class queue;
 
-// What a driver tells of a pointer.
+// What a driver reports about a pointer.
 struct pointer_facts {
   usm_kind kind = ISTHMUS_KIND_UNKNOWN;
-  void* base = nullptr;    // null where the driver does not tell
-  std::size_t nbytes = 0;  // of the whole allocation; 0 where the driver does not tell
+  void* base = nullptr;    // null if the driver does not report it
+  std::size_t nbytes = 0;  // of the whole allocation; 0 if the driver does not report it
   device* home = nullptr;
 };
 
 struct allocation_request {
   usm_kind kind = ISTHMUS_KIND_DEVICE;
   std::size_t nbytes = 0;
-  std::size_t alignment = 0;  // 0: the device's own
+  std::size_t alignment = 0;  // 0: the device's base alignment
   bool write_combined = false;
 };
 
-// What stands for an allocation in other processes.
+// Identifies an allocation in other processes.
 struct ipc_handle {
   std::array<unsigned char, 64> bytes{};
 };
-// A place in one.
+// An address within an exported allocation.
 struct shared_place {
   ipc_handle of;
-  std::size_t offset = 0;  // from its base
+  std::size_t offset = 0;  // from the allocation's base
 };
 
 class context : public ref_counted {
  public:
-  // A part of `whole`, or (null) an object of its own that keeps its platform alive.
+  // A part of the platform `whole`, which outlives it. If `whole` is null, a separate object that
+  // keeps its platform alive.
   context(std::vector<device*> devices, platform* whole);
   ~context() override;
 
@@ -51,34 +54,36 @@ class context : public ref_counted {
   [[nodiscard]] bool has(const device& candidate) const noexcept;
   [[nodiscard]] bool is_default() const noexcept { return !keep_; }
 
-  // What `allocate` would refuse without asking the driver.
+  // The error that `allocate` would return without calling the driver.
   [[nodiscard]] error check(const device& where, const allocation_request& request) const;
-  // Pre: none; everything is checked. Post: the pointer is aligned, and known to this context only.
+  // Every argument is checked. Post: the pointer is aligned, and valid in this context only.
   // Errors: INVALID_ARGUMENT, UNSUPPORTED (kind), OUT_OF_MEMORY, DEVICE_LOST, DRIVER, FORKED.
   [[nodiscard]] result<void*> allocate(device& where, const allocation_request& request);
-  // Pre: `pointer` came from `allocate` with this kind and size, and nothing uses it any more. May
-  // call the driver, which may block: not from a continuation.
+  // Pre: `pointer` came from `allocate` with this kind and size, and nothing uses it any more. Not
+  // called from a continuation: it may call the driver, which may block.
   void deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
-  // What the driver knows of a pointer, an inner one too; kind UNKNOWN if nothing.
+  // What the driver knows of a pointer, which may point inside an allocation. Kind UNKNOWN if the
+  // driver does not know it.
   [[nodiscard]] virtual pointer_facts query(const void* pointer) noexcept = 0;
 
-  // Whether any memory of the host is host-kind USM here, as it is on the host itself.
+  // Whether all host memory counts as host-kind USM here. True on the host itself.
   [[nodiscard]] virtual bool takes_host_memory() const noexcept { return false; }
-  // Where a function that a queue runs may touch the bytes at `pointer`: elsewhere if device memory
-  // has another face for the device's own side.
+  // The address at which a function run by a queue may access the bytes at `pointer`. Differs from
+  // `pointer` if device memory has a second mapping for the device's own accesses.
   [[nodiscard]] virtual void* function_address(void* pointer) noexcept { return pointer; }
 
-  // For memory of this kind that can move; null where the driver has none. The context's own.
+  // The source of movable memory of this kind, owned by the context. Null if the driver has none.
   [[nodiscard]] virtual chunk_source* chunks(device&, usm_kind) noexcept { return nullptr; }
 
   [[nodiscard]] result<ref<queue>> create_queue(device& where);
 
   // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
   [[nodiscard]] virtual result<shared_place> share_memory(const void* pointer);
-  // The base of memory that another process shared. Each is to be closed; opened again it is the
-  // same. INVALID_ARGUMENT for what is no handle, and for one of this process's.
+  // The base of memory that another process exported. Opening the same memory again returns the
+  // same base, and every open needs a close. INVALID_ARGUMENT if `of` is not a handle, and for a
+  // handle that this process exported.
   [[nodiscard]] virtual result<void*> open_memory(device& where, const ipc_handle& of);
-  // Waits for all work on the device. Pre: nothing uses it any more.
+  // Waits for all work on the device. Pre: nothing uses the memory any more.
   virtual void close_memory(device& where, void* base) noexcept;
 
   // Pre: `native` is a live event of this driver, of this context.
@@ -90,7 +95,7 @@ class context : public ref_counted {
     return this == &other || key() == other.key();
   }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
-  // The cl_context that another back-end's context stands on, retained once for the caller.
+  // The cl_context that underlies this context of another backend, retained once for the caller.
   [[nodiscard]] virtual result<void*> retain_opencl() const;
 
  protected:
@@ -99,7 +104,7 @@ class context : public ref_counted {
   [[nodiscard]] virtual result<void*> do_allocate(device& where,
                                                   const allocation_request& request) = 0;
   virtual void do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept = 0;
-  // `part`: the queue becomes a part of the platform, as a device's default queue is.
+  // `part`: the queue becomes a part of the platform, like a device's default queue.
   [[nodiscard]] virtual result<ref<queue>> make_queue(device& where, bool part) = 0;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// How a large copy is cut for Intel's CPU runtime, on whatever interface.
+// How a large copy is divided for Intel's CPU runtime, whether through OpenCL or SYCL.
 
 #include <array>
 #include <cstddef>
@@ -9,8 +9,9 @@
 
 namespace isthmus {
 
-// The parts of a copy, in order: what is before an aligned destination (the runtime is up to 4
-// times slower with large copies into memory off such a boundary), whole pages, the rest.
+// The chunks of a copy, in order: the bytes before the first aligned byte of the destination (the
+// runtime is up to 4 times slower with large copies to an unaligned destination), whole pages, the
+// rest.
 class copy_parts {
  public:
   copy_parts(const void* destination, std::size_t nbytes) noexcept {
@@ -31,12 +32,12 @@ class copy_parts {
 
  private:
   static constexpr std::size_t k_cache_line = 64;
-  // From here on a destination that is not aligned costs the driver more than a second command
-  // does, 2 to 10 us.
+  // From this size on, an unaligned destination costs more time than a second command does (2 to 10
+  // us).
   static constexpr std::size_t k_align_from = std::size_t{8} << 20;
-  // The runtime shares a copy out among its threads by a divisor of its size. 64 MiB less 48 bytes
-  // are 16 times a prime and take 206 ms where 64 MiB less 4 KiB take 21: whole pages go apart from
-  // the rest.
+  // The runtime distributes a copy over its threads by a divisor of its size. 64 MiB less 48 bytes,
+  // which is 16 times a prime, takes 206 ms; 64 MiB less 4 KiB takes 21 ms. Whole pages are
+  // therefore copied separately from the rest.
   static constexpr std::size_t k_whole = 4096;
   static constexpr std::size_t k_whole_from = std::size_t{1} << 20;
 

@@ -1,5 +1,7 @@
 #pragma once
-// A device of a platform: what it is, what it can do, how much memory it has.
+// A device of a platform: its properties, capabilities and memory.
+//
+// Thread-safe. Properties do not change.
 
 #include <array>
 #include <atomic>
@@ -18,7 +20,7 @@ class queue;
 using usm_kind = isthmus_kind_t;
 
 [[nodiscard]] const char* kind_name(usm_kind kind) noexcept;
-// The flag of `capabilities` that stands for a kind; 0 for anything that is no kind.
+// The flag of `capabilities` for a kind; 0 for an invalid kind.
 [[nodiscard]] std::uint64_t kind_capability(usm_kind kind) noexcept;
 
 struct device_properties {
@@ -34,15 +36,15 @@ struct device_properties {
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t base_alignment = 64;
   std::uint64_t max_alignment = 1;
-  std::string pci_address;  // "0000:17:00.0"; empty: not told
-  std::string lacks;        // what the driver lacks and what stands in for it
+  std::string pci_address;  // "0000:17:00.0"; empty if not reported
+  std::string lacks;        // what the driver lacks and how it is substituted
 };
 
-// Memory of a caller's.
+// Host memory of the caller.
 struct host_range {
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
-  bool read_only = false;  // nobody writes there; the process may not be allowed to
+  bool read_only = false;  // never written; the process may lack the permission to write
 };
 
 struct memory_info {
@@ -52,7 +54,7 @@ struct memory_info {
 
 class device : public ref_counted {
  public:
-  // A device is a part of its platform, which outlives it.
+  // A part of its platform, which outlives it.
   device(platform& home, device_properties properties);
   ~device() override;
 
@@ -61,64 +63,66 @@ class device : public ref_counted {
   [[nodiscard]] bool can(std::uint64_t capability) const noexcept {
     return (properties_.capabilities & capability) == capability;
   }
-  // UNSUPPORTED where the driver does not tell.
+  // UNSUPPORTED if the driver does not report it.
   [[nodiscard]] virtual result<memory_info> memory() const;
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
-  // Whether a copy of `nbytes` between plain host memory, in [first, last], and memory of this
-  // device's, of any context, goes faster by way of pinned memory, on queues of the default
-  // context, than as it is.
+  // Whether a copy of `nbytes` between pageable host memory in [first, last] and memory of this
+  // device, of any context, is faster through pinned memory, on queues of the default context, than
+  // directly.
   [[nodiscard]] virtual bool copies_better_staged(const void* first, const void* last,
                                                   std::size_t nbytes,
                                                   bool to_device) const noexcept;
 
-  // The same of what is in many pieces, which the host gathers for one operation or scatters
-  // behind it.
+  // The same for scattered memory, which the host gathers before a single operation or scatters
+  // after it.
   [[nodiscard]] virtual bool copies_pieces_better_staged(const void* first,
                                                          const void* last) const noexcept;
 
-  // Whether its queues copy short runs at regular distances, also of pinned memory, about as fast
-  // as one run of as many bytes.
+  // Whether its queues copy short runs at a constant distance, in pinned memory too, about as fast
+  // as a single run of as many bytes.
   [[nodiscard]] virtual bool copies_strided() const noexcept { return false; }
 
-  // Whether its kernels and copies take any memory of the host's, and work on it as fast as on its
-  // own.
+  // Whether its kernels and copies accept any host memory and process it as fast as the device's
+  // own memory.
   [[nodiscard]] virtual bool reaches_host_memory() const noexcept { return false; }
 
-  // Whether its memory of device kind lies in the host's, too, where our own copies by the host are
-  // cheaper than its commands.
+  // Whether its memory of device kind lies in host memory, so that the library's own copies on the
+  // host are cheaper than its commands.
   [[nodiscard]] virtual bool keeps_memory_on_host() const noexcept { return false; }
 
-  // Whether plain host memory is copied better once it is registered with the driver.
+  // Whether pageable memory is copied faster once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
-  // For all devices of the platform, these bytes and no others of their pages. False: somebody else
-  // has registered all of it, and it stays his. Pre: nothing in it is registered by us. Errors:
-  // UNSUPPORTED, OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
+  // Registers exactly these bytes, not the rest of their pages, for all devices of the platform.
+  // Returns false if another library has already registered all of them; that registration stays
+  // unchanged. Pre: this library has registered nothing in the range. Errors: UNSUPPORTED,
+  // OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
   [[nodiscard]] virtual result<bool> register_host(const host_range& what);
-  // Pre: `register_host` gave true for it, and no copy of it is in flight.
+  // Pre: `register_host` returned true for this range, and no copy of it is in flight.
   virtual void unregister_host(void* start) noexcept;
 
-  // The queue on the default context that serves whoever names none; made when first asked for.
+  // The queue of the default context for callers that name none. Created on first use.
   [[nodiscard]] result<ref<queue>> default_queue();
 
-  // Bytes of a kind, of no pool's, that a thread of the library is to give back to the driver.
+  // Counts bytes of a kind, outside of pools, whose release to the driver is pending on a library
+  // thread; negative to subtract.
   void count_late(usm_kind kind, std::int64_t nbytes) noexcept { of(kind).late += nbytes; }
-  // So many of these went back.
+  // Counts bytes whose pending release has completed.
   void count_returned(usm_kind kind, std::int64_t nbytes) noexcept {
     of(kind).returned += static_cast<std::uint64_t>(nbytes);
-    of(kind).late -= nbytes;  // last: who sees none late sees all that were returned
+    of(kind).late -= nbytes;  // last: a thread that sees none pending sees all that were released
   }
   [[nodiscard]] bool has_late(usm_kind kind) const noexcept { return of(kind).late > 0; }
-  // Whether an error since the last `note_alive`, or since this object was made, reported the loss
-  // of a device: it may be this one. Two loads.
+  // Whether the loss of a device was reported since the last `note_alive` or, before the first,
+  // since this object was made. The lost device may be this one. Two loads.
   [[nodiscard]] bool may_be_lost() const noexcept {
     return device_losses.load(std::memory_order_acquire) !=
            losses_ruled_out_.load(std::memory_order_relaxed);
   }
-  // Its driver has answered since `device_losses` was `losses`.
+  // Notes that the driver has answered since `device_losses` was `losses`.
   void note_alive(std::uint32_t losses) noexcept {
     losses_ruled_out_.store(losses, std::memory_order_relaxed);
   }
-  // Since the beginning.
+  // Total of `count_returned` since this object was made.
   [[nodiscard]] std::uint64_t returned_bytes(usm_kind kind) const noexcept {
     return of(kind).returned;
   }
@@ -132,7 +136,8 @@ class device : public ref_counted {
     std::atomic<std::int64_t> late{0};
     std::atomic<std::uint64_t> returned{0};
   };
-  // A kind that there is not, which is refused later, has none.
+  // An invalid kind is rejected later; until then it shares the entry of UNKNOWN, which counts
+  // nothing.
   [[nodiscard]] static std::size_t number_of(usm_kind kind) noexcept {
     return kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST
                ? static_cast<std::size_t>(kind)

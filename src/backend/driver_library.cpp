@@ -15,7 +15,7 @@ struct known_library {
   std::string set;
 };
 
-// Outlives every thread: never destroyed.
+// Never destroyed, since it must outlive every thread.
 struct known_libraries {
   std::mutex lock;
   std::array<known_library, 3> all{{{"cuda", "ISTHMUS_CUDA_LIBRARY", {}},

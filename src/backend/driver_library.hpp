@@ -1,5 +1,5 @@
 #pragma once
-// Where the libraries of drivers lie that no standard path leads to.
+// Where to find driver libraries that are not on a standard path. Thread-safe.
 
 #include <string>
 
@@ -7,10 +7,11 @@
 
 namespace isthmus {
 
-// For a driver that is opened later: paths joined by ':'. INVALID_ARGUMENT for a back-end whose
-// library cannot be chosen.
+// Sets the paths, joined by ':', for a driver that has not been opened yet. INVALID_ARGUMENT for a
+// backend whose library cannot be chosen.
 result<void> set_driver_library(std::string_view backend, std::string paths);
-// What the environment names, else what was set, else nothing. Pre: such a back-end.
+// The paths from the environment variable, else those that were set, else "". Pre: the library of
+// `backend` can be chosen.
 [[nodiscard]] std::string driver_library(std::string_view backend);
 
 }  // namespace isthmus

@@ -18,7 +18,7 @@
 namespace isthmus {
 namespace {
 
-// One driver of the table: opened at most once, kept for ever.
+// One driver of the table: opened at most once, never closed.
 class driver {
  public:
   driver(const char* name, open_driver open) : name_{name}, open_{open} {}
@@ -39,7 +39,7 @@ class driver {
     });
     return platforms_;
   }
-  // Why nothing was found; empty if something was. After `platforms`.
+  // Why no platform was found; empty if one was. Pre: `platforms` was called.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   [[nodiscard]] bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
@@ -54,7 +54,7 @@ class driver {
 
 using driver_table = std::array<driver, 5>;
 
-// Outlives every thread: never destroyed.
+// Never destroyed, since it must outlive every thread.
 driver_table& drivers() {
   static auto* const table = new driver_table{
       driver{"host", host::open}, driver{"cuda", cuda::open}, driver{"opencl", opencl::open},
@@ -62,7 +62,7 @@ driver_table& drivers() {
   return *table;
 }
 
-// Null if there is none.
+// Null for an unknown backend.
 driver* driver_named(std::string_view backend) {
   const auto found =
       std::ranges::find_if(drivers(), [&](const driver& each) { return each.name() == backend; });
@@ -105,7 +105,7 @@ std::optional<std::size_t> number_in(std::string_view word) {
   return value;
 }
 
-// Each word may only fill a part behind those already filled: back-end, type, number.
+// Words appear in the order backend, type, number; each may be absent.
 bool take_word(device_filter& filter, const std::string& word) {
   if (driver_named(word) != nullptr && !filter.backend && !filter.type && !filter.number) {
     filter.backend = word;
@@ -140,7 +140,7 @@ result<device_filter> parse_filter(std::string_view text) {
   return filter;
 }
 
-// Higher is better: what has true USM first, then what is likely to be fastest.
+// Higher is better: devices with true USM first, then the type that is likely to be fastest.
 int score(const device& candidate) {
   const auto& properties = candidate.properties();
   if (!candidate.can(ISTHMUS_CAN_USM)) {
@@ -160,12 +160,12 @@ bool is_by_name(const driver& candidate) {
   return candidate.name() == "sim" || candidate.name() == "sycl";
 }
 
-// SYCL's devices are mostly others' once more, and take half a second to list.
+// Most SYCL devices are devices of other backends again, and listing them takes half a second.
 bool is_listed(const driver& candidate) {
   return candidate.name() != "sycl" || candidate.is_open() || sycl::is_in_process();
 }
 
-// Lower than that of any device which is not the host's own.
+// The score of the host. Every other device with USM has a higher one.
 constexpr int k_best_is_host = 1;
 
 void add_devices(driver& of, const device_filter& filter, std::vector<device*>& found) {
@@ -183,8 +183,8 @@ void sort_best_first(std::vector<device*>& found) {
                    [](const device* a, const device* b) { return score(*a) > score(*b); });
 }
 
-// Simulated devices stand in for real ones only where they are asked for by name; SYCL's also where
-// there is nothing but the host.
+// Simulated devices match only filters that name them. SYCL devices match also if no device with
+// USM but the host was found.
 std::vector<device*> matching(const device_filter& filter) {
   std::vector<device*> found;
   driver* last = nullptr;
@@ -230,7 +230,8 @@ result<device*> find_matching(std::string_view text) {
   if (exact != found.end()) {
     return *exact;
   }
-  // The number of a whole filter is the device's own; otherwise it counts from the best.
+  // The number of a complete filter is the device's own. In other filters it counts from the best
+  // match.
   const bool whole = filter->backend && filter->type && filter->number;
   const auto number = filter->number.value_or(0);
   if (whole || number >= found.size()) {

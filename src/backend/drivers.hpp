@@ -1,8 +1,8 @@
 #pragma once
-// The drivers this library knows, and what was found of them in this process.
+// The drivers that this library knows, and what this process found of them.
 //
-// A driver is opened when its devices are first asked for, once, and stays open for the process's
-// life.
+// A driver is opened once, when its devices are first needed, and stays open until the process
+// ends. Thread-safe.
 
 #include <string>
 #include <string_view>
@@ -12,27 +12,27 @@
 
 namespace isthmus {
 
-// Opens a driver and lists its platforms; on failure the error says why it is absent.
+// Opens a driver and lists its platforms. On failure the error says why the driver is absent.
 using open_driver = result<std::vector<ref<platform>>> (*)();
 
-// Texts that stay, each ended by a zero.
+// Null-terminated strings that are never freed.
 struct absent_driver {
   std::string_view backend;
   std::string_view reason;
 };
 
-// All platforms found, always in the same order; opens every driver but SYCL's, whose platforms
-// come last once it has been opened, or dpctl is in the process.
+// All platforms found, always in the same order. Opens every driver except SYCL's, whose platforms
+// come last and are listed only if it has been opened or dpctl is loaded in the process.
 [[nodiscard]] std::vector<ref<platform>> all_platforms();
 [[nodiscard]] std::vector<absent_driver> absent_drivers();
 
-// The back-end that made an event; "host" for what the host completes.
+// The backend that made an event; "host" for events that the host completes.
 [[nodiscard]] const char* backend_of(event& candidate) noexcept;
 
-// The device that a filter string names, see `isthmus_device_find`. Opens only the drivers that the
-// filter allows.
+// The device for a filter string, see `isthmus_device_find`. Opens only the drivers that the filter
+// allows.
 [[nodiscard]] result<device*> find_device(std::string_view filter);
-// See `isthmus_device_find_native`. Opens that driver alone.
+// See `isthmus_device_find_native`. Opens only that driver.
 [[nodiscard]] result<device*> find_native_device(std::string_view backend, void* native);
 
 }  // namespace isthmus

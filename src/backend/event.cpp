@@ -11,16 +11,16 @@
 namespace isthmus {
 namespace {
 
-// Looked at by every free: the general model of thread-local storage would cost a call.
+// Read by every free. The general thread-local storage model would cost a call.
 ISTHMUS_TLS_MODEL thread_local constinit int continuations_running = 0;
 
-// Stands in the stack of continuations once they have run.
+// Marks the stack of continuations of a completed event.
 class closed_stack final : public continuation {
  public:
   void run(event&) noexcept override {}
 };
 continuation& closed() noexcept {
-  static never_destroyed<closed_stack> mark;  // outlives every thread
+  static never_destroyed<closed_stack> mark;  // must outlive every thread
   return *mark;
 }
 
@@ -45,7 +45,8 @@ bool event::complete(error outcome) noexcept {
   }
   const auto settled_as = outcome ? k_failed : k_succeeded;
   error_ = std::move(outcome);
-  // Sequentially consistent with the sleepers' count: either we see a sleeper or it sees the state.
+  // Sequentially consistent, like the accesses to `sleepers_`: either this thread sees the sleeper,
+  // or the sleeper sees the new state.
   state_.store(settled_as, std::memory_order_seq_cst);
   // A continuation may drop the last reference to this event.
   const ref<event> self{this};
@@ -104,13 +105,13 @@ result<void> event::wait(const os::deadline& until) {
 
 result<bool> event::wait_interruptibly(const os::deadline& until) {
   return wait_in_slices(until, [this](const os::deadline& slice) {
-    static_cast<void>(wait(slice));  // how it ended is its own concern
+    static_cast<void>(wait(slice));  // the operation's own failure does not matter here
     return settled();
   });
 }
 
 void event::block(const os::deadline& until) noexcept {
-  start_watching_again();  // this one may come after one that is watched
+  start_watching_again();  // this event may depend on one that needs the polling thread
   arm();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!settled()) {
@@ -186,7 +187,7 @@ void let_end(wait_list events) { static_cast<void>(let_end(events, std::nullopt)
 
 result<void> let_end(wait_list events, const os::deadline& until) {
   for (const auto& before : events) {
-    // An operation's own error may be TIMEOUT too: then it has ended.
+    // TIMEOUT may also be the operation's own error; then the event is settled.
     if (auto ended = before->wait(until); !ended && !before->settled()) {
       return ended;
     }
@@ -203,7 +204,7 @@ result<void> let_end_interruptibly(wait_list events) {
 
 namespace {
 
-// Counts the ends of several events; the last completes it.
+// Counts completions of several events; the last one completes `zero_`.
 class countdown {
  public:
   countdown(std::size_t events, bool tells_failure) : left_{events}, failed_{!tells_failure} {}
@@ -211,7 +212,7 @@ class countdown {
   [[nodiscard]] const ref<library_event>& zero() const noexcept { return zero_; }
   void one_ended(event& ended) noexcept {
     if (!ended.succeeded() && !failed_.exchange(true, std::memory_order_relaxed)) {
-      failure_ = ended.outcome();  // seen by whoever comes to zero
+      failure_ = ended.outcome();  // visible to the thread that reaches zero
     }
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       zero_->finish(std::move(failure_));
@@ -222,11 +223,11 @@ class countdown {
  private:
   ref<library_event> zero_ = make_ref<library_event>();
   std::atomic<std::size_t> left_;
-  std::atomic<bool> failed_;  // from the start where failures are nobody's concern
+  std::atomic<bool> failed_;  // true from the start if failures are to be ignored
   error failure_;
 };
 
-// Keeps its event alive till it has completed: nobody else may be left to.
+// Keeps its event alive until completion, since it may hold the only reference.
 class step final : public continuation {
  public:
   step(countdown& whole, ref<event> waited) : whole_{whole}, waited_{std::move(waited)} {}

@@ -1,9 +1,9 @@
 #pragma once
-// An event: completes exactly once, with success or an error, and then stays so.
+// An event completes exactly once, with success or an error, and keeps that outcome.
 //
-// A back-end derives from it and calls `complete` when the driver says so; `refresh` asks the
-// driver, `arm` makes sure that `complete` comes without anybody asking. Costs: making one 40 ns,
-// looking at a completed one a plain load.
+// A backend derives from it and calls `complete` when the driver reports completion. `refresh`
+// queries the driver; `arm` ensures that `complete` is called even if no thread polls. Thread-safe.
+// Costs: 40 ns to create an event, one load to inspect a completed one.
 
 #include <atomic>
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace isthmus {
 class event;
 class context;
 
-// What is to happen on completion. Runs exactly once, on whichever thread completes the event, a
-// driver's callback included: it must not block, take a lock that is held over a driver call, nor
-// call a driver. It deletes itself if it has to.
+// Work to do on completion. `run` is called exactly once, on the thread that completes the event,
+// which may be inside a driver callback: it must not block, must not take a lock that is held
+// during driver calls, and must not call a driver. The object deletes itself if necessary.
 class continuation {
  public:
   continuation() = default;
@@ -47,86 +47,100 @@ class event : public ref_counted {
   // PENDING, OK or the error. Never blocks.
   [[nodiscard]] status poll() noexcept;
   [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
-  // The operation's own outcome, or TIMEOUT.
+  // Returns the operation's own outcome, or TIMEOUT.
   [[nodiscard]] result<void> wait(const os::deadline& until);
-  // Whether it ended by then, in whichever way. CALLBACK where the thread's interrupt function
-  // ended the wait (core/interrupt.hpp).
+  // Returns whether the operation ended by the deadline, whatever its outcome. CALLBACK if the
+  // thread's interrupt function ended the wait (core/interrupt.hpp).
   [[nodiscard]] result<bool> wait_interruptibly(const os::deadline& until);
-  // The outcome of a completed event.
+  // Pre: the event has completed.
   [[nodiscard]] error outcome() const noexcept { return error_; }
-  // Whether it is known to have completed, without asking the driver.
+  // Whether completion is known without querying the driver.
   [[nodiscard]] bool settled() const noexcept {
     return state_.load(std::memory_order_acquire) >= k_succeeded;
   }
   [[nodiscard]] bool succeeded() const noexcept {
     return state_.load(std::memory_order_acquire) == k_succeeded;
   }
-  // Whether somebody outside of the library has got its failure: then nobody else must report it.
+  // Notes that the failure was returned to a caller outside the library, so that it is not reported
+  // again.
   void note_reported() noexcept { reported_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool reported() const noexcept { return reported_.load(std::memory_order_relaxed); }
-  // Runs it at once if the event has completed. The event need not outlive the call.
+  // Runs `what` at once if the event has completed. The event need not outlive the call.
   void on_complete(continuation& what) noexcept;
-  // The same for what only lets go of something: it may come as late as when somebody next looks at
-  // the event, waits for it or submits behind it, where the driver does not tell by itself.
+  // The same for a continuation that only releases something. If the driver does not report
+  // completion, it may run as late as the next poll of the event, wait for it, or submission after
+  // it.
   void on_complete_at_leisure(continuation& what) noexcept;
 
-  // Times on the device's clock. UNSUPPORTED where the driver keeps none.
+  // Times on the device's clock. UNSUPPORTED if the driver records none.
   [[nodiscard]] virtual result<event_times> times();
-  // Which clock these are of; null: they may not be compared with any other's.
+  // Identifies the clock of these times. Null if they cannot be compared with those of another
+  // event.
   [[nodiscard]] virtual const void* clock() const noexcept { return nullptr; }
-  // Nanoseconds from the end of `earlier` to this one's. Pre: both have completed. UNSUPPORTED
-  // where the driver does not tell, INVALID_ARGUMENT for events of two devices.
+  // Nanoseconds from the end of `earlier` to the end of this event. Pre: both have completed.
+  // UNSUPPORTED if the driver does not record times, INVALID_ARGUMENT for events of two devices.
   [[nodiscard]] virtual result<std::int64_t> elapsed_since(event& earlier);
   [[nodiscard]] virtual void* native() noexcept { return nullptr; }
-  // Whether the driver has the operation: what others put to the same driver's queue comes behind
-  // it then.
+  // Whether the driver has received the operation. If so, it precedes everything that other code
+  // submits to the same driver queue from now on.
   [[nodiscard]] virtual bool is_put() const noexcept { return true; }
 
-  // References held through the public interfaces; a host event counts who could still complete it.
+  // References held through the public interfaces. A host event counts them: each could still
+  // complete it.
   virtual void retain_handle() noexcept { retain(); }
   virtual void release_handle() noexcept { release(); }
 
  protected:
-  // First completion wins; true if this was it. Safe from any thread.
+  // The first call wins and returns true. Safe from any thread.
   bool complete(error outcome) noexcept;
+  // Queries the driver without blocking, and calls `complete` if the operation has ended.
   virtual void refresh() noexcept {}
+  // Ensures that `complete` is called without further polling.
   virtual void arm() noexcept {}
+  // As `arm`, for continuations that may run late.
   virtual void arm_at_leisure() noexcept { arm(); }
-  // Blocks until complete or the deadline; the default arms the event and sleeps.
+  // Blocks until completion or the deadline. The default arms the event and sleeps.
   virtual void block(const os::deadline& until) noexcept;
 
   event() = default;
   ~event() override;
 
  private:
+  // A state only moves forward: pending, completing, then succeeded or failed. The thread that
+  // moves it to `k_completing` alone writes `error_` and publishes it with the final state, so that
+  // a thread that reads a final state with acquire order may read `error_`.
   enum state : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
 
-  // False if the event had completed, and it was run.
+  // Returns false if the event had completed; `what` has then been run.
   bool add_continuation(continuation& what) noexcept;
 
   std::atomic<std::uint32_t> state_{k_pending};
+  // Threads that sleep on `state_`. Their increments and the final store to `state_` are
+  // sequentially consistent, so that no wakeup is lost.
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> reported_{false};
-  // A stack of what is to run; `k_closed` once it has been run.
+  // A stack of pending continuations, linked through `next_`. Pushed with compare-and-swap;
+  // completion exchanges it for a closing mark, after which a continuation runs at once.
   std::atomic<continuation*> continuations_{nullptr};
   error error_;
 };
 
-// An event completed by whoever holds it: user code, a worker, a bridge between platforms.
+// An event that its holder completes: user code, a library thread, or a bridge between platforms.
 class host_event final : public event {
  public:
-  // False if it was complete before.
+  // Returns false if the event was complete already.
   bool finish(error outcome) noexcept { return complete(std::move(outcome)); }
   void retain_handle() noexcept override;
-  // The last handle's end completes it with ABANDONED, so that nothing waits for ever.
+  // Releasing the last handle completes the event with ABANDONED, so that no thread waits
+  // indefinitely.
   void release_handle() noexcept override;
 
  private:
   std::atomic<std::uint32_t> handles_{1};
 };
 
-// Completed by the library, whoever still holds a handle of it: an operation that its own threads
-// carry out.
+// Completed by the library, however many handles there are: an operation that library threads carry
+// out.
 class library_event final : public event {
  public:
   bool finish(error outcome) noexcept { return complete(std::move(outcome)); }
@@ -134,31 +148,31 @@ class library_event final : public event {
 
 using wait_list = std::span<const ref<event>>;
 
-// The outcome of what stood behind an event that ended with `cause`: DEPENDENCY.
+// The outcome of an operation that waited for an event that failed with `cause`: DEPENDENCY.
 [[nodiscard]] error failed_dependency(const error& cause);
 
 [[nodiscard]] error failed_events_have_no_time();
 
-// Waits for all of them, in turn, up to the first that failed: DEPENDENCY then.
+// Waits for one after the other, up to the first that failed: then DEPENDENCY.
 [[nodiscard]] result<void> wait_for_all(wait_list events);
 
-// Waits for what only comes before: whether it failed is its own event's concern.
+// Waits for events that only order: their failures are ignored.
 void let_end(wait_list events);
-// The same up to a deadline: TIMEOUT if one of them is pending then.
+// The same up to a deadline. TIMEOUT if an event is still pending then.
 [[nodiscard]] result<void> let_end(wait_list events, const os::deadline& until);
-// The same without one; CALLBACK where the thread's interrupt function ended the wait.
+// The same without a deadline. CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] result<void> let_end_interruptibly(wait_list events);
 
 // Completes, with success, when all of them have ended, whatever their outcome. Throws
-// std::bad_alloc, and then nothing is done.
+// std::bad_alloc, and then nothing was done.
 [[nodiscard]] ref<event> end_of_all(wait_list events);
-// The same, with the failure of whichever failed first, if any did.
+// The same, but with the failure of the first event that failed, if any did.
 [[nodiscard]] ref<event> outcome_of_all(wait_list events);
 
-// Whether this thread is running continuations now.
+// Whether this thread is running continuations.
 [[nodiscard]] bool in_continuation() noexcept;
 
-// An event that has completed already; one for the whole process.
+// An event that is complete; the same one for the whole process.
 [[nodiscard]] ref<event> completed_event();
 
 }  // namespace isthmus

@@ -17,18 +17,19 @@ namespace {
 
 constexpr std::chrono::microseconds k_shortest_sleep{20};
 constexpr std::chrono::microseconds k_longest_sleep{1000};
-// Of a thread that waits before the first attempt to start the one that watches, which may fail.
+// Longest sleep of a waiting thread before the first attempt to start the polling thread. That
+// attempt may fail.
 constexpr std::chrono::milliseconds k_longest_wait{100};
 
 }  // namespace
 
-// Linked by the events themselves, so that watching one needs no memory. Holds a reference to each.
+// An intrusive list, so that watching an event allocates nothing. Holds a reference to each event.
 class watch_list {
  public:
   watch_list() noexcept = default;
   watch_list(const watch_list&) = delete;
   watch_list& operator=(const watch_list&) = delete;
-  ~watch_list() = default;  // of threads that do not end
+  ~watch_list() = default;  // empty, or owned by a thread that never ends
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void add(late_event& pending) noexcept {
@@ -43,7 +44,7 @@ class watch_list {
     *end = first_;
     first_ = std::exchange(other.first_, nullptr);
   }
-  // Queries each, and drops those that have completed. Whether any had.
+  // Queries each event and drops those that have completed. Returns whether any had.
   bool look() noexcept {
     bool any = false;
     for (auto** link = &first_; *link != nullptr;) {
@@ -75,14 +76,14 @@ struct watched_events {
 
 static_assert(std::is_nothrow_default_constructible_v<watched_events>);
 
-// Outlives every thread: never destroyed.
+// Never destroyed, since it must outlive every thread.
 watched_events& shared() noexcept {
   static never_destroyed<watched_events> only;
   return *only;
 }
 
-// Queried outside the lock: an event that completes may run anything, this thread's
-// `watch_till_complete` too.
+// Events are queried outside the lock: completion may run anything, including a call of
+// `watch_till_complete` on this thread.
 void serve() {
   auto& from = shared();
   watch_list watched;

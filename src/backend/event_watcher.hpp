@@ -1,22 +1,24 @@
 #pragma once
-// The thread that looks at events for which somebody has left a continuation, where a driver has no
-// good way of its own to tell: one for the process, started with the first of them, never ended.
+// Polls events that have continuations, where the driver has no good notification of its own. A
+// single thread serves the process; it is started for the first such event and never ends.
 //
-// It sleeps between looks, ever longer while nothing happens: the end of an operation is noticed
-// some 0.1 ms late, or an eighth of the time that it took, at most 1 ms. It sleeps for good when
-// there is nothing to look at.
+// Between polls it sleeps, longer each time while nothing completes: completion is noticed about
+// 0.1 ms late or, if that is more, late by an eighth of the operation's duration, at most 1 ms.
+// Without events to poll it sleeps until one is added. Thread-safe.
 
 #include "backend/late_event.hpp"
 
 namespace isthmus {
 
-// Until it has completed; once for each event. Takes a reference, needs no memory, never waits.
-// Where no thread can be had now it is started by a later call of one of these two.
+// Polls the event until it has completed. Pre: called at most once for each event. Takes a
+// reference, allocates nothing, never blocks. If the thread cannot be started now, a later call of
+// this function or the next one starts it.
 void watch_till_complete(late_event& pending) noexcept;
-// Starts the thread where an earlier attempt failed. One load where none did.
+// Starts the thread if an earlier attempt failed; otherwise a single load.
 void start_watching_again() noexcept;
-// For a thread that is about to sleep until an event has completed: `until`, or sooner while there
-// is no such thread. Then it is to look at all that is watched itself, and to sleep again.
+// For a thread that is about to sleep until an event has completed: the time to sleep until.
+// `until`, or earlier while there is no polling thread. The caller then polls all watched events
+// itself (`look_without_thread`) and sleeps again.
 [[nodiscard]] os::deadline until_next_look(const os::deadline& until) noexcept;
 void look_without_thread() noexcept;
 

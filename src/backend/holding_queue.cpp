@@ -13,7 +13,8 @@ error failed_dependency_in(wait_list after) {
   return {};
 }
 
-// Pre: `submitting_` is held. The first has a thread started, which serves the later ones too.
+// Pre: `submitting_` is held. The first held operation starts a thread, which also serves the later
+// ones.
 error holding_queue::hold_back(held_operation what, held_operation& refused) {
   add_unfinished_of_ours(what.earlier);
   held_.push_back(std::move(what));
@@ -42,15 +43,15 @@ void holding_queue::put_what_is_held() noexcept {
       next = &held_.front();
     }
     put_late(*next);
-    held_operation done;  // what it refers to goes outside the lock
+    held_operation done;  // releases its references outside the lock
     const std::lock_guard hold{submitting_};
     done = drop_first_held();
     more = !held_.empty();
   }
 }
 
-// One that is refused ends after all that it comes after, too: for what uses the memory next, and
-// for what comes next on the queue, its end stands for theirs.
+// A refused operation ends only after everything that it was ordered after: the next user of the
+// memory and the next operation on the queue take its end for theirs.
 void holding_queue::put_late(held_operation& what) const noexcept {
   for (const auto& before : what.after) {
     wait_till_ready(*before);
@@ -68,7 +69,7 @@ void holding_queue::put_late(held_operation& what) const noexcept {
   }
 }
 
-// Pre: on a thread of the library.
+// Pre: on a library thread.
 void holding_queue::wait_till_ready(event& before) const noexcept {
   if (knows(before)) {
     static_cast<void>(static_cast<late_event&>(before).wait_till_put(std::nullopt));
@@ -77,7 +78,7 @@ void holding_queue::wait_till_ready(event& before) const noexcept {
   }
 }
 
-// Pre: `submitting_` is held, and there is one.
+// Pre: `submitting_` is held, and an operation is held back.
 holding_queue::held_operation holding_queue::drop_first_held() noexcept {
   auto first = std::move(held_.front());
   held_.pop_front();

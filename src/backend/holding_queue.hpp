@@ -1,9 +1,10 @@
 #pragma once
-// A queue of a driver whose queues do not wait for the host.
+// A queue for drivers whose queues cannot wait for the host.
 //
-// What comes behind an event that the host or another driver completes is held back here, with all
-// that comes after it on the queue, till a thread of the library has seen that event and puts it to
-// the driver. What others put to the driver's queue meanwhile comes first.
+// An operation that follows an event of the host or of another driver is held back here, with
+// everything after it on the queue, until a library thread has seen that event complete and submits
+// the operation to the driver. Work that other code submits to the driver's queue meanwhile runs
+// first. Thread-safe.
 
 #include <algorithm>
 #include <deque>
@@ -20,37 +21,39 @@ class holding_queue : public queue {
   using queue::queue;
 
  protected:
-  // Has put(after) give the operation to the driver, now or later, or tell why not; `after` is what
-  // the driver knows or has ended. On failure nothing is in flight.
+  // Calls put(after), now or later, which submits the operation to the driver or returns why it
+  // cannot. By then each event of `after` has completed or is known to the driver. On failure
+  // nothing is in flight.
   template <class Put>
   [[nodiscard]] result<ref<event>> put_or_hold(ref<late_event> made, wait_list after, Put&& put);
 
-  // Two operations of which none comes between: `first` as above, and once the driver has it, what
-  // `then` does, always on a thread of the library. What comes after waits till that has returned.
+  // Two operations without another between them: `first` as above and, once the driver has it,
+  // `then`, which always runs on a library thread. Later operations wait until `then` has returned.
   template <class Put>
   [[nodiscard]] result<ref<event>> put_and_hold(ref<late_event> first, wait_list after, Put&& put,
                                                 ref<late_event> made,
                                                 std::function<error(wait_list)> then);
 
-  // What is foreign is waited for here.
+  // A foreign event needs no import, since it is waited for on the host.
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
-  // What the driver has cannot fail what waits for it; what is held back yet may be refused.
+  // An operation that the driver has cannot make the one that waits for it fail. One that is held
+  // back may still be refused.
   [[nodiscard]] result<ref<event>> end_of_known(const ref<event>& known,
                                                 const ref<event>& end) override {
     return known->is_put() && !known->settled() ? known : end;
   }
 
  private:
-  // An operation that the driver has not got yet.
+  // An operation that the driver has not received yet.
   struct held_operation {
     ref<late_event> made;
     std::vector<ref<event>> after;
     std::function<error(wait_list)> put;
-    std::vector<ref<event>> earlier{};  // what the queue had when it was held back
+    std::vector<ref<event>> earlier{};  // pending on the queue when this was held back
   };
 
-  // On failure the operation, where it was held back already, is in `refused`, which goes once
-  // `submitting_` is released: what it owns may submit to this queue as it ends.
+  // On failure `refused` receives the operation if it had been held back. The caller destroys it
+  // after releasing `submitting_`: the destruction of what it owns may submit to this queue.
   template <class Put>
   [[nodiscard]] error put_now_or_later(ref<late_event> made, wait_list after, Put&& put,
                                        held_operation& refused);
@@ -64,8 +67,8 @@ class holding_queue : public queue {
   void wait_till_ready(event& before) const noexcept;
   [[nodiscard]] held_operation drop_first_held() noexcept;
 
-  // Held while an operation is put, but for those that were held back: there is one thread for
-  // these, and nothing else is put while there are any.
+  // Held during submissions to the driver, except those of held operations: a single thread makes
+  // these, and nothing else is submitted while there are any.
   std::mutex submitting_;
   std::deque<held_operation> held_;
 };
@@ -107,7 +110,7 @@ result<ref<event>> holding_queue::put_and_hold(ref<late_event> first, wait_list 
   return ref<event>{std::move(made)};
 }
 
-// The failure that ends what stands behind these; none if none has failed.
+// The failure for an operation that waits for these events; no error if none has failed.
 [[nodiscard]] error failed_dependency_in(wait_list after);
 
 }  // namespace isthmus

@@ -9,9 +9,9 @@
 namespace isthmus {
 namespace {
 
-// A wait asks all the time at first, then after 1/128 of the time that it has waited. CUDA's own
-// sleep wakes up to 0.4 ms late (H200), which is 2 % of a copy of 1 GiB; unless told otherwise it
-// would ask for ever.
+// A wait polls continuously at first, then at intervals of 1/128 of the time waited so far. CUDA's
+// own blocking wait wakes up to 0.4 ms late (H200), which is 2 % of a copy of 1 GiB; by default
+// CUDA would poll continuously to the end.
 constexpr std::chrono::milliseconds k_ask_before_sleeping{1};
 constexpr int k_sleeps = 128;
 constexpr std::chrono::milliseconds k_longest_poll_sleep{1};
@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds k_longest_poll_sleep{1};
 
 late_event::late_event() noexcept { start_watching_again(); }
 
-// What had come to pass before.
+// Returns the bits that were set before.
 std::uint32_t late_event::end_holding() noexcept {
   const auto before = progress_.fetch_or(k_put, std::memory_order_acq_rel);
   if ((before & k_awaited) != 0) {

@@ -1,6 +1,6 @@
 #pragma once
-// The event of an operation that the driver may get later than it was submitted
-// (holding_queue.hpp), and whose end is found by asking.
+// The event of an operation that the driver may receive later than its submission
+// (holding_queue.hpp), and whose completion is found by polling. Thread-safe.
 
 #include "backend/event.hpp"
 
@@ -10,31 +10,37 @@ class late_event : public event {
  public:
   late_event() noexcept;
 
-  // Or it failed before the driver got it.
+  // Also true if the operation failed before the driver received it.
   [[nodiscard]] bool is_put() const noexcept override {
     return (progress_.load(std::memory_order_acquire) & k_put) != 0;
   }
+  // Called once, when the driver has received the operation.
   void mark_put() noexcept;
-  // In place of being put.
+  // Called instead of `mark_put`: completes the event with `why`.
   void refuse(error why) noexcept;
-  // False if it was not by the deadline.
+  // Returns false if the deadline passed first.
   [[nodiscard]] bool wait_till_put(const os::deadline& until) noexcept;
 
  protected:
-  // Has a thread of the library look at it, from when it is put on (event_watcher.hpp).
+  // Has the polling thread watch the event (event_watcher.hpp), from `mark_put` on.
   void arm() noexcept override;
-  // Asks all the time at first, then at ever longer distances.
+  // Polls continuously at first, then at increasing intervals.
   void block(const os::deadline& until) noexcept override;
 
  private:
   friend class watch_list;
+  // `k_put`: the driver has the operation, or it was refused. `k_armed`: the event is to be
+  // watched. `k_awaited`: a thread sleeps on `progress_` until `k_put`.
+  //
+  // Bits are only ever added, by fetch_or with acquire and release order. Whichever of `mark_put`
+  // and `arm` finds the other's bit set starts the watch, so that it starts exactly once.
   enum progress : std::uint32_t { k_put = 1, k_armed = 2, k_awaited = 4 };
 
   std::uint32_t end_holding() noexcept;
   void watch() noexcept;
 
   std::atomic<std::uint32_t> progress_{0};
-  late_event* next_watched_ = nullptr;  // of the list that it is in, which holds a reference
+  late_event* next_watched_ = nullptr;  // in the watch list, which holds a reference
 };
 
 }  // namespace isthmus

@@ -25,9 +25,10 @@ namespace {
 struct function_state {
   std::mutex lock;
   std::condition_variable changed;
-  // Needs no memory when it is made, unlike the standard containers: its first user may have none.
+  // Allocates nothing on construction, unlike the standard containers: its first user may be out of
+  // memory.
   chain<work_item> waiting;
-  std::size_t reserved = 0;  // work that waits, and that will be added to it: a thread for each
+  std::size_t reserved = 0;  // work that waits or may still be started; each has a thread
   std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
@@ -38,14 +39,14 @@ struct function_state {
 
 static_assert(std::is_nothrow_default_constructible_v<function_state>);
 
-// Outlives every thread: never destroyed.
+// Never destroyed, since it must outlive every thread.
 function_state& state() noexcept {
   static never_destroyed<function_state> only;
   return *only;
 }
 
-// Until there is work; false: only what is done when idle, which is left to threads that no
-// reserved work needs, as it may wait for a device. Pre, and post: under the lock.
+// Waits until there is work. Returns false if only idle work is due: it may wait for a device, so
+// it is left to threads that no reserved work needs. Pre and post: the lock is held.
 bool wait_for_work(function_state& shared, std::unique_lock<std::mutex>& hold) {
   while (shared.waiting.empty()) {
     if (shared.due == os::clock::time_point::max() || shared.idle_threads <= shared.reserved) {
@@ -88,7 +89,7 @@ void serve_functions() {
   }
 }
 
-// Pre: under the lock. Throws std::system_error where none can be had.
+// Pre: the lock is held. Throws std::system_error if no thread can be started.
 void add_thread(function_state& shared) {
   start_thread(serve_functions).detach();
   ++shared.threads;
@@ -146,7 +147,7 @@ void reserved_work::start() noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   shared.waiting.push_back(std::move(item_));
-  shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
+  shared.changed.notify_all();  // stop_functions waits here too: notify_one might wake it
 }
 
 void do_when_idle(idle_work what, os::clock::time_point when) noexcept {
@@ -161,7 +162,7 @@ void do_when_idle(idle_work what, os::clock::time_point when) noexcept {
     try {
       add_thread(shared);
     } catch (const std::exception&) {
-      // The first that is started for something else does it.
+      // The first thread that is started for other work does it.
     }
   }
 }

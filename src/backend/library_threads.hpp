@@ -1,8 +1,8 @@
 #pragma once
-// Threads of the library: for functions given to queues and for copies that go by way of the host.
+// Library threads, for functions submitted to queues and for copies through the host.
 //
-// Such work may wait for other such work, so each has a thread of its own while it runs; threads
-// that have nothing to do are kept for the next.
+// A piece of work may wait for another one, so each has a thread while it runs. Idle threads are
+// kept and reused. Thread-safe.
 
 #include <functional>
 #include <memory>
@@ -14,22 +14,22 @@ namespace isthmus {
 
 struct work_item;
 
-// Runs `work` on a thread of its own. If no thread can be had, calls `refuse` with the reason, on
-// the calling thread. Never blocks.
+// Runs `work` on a library thread. If none can be started, calls `refuse` with the reason, on the
+// calling thread. Never blocks.
 void run_on_library_thread(std::function<void()> work,
                            const std::function<void(error)>& refuse) noexcept;
 
-// Work whose thread is reserved, so that starting it cannot fail.
+// Work with a reserved thread, so that starting it cannot fail.
 class reserved_work {
  public:
-  // OUT_OF_MEMORY where no thread can be had. Throws std::bad_alloc.
+  // OUT_OF_MEMORY if no thread can be started. Throws std::bad_alloc.
   [[nodiscard]] static result<reserved_work> make(std::function<void()> work);
   reserved_work(reserved_work&& other) noexcept;
   reserved_work& operator=(reserved_work&&) = delete;
-  // Gives the thread up where the work was not started.
+  // Returns the thread if the work was not started.
   ~reserved_work();
 
-  // Once. Never blocks.
+  // Pre: called at most once. Never blocks.
   void start() noexcept;
 
  private:
@@ -38,18 +38,19 @@ class reserved_work {
   std::unique_ptr<work_item> item_;
 };
 
-// Does what is due, and tells when more will be; none: not before somebody asks for it.
+// Does what is due and returns when more will be due; none if not before the next `do_when_idle`.
 using idle_work = os::deadline (*)() noexcept;
-// Has a thread of the library that is idle do it at `when` or later, always the same work and one
-// thread at a time. The first is started for it; where all are busy it waits. Never blocks.
+// Has an idle library thread call `what` at `when` or later, on one thread at a time. Pre: always
+// the same function. Starts the first thread if there is none; if all threads are busy, the work
+// waits for one. Never blocks.
 void do_when_idle(idle_work what, os::clock::time_point when) noexcept;
 
-// Stands around every call of a user's function: false if they were stopped, and then it must not
-// run.
+// Encloses every call of a user's function. Returns false after `stop_functions`; the function must
+// not run then.
 [[nodiscard]] bool function_may_begin() noexcept;
 void function_ended() noexcept;
 
-// Lets no user's function begin any more and waits for those that run.
+// Prevents further functions of the user from starting and waits for those that run.
 void stop_functions() noexcept;
 [[nodiscard]] error functions_are_stopped();
 

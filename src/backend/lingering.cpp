@@ -15,9 +15,10 @@
 namespace isthmus {
 namespace {
 
-// Far longer than a thread that may run is kept from it.
+// Far longer than the scheduler keeps a runnable thread waiting.
 constexpr std::chrono::seconds k_lingers{1};
-// By whoever adds one, which takes two of them itself: what is over goes faster than it comes.
+// Inspections by each `linger`. An entry needs two before it is released, so that expired entries
+// are released faster than new ones arrive.
 constexpr std::size_t k_looks_of_one = 4;
 constexpr std::size_t k_looks_of_a_call = 64;
 
@@ -27,12 +28,12 @@ struct guest {
   std::uintptr_t key;
   event_list running;
   std::shared_ptr<void> held;
-  os::clock::time_point idle_since;  // at the latest, where nothing is running
-  bool is_being_asked_for = false;   // what is running is with a thread that asks
+  os::clock::time_point idle_since;  // or earlier, if nothing is running
+  bool is_being_asked_for = false;   // a thread has taken `running` and is querying it
 };
 
-// Those that came first are in front; what is idle there may hide what has ended behind it, for as
-// long as it lingers. Nothing is asked or let go of under the lock.
+// The oldest entries are in front. An idle entry at the front may hide ended ones after it for as
+// long as it lingers. Nothing is queried or released under the lock.
 class guest_list {
  public:
   void add(std::uintptr_t key, wait_list running, std::shared_ptr<void> held) {
@@ -46,10 +47,10 @@ class guest_list {
     } else {
       renew(*place->second, one.front());
     }
-  }  // what gave way goes here, behind the lock
+  }  // releases what was replaced, outside the lock
 
-  // Not within itself: what is let go of may linger again. Nor in a driver's call, which may have
-  // let go of what lingers from now on.
+  // Not recursive, since a released object may linger again. Does nothing inside a continuation:
+  // the driver call that runs it may hold what starts to linger.
   void look_at_first(std::size_t count) noexcept {
     if (is_looking_ || in_continuation()) {
       return;
@@ -72,7 +73,7 @@ class guest_list {
     guests_.splice(guests_.end(), guests_, places_.find(known.key)->second);
   }
 
-  // False where it stays, and with it all that are idle behind it.
+  // Returns false if the first entry stays, and with it all idle ones after it.
   bool look_at_first() noexcept {
     std::shared_ptr<void> over;
     std::unique_lock hold{lock_};

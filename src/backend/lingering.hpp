@@ -1,11 +1,13 @@
 #pragma once
-// Keeps references to queues for a while after the last of our operations there has ended.
+// Keeps references to queues for a while after the last of the library's operations on them has
+// ended. Thread-safe.
 //
-// Intel's OpenCL runtime for CPUs leaves the end of an out-of-order queue to whoever lets go of its
-// last reference. Where that is one of its own threads, not quite done with a command that has been
-// said to have ended, it waits there for itself, and all other queues with it: nothing tells when
-// it is done, and neither clFinish nor a barrier's event is behind it. On two busy processors that
-// is one queue in some hundreds, without this library too.
+// Intel's OpenCL runtime for CPUs destroys an out-of-order queue on the thread that releases its
+// last reference. That can be one of the runtime's own threads which has not quite finished a
+// command whose completion was already reported. It then waits for itself indefinitely, and all
+// other queues wait with it. Nothing reports when the thread has finished; neither clFinish nor the
+// event of a barrier is ordered after that. On two busy processors this affects one queue in
+// several hundred, also without this library.
 
 #include <cstdint>
 #include <memory>
@@ -14,13 +16,12 @@
 
 namespace isthmus {
 
-// Lets go of `held` a second or more after all of `running` were found to have ended, on a thread
-// that is in one of these two functions: in a call of the driver's never. What lingers by the same
-// key gives way to it. `held` may linger again, by this function, when it is let go of. Pre: `key`
-// is nobody else's while `held` is; the caller holds no lock. Throws std::bad_alloc, and then
-// nothing is done.
+// Releases `held` at least a second after all of `running` were found to have ended. The release
+// happens in a call of one of these two functions, never inside a driver call. Replaces what
+// lingers under the same key. Releasing `held` may call this function again. Pre: `key` is unique
+// while `held` exists; the caller holds no lock. Throws std::bad_alloc, and then nothing was done.
 void linger(std::uintptr_t key, wait_list running, std::shared_ptr<void> held);
-// Looks at those that have lingered for longest, at most 64 of them; a load where there are none.
+// Inspects the entries that have lingered longest, at most 64; a single load if there are none.
 // Pre: the caller holds no lock.
 void end_lingering() noexcept;
 

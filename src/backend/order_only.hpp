@@ -1,7 +1,7 @@
 #pragma once
-// The two kinds of dependency: an event in a wait list propagates its failure (the caller's
-// `after`), unless it stands there as `order_only` (a conflict on the same bytes): then what waits
-// for it runs once it has ended, whatever its outcome.
+// The two kinds of dependency. An event in a wait list propagates its failure (the caller's
+// `after`), unless it is wrapped by `order_only` (a conflict on the same bytes): then the operation
+// runs once the event has ended, whatever its outcome.
 
 #include <vector>
 
@@ -10,13 +10,14 @@
 namespace isthmus {
 
 // Ends, with success, when another event has ended. Queues look through it: a driver that knows the
-// other event waits for that one (queue::translate). Costs one allocation of some 100 bytes.
+// other event waits for that one (queue::translate). Thread-safe. Costs one allocation of about 100
+// bytes.
 class order_only_event final : public event, private continuation {
  public:
   explicit order_only_event(ref<event> waited) noexcept : waited_{std::move(waited)} {}
 
   [[nodiscard]] const ref<event>& waited() const noexcept { return waited_; }
-  // The event that `candidate` stands for where it is one of these, else null.
+  // The event that `candidate` wraps if it is an order_only_event, else null.
   [[nodiscard]] static const ref<event>* waited_by(event& candidate) noexcept;
 
  protected:
@@ -28,10 +29,10 @@ class order_only_event final : public event, private continuation {
   void run(event& ended) noexcept override;
 
   const ref<event> waited_;
-  std::atomic<bool> armed_{false};  // then `waited_` holds a reference to this until it ends
+  std::atomic<bool> armed_{false};  // if set, `waited_` holds a reference to this until it ends
 };
 
-// Throws std::bad_alloc. One that orders only already is returned as it is.
+// Throws std::bad_alloc. Returns an order_only_event unchanged.
 [[nodiscard]] ref<event> order_only(const ref<event>& before);
 [[nodiscard]] std::vector<ref<event>> order_only(wait_list before);
 

@@ -1,5 +1,6 @@
 #pragma once
-// How an operation ends of which a later part is refused while an earlier one is in flight.
+// The failure of an operation of several commands, of which a later one is refused while an earlier
+// one is in flight.
 
 #include <memory>
 #include <utility>
@@ -8,19 +9,19 @@
 
 namespace isthmus {
 
-// The event of the whole, which fails once the earlier part has ended. The call does not wait for
-// that: it may come after an event that the caller has yet to complete. Made before the first part
-// is submitted.
+// Holds the event of the whole operation, which fails once the earlier command has ended. The call
+// does not wait for that end, which may depend on an event that the caller has yet to complete.
+// Construct it before the first command is submitted, so that nothing can fail afterwards.
 class part_failure {
  public:
-  // Fails with `why` once `part` has ended. Call at most once.
+  // Fails with `why` once `part` has ended. Pre: called at most once.
   [[nodiscard]] ref<event> after(event& part, error why) noexcept {
     ref<event> ended{ending_->ended};
     ending_->why = std::move(why);
     part.on_complete(*ending_.release());
     return ended;
   }
-  // What lives until then.
+  // Keeps an object alive until then.
   void keep(std::shared_ptr<void> kept) noexcept { ending_->kept = std::move(kept); }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace isthmus {
 
-// The whole goes: its parts go with it, in the reverse order of their making.
+// Deletes the parts of the platform in the reverse order of their creation.
 platform::~platform() {
   for (auto* part : default_queues_) {
     delete part;

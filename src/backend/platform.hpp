@@ -1,5 +1,6 @@
 #pragma once
-// A platform: one vendor's driver, or the host. Owns its devices and their default context.
+// A platform: one vendor's driver, or the host. Owns its devices, their default context and default
+// queues. Thread-safe once the driver has listed its devices.
 
 #include <atomic>
 #include <memory>
@@ -37,28 +38,30 @@ class platform : public ref_counted {
     return &candidate.home() == this;
   }
 
-  // Whose handle of the driver's that is; null if it is none's of this platform. Pre: `native` is
-  // null or a live handle of a device of this driver.
+  // The device with this driver handle; null if it is not a device of this platform. Pre: `native`
+  // is null or a live device handle of this driver.
   [[nodiscard]] virtual device* device_of(void* native) const noexcept;
 
-  // The context that all devices share by default; made when first asked for, always the same.
+  // The default context, shared by all devices. Created on first use; always the same one.
   [[nodiscard]] result<ref<context>> default_context();
-  // Fills `slot` once; the queue is a part of this platform and lives as long.
+  // Creates the queue and stores it in `slot`, once. The queue is a part of this platform and lives
+  // as long.
   [[nodiscard]] result<ref<queue>> make_default_queue(device& member, std::atomic<queue*>& slot);
-  // A context of its own over some of the devices: at least one, all of this platform.
+  // A separate context over some of the devices: at least one, all of this platform.
   [[nodiscard]] result<ref<context>> create_context(std::span<device* const> members);
   // Pre: `native` is a live context handle of this driver.
   [[nodiscard]] virtual result<ref<context>> adopt_context(device& member, void* native,
                                                            owner keep);
   [[nodiscard]] virtual result<ref<queue>> adopt_queue(device& member, void* native, owner keep);
-  // `of`: of a back-end that stands on this driver. The same driver context, as one of ours.
+  // The same driver context as a context of this platform. Pre: `of` belongs to a backend that is
+  // built on this driver.
   [[nodiscard]] virtual result<ref<context>> share_context(device& member, context& of);
 
  protected:
-  // Called by the driver while it lists its devices, before the platform is known to anybody.
+  // For the driver, while it lists its devices and before the platform is published.
   device& add(std::unique_ptr<device> found);
-  // Pre: members belong to this platform. `whole` is null, or the platform whose part the context
-  // is.
+  // Pre: the members belong to this platform. `whole` is null, or the platform that the context
+  // becomes a part of.
   [[nodiscard]] virtual result<ref<context>> make_context(std::vector<device*> members,
                                                           platform* whole) = 0;
 
@@ -66,7 +69,7 @@ class platform : public ref_counted {
   platform_properties properties_;
   std::vector<std::unique_ptr<device>> devices_;
   std::mutex defaults_lock_;
-  // Parts, which never release themselves: the platform deletes them, queues before their context.
+  // Parts, which do not release themselves. The platform deletes them, queues before their context.
   std::vector<queue*> default_queues_;
   context* default_context_ = nullptr;
 

@@ -15,7 +15,7 @@
 namespace isthmus {
 namespace {
 
-// Far longer than a driver or the host is short of memory while others free some.
+// Far longer than a driver or the host lacks memory while other code frees some.
 constexpr std::chrono::milliseconds k_follows_for{1000};
 
 std::uint64_t next_serial() noexcept {
@@ -85,8 +85,9 @@ error queue::refuse() const {
   return {};
 }
 
-// Leaves what is still pending, as events that this driver can wait for. Where it cannot wait for
-// the host, the caller's thread waits here instead. Of what only orders the failure is dropped.
+// Returns the events that are still pending, as events that this driver can wait for. If the driver
+// cannot wait for the host, the calling thread waits here instead. The failure of an order_only
+// event is dropped.
 result<std::vector<ref<event>>> queue::translate(wait_list after) {
   std::vector<ref<event>> pending;
   for (const auto& given : after) {
@@ -95,8 +96,8 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
     if (!before->settled() && !knows(*before) && !where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
       static_cast<void>(before->wait(std::nullopt));
     }
-    // Not asked: the driver orders what is still pending, and asking counts as a look on a
-    // simulation.
+    // Not queried: the driver orders what is still pending, and on a simulated device a query
+    // counts as a poll, which may end the operation.
     const auto state = before->settled() ? before->poll() : ISTHMUS_PENDING;
     if (state == ISTHMUS_OK || (only != nullptr && state != ISTHMUS_PENDING)) {
       continue;
@@ -162,10 +163,10 @@ error queue::cannot_follow(const error& refused) const noexcept {
               k_follows_for.count(), where_.properties().filter, refused.message());
 }
 
-// What others put to the driver's queue from here on comes after what is elsewhere too. Tried again
-// rather than waited for, as what is elsewhere may come after an event of the calling thread's. A
-// driver may refuse it for good, and then the caller gets the error; on a lost device nothing runs
-// that could come too early.
+// Orders later work of other code on the driver's queue after the events elsewhere. Retries rather
+// than waits for these events, since they may depend on one that the calling thread completes. A
+// driver may refuse permanently, and then the caller gets the error. On a lost device nothing runs,
+// so nothing can run too early.
 error queue::follow_elsewhere() noexcept {
   const auto until = os::clock::now() + k_follows_for;
   for (;;) {
@@ -207,10 +208,10 @@ std::uint64_t queue::add_from_elsewhere(std::vector<ref<event>>& after) {
   return below;
 }
 
-// What was remembered before this submission began lies before it in the queue's order: its end
-// implies theirs. What other threads submitted meanwhile stays, and so does what it did not wait
-// for elsewhere. References are dropped outside the lock, one at a time: there is one tail, but for
-// those of threads that submit at the same moment.
+// Everything remembered before this submission began precedes it in the queue's order: its end
+// implies theirs. Concurrent submissions of other threads stay, and so do events elsewhere that
+// this submission did not wait for. References are dropped outside the lock, one at a time: there
+// is a single tail unless threads submit concurrently.
 void queue::remember(ref<event> submitted, std::uint64_t began_at,
                      std::uint64_t elsewhere_below) noexcept {
   const auto lies_before = [=](const tail& earlier) {
@@ -333,13 +334,14 @@ result<void> queue::stand_behind(wait_list before) {
   ISTHMUS_TRY(reached);
   const bool is_behind =
       (*reached)->is_put() && ((*reached)->succeeded() || !(*reached)->settled());
-  if (!is_behind) {  // held back, or refused when it was to be put
+  if (!is_behind) {  // held back, or refused on submission to the driver
     return let_end_interruptibly(before);
   }
   return {};
 }
 
-// A function that is refused, at once or for want of a thread, goes with the lock released.
+// If the function is refused, at once or for lack of a thread, it is destroyed after the lock was
+// released.
 result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {
   function_start start;
   auto submitted = submit<std::unique_lock<std::shared_mutex>>(

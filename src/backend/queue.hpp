@@ -1,9 +1,9 @@
 #pragma once
-// A queue: operations run one after the other in the order in which they were submitted.
+// A queue: operations run one after the other, in the order of their submission.
 //
-// Submitting never waits for the operation itself. The public functions check what is common to all
-// drivers and turn the events to wait for into ones that the driver knows; the `do_` functions, a
-// driver's whole duty, get only such.
+// Submission never waits for the operation itself. The public functions check what all drivers have
+// in common and translate the events to wait for into events that the driver knows. The `do_`
+// functions, which each driver implements, receive only such events. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 namespace isthmus {
 
-// A function that runs in a queue's order on a thread of the library: may block and call anything
-// but must not wait for what is behind it. `where.function_address` says where it may touch device
-// memory.
+// A function that runs in queue order on a library thread. It may block and call anything but must
+// not wait for later operations on its queue. `where.function_address` gives the address at which
+// it may access device memory. `where` is the queue's context.
 class host_function {
  public:
   host_function() = default;
@@ -35,118 +35,125 @@ class host_function {
 
 class queue : public ref_counted {
  public:
-  // `part`: belongs to the context's platform, as a default queue does.
+  // `part`: the queue is part of the context's platform, like a default queue.
   queue(context& home, device& where, bool part);
   ~queue() override;
 
   [[nodiscard]] context& home() const noexcept { return home_; }
   [[nodiscard]] device& where() const noexcept { return where_; }
 
-  // Pre: the ranges are memory of this context that is no other device's own, or plain host memory,
-  // and stay so till the event has completed; nbytes > 0. Post: on failure nothing was submitted.
-  // An event in `after` that failed makes this operation fail with DEPENDENCY, unless it is there
-  // as `order_only`.
+  // Pre: the ranges are pageable host memory, or memory of this context that does not belong to
+  // another device only, and stay so until the event has completed; nbytes > 0. Post: on failure
+  // nothing was submitted. If an event of `after` fails, this operation fails with DEPENDENCY,
+  // unless the event is there as `order_only`.
   [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         wait_list after);
   [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);
-  // Pre: there is one at least, none is empty, none overlaps what another one writes. The ranges
-  // are the caller's again when this returns.
+  // Pre: there is at least one range, none is empty, and none overlaps what another one writes. The
+  // list of ranges need not outlive the call.
   [[nodiscard]] result<ref<event>> copy_ranges(const ranged_copy& what, wait_list after);
-  // Pre: as of `copy_ranges`, of its runs.
+  // Pre: its runs satisfy the precondition of `copy_ranges`.
   [[nodiscard]] result<ref<event>> copy_strided(const strided_copy& what, wait_list after);
-  // Pre: nbytes is a multiple of the pattern's.
+  // Pre: nbytes is a multiple of the pattern's size.
   [[nodiscard]] result<ref<event>> fill(void* destination, const fill_pattern& pattern,
                                         std::size_t nbytes, wait_list after);
   [[nodiscard]] result<ref<event>> prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                             wait_list after);
   [[nodiscard]] result<ref<event>> advise(const void* pointer, std::size_t nbytes,
                                           std::uint32_t advice, wait_list after);
-  // Completes when all submitted so far, and `after`, has.
+  // Completes once everything submitted so far, and all of `after`, has completed.
   [[nodiscard]] result<ref<event>> fence(wait_list after);
-  // A fence that knows when, where the device can tell at all.
+  // A fence that records its time, if the device can record times at all.
   [[nodiscard]] result<ref<event>> mark();
-  // What others put to the driver's queue from now on comes behind `before`, whatever its outcome.
-  // Waits for `before` itself where the driver cannot have it yet: CALLBACK where the thread's
-  // interrupt function ended that. CLOSED; in the driver's failure.
+  // Orders what other code submits to the driver's queue from now on after `before`, whatever its
+  // outcome. Waits for `before` here if the driver cannot take it yet: CALLBACK if the thread's
+  // interrupt function ended that wait. Errors: CLOSED, and the driver's failure.
   [[nodiscard]] result<void> stand_behind(wait_list before);
-  // Adds to `out` the events whose end is the end of all submitted so far, by whomever; of a closed
-  // queue too. Asks the driver only where the queue is lent, and can fail only there.
+  // Adds to `out` the events whose end is the end of everything submitted so far, by any code.
+  // Works on a closed queue too. Queries the driver, and can fail, only if the queue's handle was
+  // exported.
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
-  // For an operation that is carried out elsewhere but has its place in the order of this queue:
-  // `reserve_place` before it is submitted, then one of the others. Throws std::bad_alloc.
+  // For an operation that runs elsewhere but has a position in the order of this queue:
+  // `reserve_place` before its submission, then `take_place` or `give_up_place`. Throws
+  // std::bad_alloc.
   void reserve_place();
   void give_up_place() noexcept { give_up_submission(); }
-  // What is submitted here from now on runs after `elsewhere`, whatever its outcome. Needs neither
-  // memory nor the driver: without them the next submission waits for `elsewhere` instead. Waits
-  // only where others put work to the driver's queue, which nothing else would hold back, and until
-  // the driver takes a fence, `elsewhere` has ended, the queue is closed or its device is lost. The
-  // driver's error where it refuses all fences for a second: others' work may then run before
-  // `elsewhere` has ended.
+  // Orders what is submitted here from now on after `elsewhere`, whatever its outcome. Needs
+  // neither memory nor the driver: without them the next submission waits for `elsewhere` instead.
+  // Waits only if other code submits to the driver's queue, which nothing else would hold back, and
+  // only until the driver accepts a fence, `elsewhere` has ended, the queue is closed or its device
+  // is lost. Returns the driver's error if it refuses all fences for a second: other code's work
+  // may then run before `elsewhere` has ended.
   [[nodiscard]] error take_place(const ref<event>& elsewhere) noexcept;
 
-  // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
-  // lent may be recorded only, to be run again and again: whoever gets the memory later would find
-  // it overwritten.
+  // Why memory cannot be allocated for this queue now; no error if it can. Work on a queue with an
+  // exported handle may be recorded rather than run, and be run repeatedly later; it would
+  // overwrite the memory after its reuse.
   [[nodiscard]] error refuse_allocation() const { return lent() ? refuse_recorded() : error{}; }
-  // Whether one event, or none, ends all that is unfinished: `last`, null where nothing is. Asks
-  // nobody; false where `unfinished` does. Pre: `last` is null.
+  // Whether a single event, or none, ends everything unfinished. It is stored in `last`, which
+  // stays null if there is none. Does not query the driver: false if `unfinished` would have to.
+  // Pre: `last` is null.
   [[nodiscard]] bool ends_in_one(ref<event>& last) noexcept;
 
-  // Whether nothing that came through this object is pending, and nothing else can be.
+  // Whether nothing submitted through this object is pending, and no other work can be.
   [[nodiscard]] bool idle();
-  // The same without asking the driver: false also where an end has not been noticed yet.
+  // The same without querying the driver: also false if an end has not been noticed yet.
   [[nodiscard]] bool quiet() noexcept;
-  // Waits for all submitted so far; their errors are their events' own and are not told here.
+  // Waits for everything submitted so far. Failures of operations belong to their events and are
+  // not returned here.
   [[nodiscard]] result<void> wait(const os::deadline& until);
-  // The end of all submitted so far, as one event that cannot fail.
+  // The end of everything submitted so far, as one event that cannot fail.
   [[nodiscard]] result<ref<event>> pending();
-  // Refuses what comes later.
+  // Rejects later submissions.
   void close() noexcept { closed_.store(true, std::memory_order_release); }
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
-  // A device's default queue, which nobody may close.
+  // Whether this is a device's default queue, which cannot be closed.
   [[nodiscard]] bool is_default() const noexcept { return !keep_; }
 
-  // Of this object alone and never used again, unlike its address. Never 0.
+  // Unique to this object and never reused, unlike its address. Never 0.
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
-  // Gives the driver's handle away: from here on there may be work that we do not know. Waits, and
-  // fails, as `take_place` does where something elsewhere comes before it. Null: there is none.
+  // Exports the driver's handle: from now on the queue may have work unknown to the library. Like
+  // `take_place`, waits and may fail if an operation elsewhere precedes. Null if there is no
+  // handle.
   [[nodiscard]] result<void*> lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& lent_flag() const noexcept { return lent_; }
-  // Whether asking for what is unfinished there, once it is lent, may have to wait for functions
-  // that the driver runs: never to be done where memory is let go of, which may be in such a
-  // function.
+  // Whether a query for unfinished work, once the handle is exported, may wait for functions that
+  // the driver runs. Such a query must not be made while memory is freed, which may happen in such
+  // a function.
   [[nodiscard]] bool asking_may_block() const noexcept { return asking_may_block_; }
-  // Whether a thread of the library is to ask it only while one of the program is in a call of
-  // ours (which ends after 4 ms where the driver blocks who asks). Intel's OpenCL runtime for CPUs
-  // (2024.2 to 2026.2) crashes where one thread waits for an out-of-order queue while another puts
-  // anything there: a program that waits for its queue on its only thread is not to find us there.
+  // Whether library threads may query this queue only while a thread of the program is in a call of
+  // the library, which waits for that query for at most 4 ms, since the driver may block it.
+  // Intel's OpenCL runtime for CPUs (2024.2 to 2026.2) crashes if one thread waits for an
+  // out-of-order queue while another submits to it: a program that waits for its queue on its only
+  // thread must not meet a library thread there.
   [[nodiscard]] bool is_asked_on_demand() const noexcept { return is_asked_on_demand_; }
-  // Whether others put work there without asking for its handle.
+  // Whether other code submits to the driver's queue without obtaining its handle.
   [[nodiscard]] bool is_everybodys() const noexcept { return is_everybodys_; }
   [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_everybodys_; }
-  // Whether all that comes next there, by whomever, comes behind what is there now: then it may use
-  // memory that is freed now.
+  // Whether all later work on the driver's queue, from any code, runs after the work submitted so
+  // far. It may then use memory that is freed now.
   [[nodiscard]] bool in_one_order() const noexcept {
     return !has_others_work() || (keeps_order_ && !holds_back());
   }
 
-  // Whether operations wait on the host for their turn, which others' work may come before once the
-  // queue is lent.
+  // Whether operations wait on the host for their submission to the driver. Once the handle is
+  // exported, other code's work may run before them.
   [[nodiscard]] bool holds_back() const noexcept {
     return holds_back_.load(std::memory_order_acquire);
   }
 
-  // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
-  // `note_pool`, let go of after `forget_pool`. Once pools alone know it nobody comes to know it.
+  // Each pool that knows the queue holds a reference that is not a use: taken before `note_pool`,
+  // released after `forget_pool`. Once only pools refer to the queue, no other code can obtain it
+  // again.
   void note_pool() noexcept;
   void forget_pool() noexcept;
   [[nodiscard]] bool known_to_pools_alone() noexcept;
-  // For who found it without holding a reference, under a lock that its end takes: false if nobody
-  // but pools knows it.
+  // For a thread that found the queue without holding a reference, under a lock that the queue's
+  // destruction takes too. Returns false if only pools refer to the queue.
   [[nodiscard]] bool retain_if_known() noexcept;
 
  protected:
@@ -156,7 +163,7 @@ class queue : public ref_counted {
                                                       wait_list after) = 0;
   [[nodiscard]] virtual result<ref<event>> do_copy_ranges(const ranged_copy& what,
                                                           wait_list after) = 0;
-  // Lists its runs, where a driver has nothing better.
+  // The default passes the runs to `do_copy_ranges`.
   [[nodiscard]] virtual result<ref<event>> do_copy_strided(const strided_copy& what,
                                                            wait_list after);
   [[nodiscard]] virtual result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
@@ -166,26 +173,27 @@ class queue : public ref_counted {
   [[nodiscard]] virtual result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
                                                      std::uint32_t advice, wait_list after);
   [[nodiscard]] virtual result<ref<event>> do_fence(wait_list after) = 0;
-  // The default: fences know their times.
+  // The default suits drivers whose fences record times.
   [[nodiscard]] virtual result<ref<event>> do_mark() { return do_fence({}); }
-  // What starts a function; attached once the queue's lock is released. Where no thread can be had
-  // the function ends there, and what it owns may submit to this queue as it goes.
+  // Starts a submitted function. `turn` is attached to `reached` after the queue's lock was
+  // released: if no thread can be started, the function is destroyed there, and the destruction of
+  // what it owns may submit to this queue.
   struct function_start {
     ref<event> reached;
-    continuation* turn = nullptr;  // null: nothing is left to attach
+    continuation* turn = nullptr;  // null: nothing to attach
   };
-  // The default: a fence, then a thread of the library, then a host event that the queue waits for.
-  // Needs ISTHMUS_CAN_WAIT_FOR_HOST. Where it fails the function is the caller's still.
+  // The default submits a fence, runs the function on a library thread, and makes the queue wait
+  // for a host event. Needs ISTHMUS_CAN_WAIT_FOR_HOST. On failure the caller keeps the function.
   [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function>& function,
                                                   wait_list after, function_start& start);
   [[nodiscard]] virtual error refuse_recorded() const { return {}; }
-  // Whether `candidate` can stand in `after` as it is: an event of this driver and context.
+  // Whether `candidate` may appear in `after` unchanged: an event of this driver and context.
   [[nodiscard]] virtual bool knows(event& candidate) const noexcept = 0;
-  // What the `do_` functions take in place of `foreign`: an event that completes as it does. Only
-  // with ISTHMUS_CAN_WAIT_FOR_HOST.
+  // An event for `after` in place of `foreign`, which completes together with it. Only called with
+  // ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual result<ref<event>> import(event& foreign);
-  // What the `do_` functions take for the end of `known`, whatever its outcome; `end` is an event
-  // of ours that ends with it. The default suits a driver that takes `end` as it is.
+  // An event for `after` that stands for the end of `known`, whatever its outcome. `end` is a
+  // library event that ends with `known`. The default suits drivers that accept `end` unchanged.
   [[nodiscard]] virtual result<ref<event>> end_of_known(const ref<event>& known,
                                                         const ref<event>& end) {
     static_cast<void>(known);
@@ -193,17 +201,18 @@ class queue : public ref_counted {
   }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
-  // An adopted queue may have work of its owner's from the start.
+  // An adopted queue may have its owner's work from the start.
   void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
-  // While it is made: that it is everybody's, and that the driver runs all that is put there in the
-  // order in which it was put, by whomever, as long as this object lives.
+  // These two are called during construction. `mark_everybodys`: other code submits to the driver's
+  // queue. `mark_ordered`: the driver runs everything submitted there in order of submission, from
+  // any code, as long as this object lives.
   void mark_everybodys() noexcept { is_everybodys_ = true; }
   void mark_ordered() noexcept { keeps_order_ = true; }
   void mark_asking_may_block() noexcept { asking_may_block_ = true; }
-  // Of what came through this object alone; asks nobody.
+  // Covers only what was submitted through this object. Does not query the driver.
   void add_unfinished_of_ours(std::vector<ref<event>>& out);
   void mark_asked_on_demand() noexcept { is_asked_on_demand_ = true; }
-  // While something is held back that others' work may come before.
+  // Set while an operation is held back that other code's work may overtake.
   void set_holds_back(bool whether) noexcept {
     holds_back_.store(whether, std::memory_order_release);
   }
@@ -213,22 +222,24 @@ class queue : public ref_counted {
   result<ref<event>> submit(wait_list after, Submit&& call);
   [[nodiscard]] error refuse() const;
   [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
-  // Makes room for what `remember` adds, so that nothing can fail once an operation is in flight.
+  // Reserves the capacity that `remember` needs, so that nothing can fail once an operation is in
+  // flight. Returns the number of the next tail.
   [[nodiscard]] std::uint64_t begin_submission();
   void give_up_submission() noexcept;
-  // Adds the events of other queues that what is submitted now comes after. Returns the number that
-  // all of them are below; 0 where there are none.
+  // Adds the events elsewhere that this submission must follow. Returns a number above those of all
+  // their tails, or 0 if there are none.
   [[nodiscard]] std::uint64_t add_from_elsewhere(std::vector<ref<event>>& after);
   void remember(ref<event> submitted, std::uint64_t began_at,
                 std::uint64_t elsewhere_below) noexcept;
 
-  // One of those elsewhere that has not ended; null if all have.
+  // A pending event elsewhere; null if all have ended.
   [[nodiscard]] ref<event> pending_elsewhere() noexcept;
   [[nodiscard]] error follow_elsewhere() noexcept;
   [[nodiscard]] error fence_without_throwing() noexcept;
   [[nodiscard]] error cannot_follow(const error& refused) const noexcept;
 
   struct tail {
+    // Increases with each tail added.
     std::uint64_t number;
     ref<event> last;
     bool is_elsewhere = false;  // not in the driver's queue: the next submission waits for it
@@ -237,7 +248,8 @@ class queue : public ref_counted {
   context& home_;
   device& where_;
   ref<context> keep_;
-  // Held alone by `run`, whose two fences nothing of another thread may come between.
+  // Held exclusively by `run`, which submits two fences that no other thread may separate; shared
+  // by other submissions.
   std::shared_mutex handing_over_;
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
@@ -247,13 +259,15 @@ class queue : public ref_counted {
   bool keeps_order_ = false;
   bool asking_may_block_ = false;
   bool is_asked_on_demand_ = false;
+  // Guards `pools_`.
   spin_lock pools_lock_;
+  // References held by pools.
   std::uint32_t pools_ = 0;
-  // The last events: one, or as many as threads that submit at the same moment, and those from
-  // elsewhere that nothing has come after yet. All else that was submitted comes before them in the
-  // queue's order.
+  // The last events: one, or one for each thread that submits concurrently, and those elsewhere
+  // that no submission has followed yet. Everything else submitted precedes them in the queue's
+  // order. The lock guards the next three fields.
   spin_lock tails_lock_;
-  std::uint32_t promised_ = 0;  // submissions that have begun and are not in `tails_` yet
+  std::uint32_t promised_ = 0;  // submissions begun and not in `tails_` yet
   std::vector<tail> tails_;
   std::uint64_t next_number_ = 0;
   std::atomic<bool> waits_elsewhere_{false};  // whether one of `tails_` is elsewhere

@@ -1,4 +1,4 @@
-// What is pending on a queue: asked for, and waited for.
+// What is pending on a queue: queries and waits.
 
 #include <algorithm>
 #include <mutex>
@@ -53,7 +53,7 @@ bool queue::idle() {
   if (lent() || !unfinished(last)) {
     return false;
   }
-  // Asked outside the lock: an event that completes may run anything.
+  // Queried outside the lock: an event that completes may run anything.
   return std::none_of(last.begin(), last.end(),
                       [](const ref<event>& each) { return each->pending(); });
 }

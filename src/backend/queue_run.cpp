@@ -1,4 +1,4 @@
-// Functions in a queue's order, for drivers that have none of their own.
+// Functions in queue order, for drivers without functions of their own.
 #include <memory>
 #include <utility>
 
@@ -10,8 +10,7 @@
 namespace isthmus {
 namespace {
 
-// Runs a function on a thread of the library once the queue has come to it, then lets the queue go
-// on.
+// Runs a function on a library thread once the queue has reached it, then lets the queue continue.
 class function_turn final : public continuation {
  public:
   function_turn(std::unique_ptr<host_function> function, context& home, ref<library_event> ended,
@@ -21,11 +20,12 @@ class function_turn final : public continuation {
         ended_{std::move(ended)},
         gate_{std::move(gate)} {}
 
-  // In place of being attached.
+  // Called instead of attaching this object.
   [[nodiscard]] std::unique_ptr<host_function> give_back() noexcept { return std::move(function_); }
 
   void run(event& reached) noexcept override {
-    // Where it does not run it is dropped there too: what it owns may call the driver as it goes.
+    // A function that does not run is destroyed on the library thread too, since what it owns may
+    // call the driver when destroyed.
     failed_ = reached.poll() != ISTHMUS_OK;
     before_ = reached.outcome();
     run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*home_)); },
@@ -34,13 +34,14 @@ class function_turn final : public continuation {
 
  private:
   void finish(error outcome) noexcept {
-    // Counted to the end: the caller that waits for `ended_` may end the process, which then waits
-    // for the rest. What the function owns and the context's last reference may call the driver.
+    // Counted until the end of this function: a caller that waits for `ended_` may end the process,
+    // which then waits for the rest. What the function owns and the last reference to the context
+    // may call the driver when released.
     const os::driver_call calls;
     function_.reset();
-    // First, so that it has ended when what comes next on the queue has.
+    // Before the gate, so that the function has ended when the next operation on the queue ends.
     ended_->finish(std::move(outcome));
-    // The queue goes on even if the function failed: that failure is its own event's.
+    // The queue continues even if the function failed; `ended_` reports the failure.
     gate_->finish({});
     delete this;
   }

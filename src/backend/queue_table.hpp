@@ -1,6 +1,5 @@
 #pragma once
-// The queues that belong to a driver's handles: a handle may come in more than once, and is to have
-// one queue.
+// The queues of a driver's handles: a handle may be adopted more than once but has a single queue.
 
 #include <mutex>
 #include <unordered_map>
@@ -9,17 +8,16 @@
 
 namespace isthmus {
 
-// Safe for threads.
+// Thread-safe. Holds no references.
 template <class Handle>
 class queue_table {
  public:
-  // In place of a queue that nobody but pools knows. Throws std::bad_alloc, and then nothing is
-  // done.
+  // Replaces a queue that only pools refer to. Throws std::bad_alloc, and then nothing was done.
   void add(Handle handle, queue& of) {
     const std::lock_guard hold{lock_};
     queues_.insert_or_assign(handle, &of);
   }
-  // Before the driver may give the handle to another, and before `of` ends.
+  // Called before the driver may reuse the handle, and before `of` is destroyed.
   void remove(Handle handle, const queue& of) noexcept {
     const std::lock_guard hold{lock_};
     const auto found = queues_.find(handle);
@@ -31,7 +29,7 @@ class queue_table {
     const std::lock_guard hold{lock_};
     return queues_.contains(handle);
   }
-  // Null if it has none, or nobody but pools knows its queue any more.
+  // Null if the handle has no queue, or only pools refer to it.
   [[nodiscard]] ref<queue> find(Handle handle) noexcept {
     const std::lock_guard hold{lock_};
     const auto found = queues_.find(handle);

@@ -1,5 +1,5 @@
 #pragma once
-// Simulated devices, as the rooms after this one see them.
+// The interface of simulated devices for the layers above. Thread-safe.
 
 #include <cstdint>
 #include <string_view>
@@ -14,9 +14,10 @@ struct simulation_state {
   std::uint64_t host_bytes = 0;    // live allocations of the other kinds
 };
 
-// A new simulated device on a platform of its own, which lives as long as somebody refers to it.
+// A new simulated device on a platform of its own, which lives as long as the device is referenced.
 [[nodiscard]] result<ref<device>> create_simulated_device(std::string_view options);
-// Errors of the following: INVALID_ARGUMENT if the device is not simulated or the option not known.
+// Errors of the following: INVALID_ARGUMENT if the device is not simulated or the option is
+// unknown.
 [[nodiscard]] result<void> configure_simulated_device(device& target, std::string_view options);
 [[nodiscard]] result<std::uint64_t> simulated_calls(const device& target, std::string_view kind);
 [[nodiscard]] result<simulation_state> state_of_simulated_device(const device& target);
