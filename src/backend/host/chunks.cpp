@@ -10,11 +10,11 @@ namespace {
 
 class page_chunks final : public chunk_source {
  public:
-  // No page size that Linux has is more than this.
+  // No page size of Linux is larger.
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
   [[nodiscard]] bool divides() const noexcept override { return true; }
 
-  // At a boundary of huge pages from their size on.
+  // Reservations of at least a huge page are aligned to one.
   result<void*> reserve(std::size_t nbytes, std::size_t alignment) override {
     constexpr auto k_huge_page = std::size_t{2} << 20;
     const auto least = nbytes >= k_huge_page ? k_huge_page : granularity();
@@ -57,7 +57,7 @@ bool works(chunk_source& source) noexcept try {
 }  // namespace
 
 chunk_source* movable_chunks() noexcept {
-  static auto* const only = new (std::nothrow) page_chunks;  // never destroyed: exits find it
+  static auto* const only = new (std::nothrow) page_chunks;  // never destroyed: used during exit
   static const bool moves = only != nullptr && works(*only);
   return moves ? only : nullptr;
 }

@@ -1,12 +1,12 @@
 #pragma once
-// Memory of the host that can move, by mremap. Private to the process, as all its memory: a forked
-// child has a copy, where a memfd's pages would be shared with it.
+// Movable host memory, by mremap. Like all memory of the process it is private: a forked child gets
+// a copy, whereas it would share the pages of a memfd.
 
 #include "backend/chunk_source.hpp"
 
 namespace isthmus::host {
 
-// Of every kind; null where the kernel moves no pages. For the whole life of the process.
+// Serves every kind. Null if the kernel cannot move pages. Never destroyed. Thread-safe.
 [[nodiscard]] chunk_source* movable_chunks() noexcept;
 
 }  // namespace isthmus::host

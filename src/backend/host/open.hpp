@@ -1,5 +1,5 @@
 #pragma once
-// The host itself as a platform: always there, one device.
+// The host itself as a platform, which is always present and has one device.
 
 #include <vector>
 

@@ -21,7 +21,7 @@
 namespace isthmus::host {
 namespace {
 
-// Below this, handing a copy to another thread costs more than the copy.
+// Below this size, passing a copy to another thread costs more than the copy.
 constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
 class host_device final : public device {
@@ -81,7 +81,7 @@ class host_queue final : public queue {
 
   result<ref<event>> do_run(std::unique_ptr<host_function>& function, wait_list after,
                             function_start&) override {
-    // A function may block, so never on its submitter's thread.
+    // A function may block, so it never runs on the submitting thread.
     const auto shared = std::make_shared<std::unique_ptr<host_function>>(std::move(function));
     undo given_back{[&] { function = std::move(*shared); }};
     auto submitted = submit(SIZE_MAX, after, [shared, home = ref<context>{&this->home()}] {
@@ -135,13 +135,14 @@ class host_context final : public context {
   }
 
  private:
-  // What is as large as a huge page has its own: malloc writes beside what it gives, and where it
-  // gave memory before that was to have huge pages, a whole one is cleared for that, 0.4 ms. Where
-  // AddressSanitizer looks, what lies beside is to be found.
+  // Requests of at least a huge page get a mapping of their own. malloc writes its metadata next to
+  // the blocks that it returns; if such memory was advised to use huge pages before, that write
+  // makes the kernel clear a whole one, 0.4 ms. Not under AddressSanitizer, which detects accesses
+  // beyond a block only in memory from malloc.
   static bool is_mapped(std::size_t nbytes) noexcept {
     return nbytes >= os::k_huge_page && !k_address_sanitizer;
   }
-  // Null without memory.
+  // Null if there is no memory.
   static void* allocate_or_map(const allocation_request& request) {
     if (!is_mapped(request.nbytes)) {
       const auto boundary = request.nbytes < os::k_huge_page ? 1 : os::k_huge_page;

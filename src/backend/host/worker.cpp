@@ -22,7 +22,7 @@ task::task(std::function<error()> effect, wait_list after)
 void task::execute() noexcept {
   error outcome = wait_for_all(after_).take_error();
   if (outcome) {
-    let_end(after_);  // its end stands for theirs
+    let_end(after_);  // this task's end stands for theirs
   }
   times_.started_ns = now_ns();
   if (!outcome) {
@@ -44,7 +44,7 @@ result<event_times> task::times() {
   return times_;
 }
 
-// The host's, of all its queues.
+// One clock, the host's, for all its queues.
 const void* task::clock() const noexcept {
   static const char only = 0;
   return &only;

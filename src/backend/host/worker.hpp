@@ -1,8 +1,9 @@
 #pragma once
 // The worker of a host queue: a first-in first-out list of tasks and the thread that runs them.
 //
-// The thread starts with the first task that cannot run at once on its submitter's thread, and ends
-// when the queue has gone and the list is empty. Tasks of a queue that has gone still run.
+// The thread starts with the first task that cannot run at once on the submitting thread, and ends
+// when the queue is destroyed and the list is empty. Tasks of a destroyed queue still run.
+// Thread-safe.
 
 #include <condition_variable>
 #include <deque>
@@ -16,15 +17,15 @@
 
 namespace isthmus::host {
 
-// A task is its own event: one allocation for each operation.
+// A task is its own event: one allocation per operation. `execute` is called once, by one thread.
 class task final : public event {
  public:
-  // `effect` does the work and gives its outcome.
+  // `effect` does the work and returns its outcome.
   task(std::function<error()> effect, wait_list after);
 
-  // Waits for what comes before, does the work and completes.
+  // Waits for `after`, does the work and completes the event.
   void execute() noexcept;
-  // Ready to run without waiting for anything.
+  // Whether it can run without waiting.
   [[nodiscard]] bool ready() const noexcept { return after_.empty(); }
   [[nodiscard]] result<event_times> times() override;
   [[nodiscard]] const void* clock() const noexcept override;
@@ -37,10 +38,10 @@ class task final : public event {
 
 class worker : public std::enable_shared_from_this<worker> {
  public:
-  // Runs `next` here and now if it may (`small`, ready, nothing before it), else hands it to the
-  // thread.
+  // Runs `next` on the calling thread if it is `small`, is ready and no task precedes it. Otherwise
+  // passes it to the worker's thread.
   [[nodiscard]] result<void> submit(const ref<task>& next, bool small);
-  // No more tasks come.
+  // Called once there will be no more tasks.
   void retire() noexcept;
 
  private:
@@ -49,10 +50,11 @@ class worker : public std::enable_shared_from_this<worker> {
   [[nodiscard]] result<void> enqueue(const ref<task>& next);
   void serve() noexcept;
 
+  // Guards all fields.
   std::mutex lock_;
   std::condition_variable changed_;
   std::deque<ref<task>> waiting_;
-  bool busy_ = false;  // a task is running, on the thread or on a submitter's
+  bool busy_ = false;  // a task is running, on the thread or on a submitting thread
   bool has_thread_ = false;
   bool retired_ = false;
 };
