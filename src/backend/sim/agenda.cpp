@@ -27,7 +27,7 @@ void agenda::go_on(engine& home, const std::shared_ptr<lane>& on) noexcept {
   last_lane_ = on.get();
 }
 
-// Its engine is kept until it has run: an operation that it ends may hold the last reference.
+// Keeps the engine alive while it runs: an operation that ends there may hold its last reference.
 void agenda::run_first_lane() noexcept {
   const auto on = std::exchange(first_lane_, nullptr);
   first_lane_ = std::exchange(on->next, nullptr);
@@ -35,7 +35,7 @@ void agenda::run_first_lane() noexcept {
   home->run(on, *this);
 }
 
-// Demands go first: all that is wanted is known before any of it runs.
+// Demands come first, so that everything wanted is known before any of it runs.
 bool agenda::step() noexcept {
   if (demand) {
     const auto order = *std::exchange(demand, std::nullopt);

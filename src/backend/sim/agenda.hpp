@@ -1,10 +1,11 @@
 #pragma once
-// What is to be done once an engine's lock is given back.
+// What remains to be done after an engine's lock was released.
 //
-// One engine's step allows others theirs, on other devices too. They are put down here and worked
-// off in a loop: no engine's lock is taken under another's, nothing of the outside (continuations,
-// destructors) runs under one, and a chain of any length needs no stack. Nor does it need memory:
-// what an operation will be put down with was made when it was submitted.
+// A step of one engine enables steps of others, on other devices too. They are noted here and
+// worked off in a loop. So no engine's lock is taken under another one, no outside code
+// (continuations, destructors) runs under one, and a chain of any length needs no stack. It needs
+// no memory either: the nodes were allocated when the operations were submitted. An agenda belongs
+// to one thread.
 
 #include <memory>
 #include <optional>
@@ -13,7 +14,7 @@
 
 namespace isthmus::sim {
 
-// The operations that ended, in order, linked by themselves.
+// Operations that ended, in order. An intrusive list that holds a reference to each.
 class ended_list {
  public:
   ended_list() noexcept = default;
@@ -27,17 +28,17 @@ class ended_list {
 
  private:
   operation* first_ = nullptr;
-  operation* last_ = nullptr;  // where there is a first
+  operation* last_ = nullptr;  // valid if there is a first
 };
 
 class agenda {
  public:
-  // What the caller of an engine wants.
+  // The caller's demand on the engine.
   std::optional<demanded> demand;
   chain<demanded> demands;
   chain<passed_event> releases;
   ended_list ended;  // to complete, in this order
-  // Dropped when all is done.
+  // Destroyed when everything is done.
   chain<demanded> dropped;
   chain<passed_event> spent;
 
@@ -46,10 +47,10 @@ class agenda {
   agenda& operator=(const agenda&) = delete;
   ~agenda() { work_off(); }
 
-  // A lane to go on with. Pre: its engine's lock is held. One that another agenda has already is
-  // left to that one.
+  // Continues with a queue's operations (`lane`). Pre: the lock of their engine is held. A lane
+  // that is in another agenda already is left to that one.
   void go_on(engine& home, const std::shared_ptr<lane>& on) noexcept;
-  // Pre: the caller holds no engine's lock. Post: nothing is left.
+  // Pre: the caller holds no engine's lock. Post: the agenda is empty.
   void work_off() noexcept;
 
  private:
@@ -57,7 +58,7 @@ class agenda {
   void run_first_lane() noexcept;
 
   std::shared_ptr<lane> first_lane_;
-  lane* last_lane_ = nullptr;  // where there is a first
+  lane* last_lane_ = nullptr;  // valid if there is a first
 };
 
 }  // namespace isthmus::sim

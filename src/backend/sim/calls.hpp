@@ -1,5 +1,6 @@
 #pragma once
-// The calls that the simulated driver gets: how many of each kind, and which of them is to fail.
+// The calls that the simulated driver receives: how many of each kind, and which of them are to
+// fail.
 
 #include <array>
 #include <cstdint>
@@ -12,9 +13,9 @@
 
 namespace isthmus::sim {
 
-// `any` counts them all. Two are no calls: `operation` counts the copies and fills that the device
-// came to, long after their calls may have returned; `violation` what no correct program does,
-// memory freed under an operation or freed twice.
+// `any` counts all calls. Two are not calls: `operation` counts the copies and fills that the
+// device has reached, possibly long after their calls returned; `violation` counts what no correct
+// program does, such as freeing memory twice or while an operation uses it.
 enum class call : std::uint8_t {
   allocate,
   free,
@@ -40,7 +41,7 @@ constexpr std::size_t k_calls = static_cast<std::size_t>(call::violation) + 1;
 // "allocate, free, ..., any", for messages.
 [[nodiscard]] std::string call_names();
 
-// The `nth` call of a kind, from when the fault is set, is to fail.
+// Makes the `nth` call of a kind fail, counted from when the fault is set.
 struct fault {
   call kind = call::any;
   std::uint64_t nth = 1;
@@ -49,16 +50,17 @@ struct fault {
 // Guarded by the engine's lock.
 class call_log {
  public:
-  // Counts a call; the error that it is to fail with, if it is.
+  // Counts a call. Returns the error with which it is to fail, if it is.
   [[nodiscard]] error record(call kind, const std::string& filter);
-  // Counts an operation that is about to move bytes; the error that it ends with instead, if any.
+  // Counts an operation that is about to move bytes. Returns the error with which it ends instead,
+  // if any.
   [[nodiscard]] error record_operation(const std::string& filter);
   void record_violation() noexcept { ++count(call::violation); }
   [[nodiscard]] std::uint64_t made(call kind) const noexcept { return counts_[index(kind)]; }
 
   void add(const fault& planned);
   void clear_faults() noexcept { faults_.clear(); }
-  // The device is lost once so many further calls were made.
+  // The device is lost after this number of further calls.
   void lose_after(std::uint64_t calls) noexcept { lost_at_ = made(call::any) + calls; }
   [[nodiscard]] bool lost() const noexcept { return lost_at_ && made(call::any) >= *lost_at_; }
 
@@ -68,7 +70,7 @@ class call_log {
   [[nodiscard]] bool take_fault(call kind) noexcept;
 
   std::array<std::uint64_t, k_calls> counts_{};
-  std::vector<fault> faults_;  // nth: counted from the first call ever
+  std::vector<fault> faults_;  // nth: counted from the first call of the kind
   std::optional<std::uint64_t> lost_at_;
 };
 

@@ -55,7 +55,7 @@ result<void> chunks::create(void* at, std::size_t nbytes) {
   return {};
 }
 
-// Whoever moves memory under an operation would find it out by lost data on hardware.
+// On hardware, moving memory that an operation uses would lose data. Here it counts as a violation.
 result<void> chunks::move(void* from, void* to, std::size_t nbytes, bool& to_lost) {
   to_lost = false;
   auto& home = engine_of(where_);

@@ -1,5 +1,5 @@
 #pragma once
-// Memory of a simulated device that can move.
+// Movable memory of a simulated device. Thread-safe.
 
 #include "backend/chunk_source.hpp"
 #include "backend/device.hpp"
@@ -8,7 +8,7 @@ namespace isthmus::sim {
 
 class chunks final : public chunk_source {
  public:
-  // `context` is compared, never looked into.
+  // `context` is compared, never dereferenced.
   chunks(const void* context, isthmus::device& where, usm_kind kind) noexcept
       : context_{context}, where_{where}, kind_{kind} {}
 

@@ -1,5 +1,5 @@
 #pragma once
-// A context of simulated devices: a name that memory and queues belong to.
+// A context of simulated devices, which memory and queues belong to. Thread-safe.
 
 #include "backend/context.hpp"
 #include "backend/sim/chunks.hpp"
@@ -10,7 +10,8 @@ namespace isthmus::sim {
 class context final : public isthmus::context {
  public:
   context(std::vector<isthmus::device*> devices, isthmus::platform* whole);
-  // Its queues are gone: their last operations end, and memory that was not freed goes.
+  // Pre: its queues are destroyed. Ends their remaining operations and frees memory that the caller
+  // did not.
   ~context() override;
 
   [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;

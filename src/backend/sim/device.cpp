@@ -16,7 +16,7 @@ std::uint64_t capabilities(const options& chosen) noexcept {
     able |= ISTHMUS_CAN_REMAP;
   }
   if (chosen.wait_for_host) {
-    // Functions run between two fences, the second of which waits for the host.
+    // A function runs between two fences, of which the second waits for the host.
     able |= ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_RUN_FUNCTIONS;
   }
   return able;
@@ -57,7 +57,7 @@ device_properties describe(const std::string& filter, const options& chosen) {
   return told;
 }
 
-// Orders are carried out once; what is left describes the device.
+// Removes the orders, which are carried out once. The rest describes the device.
 options without_orders(options chosen) {
   chosen.reseed = false;
   chosen.clear_faults = false;

@@ -1,6 +1,5 @@
 #pragma once
-// A simulated device, and how the other files of this folder get from the seam's device to its
-// engine.
+// A simulated device, and access to its engine for the other files of this folder.
 
 #include <memory>
 
@@ -15,16 +14,16 @@ class device final : public isthmus::device {
 
   [[nodiscard]] result<memory_info> memory() const override { return engine_->memory(); }
   [[nodiscard]] sim::engine& engine() const noexcept { return *engine_; }
-  // Takes over what `wanted`, made from the options in force, says.
+  // Applies `changes` to the options in force. Thread-safe.
   [[nodiscard]] result<void> configure(std::string_view changes);
 
  private:
   std::shared_ptr<sim::engine> engine_;
   std::mutex changes_;
-  options chosen_;  // guarded by changes_; without the orders, which were carried out
+  options chosen_;  // guarded by changes_; without orders
 };
 
-// Pre: a device of this back-end.
+// Pre: a device of this backend.
 [[nodiscard]] inline engine& engine_of(const isthmus::device& where) noexcept {
   return static_cast<const device&>(where).engine();
 }

@@ -1,4 +1,4 @@
-// What an engine is asked from outside: calls, sums of memory, submissions, looks and waits.
+// Requests to an engine from outside: calls, memory accounting, submissions, polls and waits.
 #include "backend/sim/engine.hpp"
 
 #include <utility>
@@ -9,7 +9,7 @@
 namespace isthmus::sim {
 namespace {
 
-// Passes on to an operation that something which is not simulated has completed. An event that only
+// Notifies an operation that an event which is not simulated has completed. An event that only
 // orders completes with success.
 class foreign_passed final : public continuation {
  public:
@@ -30,12 +30,12 @@ class foreign_passed final : public continuation {
   std::unique_ptr<passed_event> waiting_;
 };
 
-// How an operation learns that an event which it waits for has passed.
+// How an operation learns that an event it waits for has passed.
 struct dependency {
   event* before = nullptr;
-  operation* simulated = nullptr;           // the same, where it is
-  std::unique_ptr<passed_event> waiting;    // for one that is
-  std::unique_ptr<foreign_passed> foreign;  // for one that is not
+  operation* simulated = nullptr;           // `before`, if it is simulated
+  std::unique_ptr<passed_event> waiting;    // for a simulated event
+  std::unique_ptr<foreign_passed> foreign;  // for another event
 };
 
 std::vector<dependency> dependencies(const ref<operation>& of, wait_list after) {
@@ -66,7 +66,7 @@ engine::engine(std::string filter, const options& chosen)
   change(chosen);
 }
 
-// An agenda that is declared before the lock is worked off after it was given back.
+// An agenda declared before the lock guard is worked off after the lock was released.
 result<void> engine::begin(call kind) {
   agenda next;
   const std::lock_guard hold{lock_};
@@ -164,7 +164,7 @@ ref<event> engine::submit(const std::shared_ptr<lane>& on, work todo, wait_list 
                           isthmus::queue& from) {
   agenda next;
   const auto made = make_ref<operation>(shared_from_this(), on, std::move(todo));
-  // Nothing fails once it stands in its lane: what comes after it would wait indefinitely.
+  // Nothing may fail once the operation is in its lane: later operations would wait indefinitely.
   auto waits = dependencies(made, after);
   auto begun = std::make_unique<passed_event>(made);
   std::uint32_t foreign = 0;
@@ -194,7 +194,8 @@ void engine::look(operation& at) noexcept {
   const std::lock_guard hold{lock_};
   heed_loss(next);
   timeline_.pass(k_call_ns);
-  // The first look at what nobody waits for finds it unfinished: who looks once must not assume.
+  // The first poll of an operation that no thread waits for finds it pending, so that a program
+  // which polls only once cannot pass its tests.
   if (!at.passed_ && ++at.looks_ > 1) {
     next.demand = {ref<operation>{&at}, false};
   }

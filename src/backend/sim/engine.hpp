@@ -1,12 +1,15 @@
 #pragma once
-// The heart of a simulated device: its clock, its memory's sums, its faults, and its queues'
-// operations.
+// The core of a simulated device: its clock, memory accounting, faults, and the operations of its
+// queues.
 //
-// There is no thread in it. An operation's effect happens on the thread that submits it, or later
-// on the one that waits for it, looks at it or completes what it waited for; so one thread's
-// program always runs the same. The lock is held for bookkeeping only, never while bytes move: a
-// lane that is `busy` has one thread moving its first operation's bytes. Operations hold the
-// engine, and it holds them until they have ended; the platform drains it before it goes.
+// It has no thread. An operation takes effect on the thread that submits it, or later on a thread
+// that waits for it, polls it or completes an event that it waited for; a single-threaded program
+// is therefore deterministic.
+//
+// Thread-safe. The lock is held for bookkeeping only, never while bytes move: while a `lane` is
+// `busy`, one thread moves the bytes of its first operation. Operations hold references to the
+// engine, and it holds references to them until they have ended; the platform drains the engine
+// before it is destroyed.
 
 #include <deque>
 #include <memory>
@@ -25,17 +28,17 @@ namespace isthmus::sim {
 
 class engine;
 
-// The operations of one queue whose effect has not happened yet, oldest first. Guarded by the
-// engine's lock.
+// The operations of one queue that have not taken effect yet, oldest first. Guarded by the engine's
+// lock.
 struct lane {
   const void* context = nullptr;
   std::deque<ref<operation>> waiting;
   std::uint64_t next_number = 0;
   std::uint64_t wanted_below = 0;  // effects of operations below this number are wanted
-  std::uint64_t end_ns = 0;        // when the last effect's operation ends
+  std::uint64_t end_ns = 0;        // end time of the last operation that took effect
   bool busy = false;
-  bool orphan = false;  // its queue is gone
-  // While it is in an agenda, whose `next` is: the engine.
+  bool orphan = false;  // its queue is destroyed
+  // Set while this lane is in an agenda, which links its lanes by `next`; keeps the engine alive.
   std::shared_ptr<engine> keeps_home;
   std::shared_ptr<lane> next;
 };
@@ -44,31 +47,31 @@ class engine : public std::enable_shared_from_this<engine> {
  public:
   engine(std::string filter, const options& chosen);
 
-  // Stands before every call: DEVICE_LOST, or the fault that was asked for.
+  // Called first by every driver call. Returns DEVICE_LOST or the fault that was set for this call.
   [[nodiscard]] result<void> begin(call kind);
   void change(const options& wanted);
   [[nodiscard]] std::uint64_t calls(call kind) const;
   [[nodiscard]] simulation_state state() const;
   [[nodiscard]] result<memory_info> memory() const;
 
-  // Takes the bytes out of the capacity, or tells why not.
+  // Subtracts the bytes from the capacity. OUT_OF_MEMORY if too few are left.
   [[nodiscard]] result<void> reserve(const allocation_request& request);
   void give_back(usm_kind kind, std::size_t nbytes) noexcept;
   void record_violation() noexcept;
 
   [[nodiscard]] std::shared_ptr<lane> add_lane(const void* context);
   void orphan(const std::shared_ptr<lane>& on) noexcept;
-  // Pre: `after` are events that are pending or passed as the seam gives them; `from` is the lane's
-  // queue.
+  // Pre: `after` contains events as the `do_` functions of a queue receive them; `from` is the
+  // queue of the lane.
   [[nodiscard]] ref<event> submit(const std::shared_ptr<lane>& on, work todo, wait_list after,
                                   isthmus::queue& from);
 
-  // One look of the host at a pending event.
+  // The host polls a pending event once.
   void look(operation& at) noexcept;
-  // The host waits for it.
+  // The host waits for an operation.
   void demand(operation& wanted) noexcept;
-  // Ends all operations of a context (null: all there are), in order. What still waits for another
-  // device's host is abandoned.
+  // Ends all operations of a context (null: of all contexts), in order. An operation that still
+  // waits for another device, which itself waits for the host, fails with ABANDONED.
   void drain(const void* context) noexcept;
 
  private:
@@ -80,7 +83,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void run(const std::shared_ptr<lane>& on, agenda& next) noexcept;
   void depend(operation& on, std::unique_ptr<passed_event> waiting, agenda& next) noexcept;
 
-  // With the lock held.
+  // Pre: the lock is held.
   [[nodiscard]] bool is_early();
   [[nodiscard]] error verdict(operation& head);
   [[nodiscard]] bool may_run(const lane& on) const;
@@ -106,10 +109,10 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t host_bytes_ = 0;
   bool lost_ = false;
   lanes lanes_;
-  // Passed, not ended: by their end on the virtual clock, those with one end by their order of
-  // passing. Linked by themselves, and each holds a reference.
+  // Operations that have passed and not ended, by end time on the virtual clock, then by order of
+  // passing. An intrusive list that holds a reference to each.
   operation* ending_ = nullptr;
-  operation* ending_last_ = nullptr;  // where there is one
+  operation* ending_last_ = nullptr;  // valid if there is a first
 };
 
 }  // namespace isthmus::sim

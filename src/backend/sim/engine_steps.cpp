@@ -1,4 +1,4 @@
-// How an engine leads operations from submission to their end.
+// The steps of an operation from its submission to its end.
 #include <algorithm>
 
 #include "backend/sim/engine.hpp"
@@ -7,7 +7,7 @@
 namespace isthmus::sim {
 namespace {
 
-// SplitMix64: small, and the same everywhere.
+// SplitMix64: small, and the same on every platform.
 std::uint64_t draw(std::uint64_t& state) noexcept {
   std::uint64_t mixed = state += 0x9E3779B97F4A7C15U;
   mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -52,7 +52,7 @@ bool engine::is_early() {
   return when_ == effect::early || lost_;
 }
 
-// Where it throws nothing has changed.
+// If it throws, nothing has changed.
 void engine::enqueue(const ref<operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                      isthmus::queue& from) {
   auto& made = *submitted;
@@ -75,7 +75,7 @@ void engine::enqueue(const ref<operation>& submitted, std::size_t blockers, std:
   }
 }
 
-// Called on the engine of the event that is waited for.
+// Called on the engine of the event waited for.
 void engine::depend(operation& on, std::unique_ptr<passed_event> waiting, agenda& next) noexcept {
   const std::lock_guard hold{lock_};
   if (!on.passed_) {
@@ -84,7 +84,7 @@ void engine::depend(operation& on, std::unique_ptr<passed_event> waiting, agenda
   }
   const bool here = &waiting->waiting->home() == this;
   if (!here) {
-    // Devices have clocks of their own: another one begins only once this one's time has come.
+    // Each device has its own clock: the other one begins only once this clock has reached the end.
     timeline_.reach(on.times_.ended_ns);
     retire_due(next);
   }
@@ -124,7 +124,7 @@ void engine::hurry(const demanded& order, agenda& next) noexcept {
   }
 }
 
-// What stands before it in the lane is wanted with it, and all that these wait for.
+// Demands the earlier operations of the lane too, and everything that these wait for.
 void engine::want(lane& on, std::uint64_t below, agenda& next) noexcept {
   const auto is_wanted = [&](const ref<operation>& held) {
     return held->number_ < on.wanted_below;
@@ -206,7 +206,7 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) noexc
   end_in_order(done);
 }
 
-// Most end last.
+// Most operations end last, hence the check of the list's end.
 void engine::end_in_order(const ref<operation>& done) noexcept {
   auto* const added = ref<operation>{done}.detach();
   const auto end = added->times_.ended_ns;
@@ -238,7 +238,7 @@ void engine::retire(const ref<operation>& done, agenda& next) noexcept {
   next.ended.push_back(done);
 }
 
-// A lost device's operations end at once.
+// On a lost device all operations end at once.
 void engine::retire_due(agenda& next) noexcept {
   while (ending_ != nullptr && (lost_ || ending_->times_.ended_ns <= timeline_.now())) {
     const auto due = ref<operation>::adopt(ending_);
@@ -256,7 +256,8 @@ void engine::fail_waiting(lane& on, const error& why, agenda& next) noexcept {
   }
 }
 
-// A busy lane learns of it once its bytes have moved: what stands behind them must not end before.
+// A busy lane handles the loss once its bytes have moved: later operations must not end before
+// that.
 void engine::heed_loss(agenda& next) noexcept {
   if (lost_ || !log_.lost()) {
     return;

@@ -1,5 +1,5 @@
 #pragma once
-// Which parts of a reservation have memory, and which of them operations use.
+// Which parts of a reservation contain chunks, and which parts operations use.
 
 #include <cstddef>
 #include <map>
@@ -8,14 +8,14 @@
 
 namespace isthmus::sim {
 
-// By offset and bytes. Safe for threads.
+// Ranges are given as offset and size. Thread-safe.
 class mapped_chunks {
  public:
-  // False without memory to note it.
+  // Returns false if there is no memory to record the chunk.
   [[nodiscard]] bool add(std::size_t offset, std::size_t nbytes) noexcept;
-  // False if it is no whole chunk.
+  // Returns false if the range is not a whole chunk.
   [[nodiscard]] bool remove(std::size_t offset, std::size_t nbytes) noexcept;
-  // Whether there is memory behind all of it.
+  // Whether chunks cover the whole range.
   [[nodiscard]] bool cover(std::size_t offset, std::size_t nbytes) const noexcept;
   [[nodiscard]] std::size_t total_bytes() const noexcept;
 
@@ -24,7 +24,7 @@ class mapped_chunks {
     std::size_t nbytes = 0;
     friend bool operator==(const part&, const part&) = default;
   };
-  // The chunks around an offset that lie side by side; no bytes where none is.
+  // The adjacent chunks around an offset, as one range; of size 0 if no chunk is there.
   [[nodiscard]] part stretch_at(std::size_t offset) const noexcept;
 
   void begin_use(std::size_t offset, std::size_t nbytes);
@@ -33,7 +33,7 @@ class mapped_chunks {
 
  private:
   mutable std::mutex lock_;
-  std::map<std::size_t, std::size_t> chunks_;  // bytes by offset
+  std::map<std::size_t, std::size_t> chunks_;  // size by offset
   std::vector<part> uses_;
 };
 

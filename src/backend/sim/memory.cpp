@@ -11,13 +11,13 @@
 namespace isthmus::sim {
 namespace {
 
-// Freed device addresses that are kept out of use, so that a late use of one is told and not a
-// crash.
+// Number of freed device addresses that are not reused yet, so that a late use of one is reported
+// instead of crashing.
 constexpr std::size_t k_graves = 64;
-// Fresh memory of a driver's is not zero; nor is ours, where it is most looked at.
+// A driver's fresh memory is not zero. Here as many bytes at its start are filled with `k_dirt`.
 constexpr std::size_t k_soiled = std::size_t{64} << 10;
 constexpr int k_dirt = 0xA5;
-// Below, the C++ allocator, which sanitizers watch; from here on, pages of their own.
+// Smaller requests use the C++ allocator, which sanitizers check; others get pages of their own.
 constexpr std::size_t k_pages_from = std::size_t{1} << 20;
 
 }  // namespace
@@ -82,7 +82,7 @@ result<void> allocation::map() {
   return {};
 }
 
-// The hidden face of device memory belongs to the book from the time of `add`.
+// The inaccessible mapping of device memory belongs to the address book from `add` on.
 allocation::~allocation() {
   if (open_ == nullptr || keeps_addresses_.load(std::memory_order_relaxed)) {
     return;
@@ -150,7 +150,7 @@ std::vector<std::shared_ptr<allocation>> address_book::remove_all(const void* co
   return removed;
 }
 
-// The first entry that the range touches.
+// The first entry that overlaps the range.
 address_book::entries::iterator address_book::touched_by(std::uintptr_t start, std::size_t nbytes) {
   auto after = entries_.upper_bound(start);
   if (after != entries_.begin()) {

@@ -1,10 +1,11 @@
 #pragma once
-// Memory of simulated devices, and the book of who owns which address.
+// Memory of simulated devices, and the address book that records which allocation owns which
+// address.
 //
-// Device memory has two faces: the address that users get faults on any access by the host, as on
-// hardware, and the simulated device reaches the bytes through the other one. One book for the
-// process, so that memory of one device is told apart from memory of another's and from the
-// caller's own.
+// Device memory has two mappings. The one whose address users receive faults on any access by the
+// host, as on hardware; the simulated device accesses the bytes through the other one. The process
+// has one book, so that a device's memory is distinguished from that of other devices and from the
+// caller's. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -22,15 +23,15 @@
 
 namespace isthmus::sim {
 
-// Fills fresh memory as a driver's is: not with zeros.
+// Fills fresh memory with a pattern, since a driver's fresh memory is not zero.
 void soil(std::byte* fresh, std::size_t nbytes) noexcept;
 
 class allocation {
  public:
-  // `context` and `home` are compared, never looked into.
+  // `context` and `home` are compared, never dereferenced.
   [[nodiscard]] static result<std::shared_ptr<allocation>> make(const void* context, device& home,
                                                                 const allocation_request& request);
-  // Addresses alone, for chunks.
+  // Reserves addresses only, for chunks.
   [[nodiscard]] static result<std::shared_ptr<allocation>> reserve(
       const void* context, device& home, const allocation_request& request);
   allocation(const allocation&) = delete;
@@ -38,7 +39,7 @@ class allocation {
   ~allocation();
 
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
-  // Where the bytes are reached that users know at `pointer`.
+  // The accessible address of the bytes that users know at `pointer`.
   [[nodiscard]] std::byte* open(const void* pointer) const noexcept {
     return open_ + (static_cast<const std::byte*>(pointer) - base_);
   }
@@ -47,19 +48,19 @@ class allocation {
   [[nodiscard]] const void* context() const noexcept { return context_; }
   [[nodiscard]] device& home() const noexcept { return home_; }
 
-  // Bytes with memory behind them.
+  // Bytes backed by memory.
   [[nodiscard]] std::size_t held_bytes() const noexcept {
     return chunks_ ? chunks_->total_bytes() : request_.nbytes;
   }
-  // Null for memory that is one piece.
+  // Null for memory that does not consist of chunks.
   [[nodiscard]] mapped_chunks* chunks() const noexcept { return chunks_.get(); }
-  // They may be somebody else's in part: they stay mapped for ever.
+  // Other code may own part of the addresses, so they are never unmapped.
   void keep_addresses() noexcept { keeps_addresses_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] std::size_t offset_of(const void* pointer) const noexcept {
     return static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
   }
 
-  // Operations that use it and have not ended, from an offset on.
+  // Counts operations that use the range at an offset and have not ended.
   void begin_use(std::size_t offset, std::size_t nbytes) {
     if (chunks_) {
       chunks_->begin_use(offset, nbytes);
@@ -86,6 +87,7 @@ class allocation {
   const void* context_;
   device& home_;
   allocation_request request_;
+  // The address that users know, and the accessible one. They differ for device memory only.
   std::byte* base_ = nullptr;
   std::byte* open_ = nullptr;
   std::unique_ptr<mapped_chunks> chunks_;
@@ -94,36 +96,38 @@ class allocation {
   std::atomic<bool> keeps_addresses_{false};
 };
 
-// One end of an operation: where its bytes are, and what must stay mapped for it; null for memory
-// of the caller's.
+// An endpoint of an operation: where its bytes are, and the allocation that must stay mapped for
+// it; null for the caller's memory.
 struct place {
   std::byte* at = nullptr;
   std::shared_ptr<allocation> of;
-  std::size_t offset = 0;  // in it
+  std::size_t offset = 0;  // in the allocation
   std::size_t nbytes = 0;
 };
 
 class address_book {
  public:
-  // Never destroyed: exits find it.
+  // Never destroyed, since it is used during exit.
   [[nodiscard]] static address_book& only();
 
   void add(std::shared_ptr<allocation> made);
-  // What starts at `pointer`, if `context` owns it; its address is remembered as freed for a while.
+  // Removes the allocation that starts at `pointer` if `context` owns it. A device address is
+  // remembered as freed for a while.
   [[nodiscard]] std::shared_ptr<allocation> remove(const void* pointer, const void* context);
   [[nodiscard]] std::vector<std::shared_ptr<allocation>> remove_all(const void* context);
 
-  // What holds `pointer`, live and of `context`; null otherwise.
+  // The live allocation of `context` that contains `pointer`, else null.
   [[nodiscard]] std::shared_ptr<allocation> find(const void* pointer, const void* context);
-  // For an operation on [pointer, pointer + nbytes) in `context`. DRIVER: not wholly within one
-  // live allocation. WRONG_CONTEXT: device memory of another's.
+  // Finds the endpoint for an operation on [pointer, pointer + nbytes) in `context`. DRIVER if the
+  // range does not lie wholly within one live allocation, WRONG_CONTEXT for device memory of
+  // another context.
   [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes, const void* context);
 
  private:
   struct entry {
     std::shared_ptr<allocation> live;  // null: freed
     std::size_t nbytes = 0;
-    std::size_t span = 0;  // with what faults behind it
+    std::size_t span = 0;  // including the inaccessible rest of its last page
   };
   using entries = std::map<std::uintptr_t, entry>;
 
@@ -132,6 +136,7 @@ class address_book {
   [[nodiscard]] entries::iterator touched_by(std::uintptr_t start, std::size_t nbytes);
   std::shared_ptr<allocation> bury(entries::iterator at);
 
+  // Guards all fields.
   std::mutex lock_;
   entries entries_;  // by first address; they do not overlap
   std::deque<std::uintptr_t> graves_;

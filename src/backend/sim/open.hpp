@@ -1,5 +1,5 @@
 #pragma once
-// The simulated devices that the environment asks for.
+// The simulated devices that the environment defines.
 
 #include <vector>
 
@@ -7,10 +7,11 @@
 
 namespace isthmus::sim {
 
-// One platform with the devices that the variable ISTHMUS_SIM describes; without the variable the
-// error says so.
+// One platform with the devices that the variable ISTHMUS_SIM describes. NOT_FOUND if it is not
+// set.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
+// Whether the event was made by this backend.
 [[nodiscard]] bool made(event& candidate) noexcept;
 
 }  // namespace isthmus::sim

@@ -45,7 +45,7 @@ void operation::refresh() noexcept { home_->look(*this); }
 
 void operation::arm() noexcept { home_->demand(*this); }
 
-// A wait that has no time is a look.
+// A wait without time is a poll.
 void operation::block(const os::deadline& until) noexcept {
   if (!until || *until > os::clock::now()) {
     event::block(until);

@@ -1,9 +1,9 @@
 #pragma once
 // An operation of a simulated queue, which is its own event.
 //
-// It goes through three moments: it is submitted; its effect happens (the bytes move, its times are
-// known, what stands behind it may go on); it ends, once the virtual clock has come to its end, and
-// completes as an event. The engine of its device leads it through them.
+// It goes through three stages, led by the engine of its device. It is submitted. It passes: its
+// effect happens (the bytes move), its times are known, and operations that wait for it may
+// continue. It ends, once the virtual clock has reached its end time, and completes as an event.
 
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ struct lane;
 
 enum class action : std::uint8_t { nothing, copy, copy_ranges, fill };
 
-// What an operation does. A plain copy or fill is one row.
+// What an operation does. A plain copy or fill has one row.
 struct work {
   action what = action::nothing;
   place destination;
@@ -34,7 +34,7 @@ struct work {
   std::vector<copy_range> ranges;
   fill_pattern pattern;
   route over = route::none;
-  std::size_t nbytes = 0;  // what the model charges for
+  std::size_t nbytes = 0;  // that the timing model counts
 };
 
 // Moves the bytes.
@@ -42,29 +42,30 @@ void perform(const work& todo) noexcept;
 
 class operation;
 
-// The effect of an operation is wanted, and with it all that it waits for; `to_the_end`: its end as
-// well.
+// A demand for the effect of an operation and of everything that it waits for; with `to_the_end`,
+// for its end as well.
 struct demanded {
   ref<operation> wanted;
   bool to_the_end = false;
   demanded* next = nullptr;
 };
 
-// An operation has one event less to wait for. Made for each when the operation is submitted.
+// Reports to an operation that an event it waits for has passed. One per event is allocated when
+// the operation is submitted.
 struct passed_event {
   ref<operation> waiting;
   bool foreign = false;
-  bool order_only = false;          // the event's failure is not the operation's
-  std::uint64_t not_before_ns = 0;  // on its own device's clock
+  bool order_only = false;          // a failure of the event does not propagate
+  std::uint64_t not_before_ns = 0;  // on the clock of the waiting operation's device
   error failure;                    // of the event
-  ref<isthmus::queue> kept;         // dropped with it
+  ref<isthmus::queue> kept;         // released with this object
   passed_event* next = nullptr;
 };
 
-// An operation that another one waits for, as a wait list names it.
+// An entry of a wait list, as seen by a simulated queue.
 struct awaited_event {
-  operation* simulated = nullptr;  // null: of none of these devices
-  bool order_only = false;         // its failure is not the other's
+  operation* simulated = nullptr;  // null for events that are not simulated
+  bool order_only = false;         // its failure does not propagate
 
   [[nodiscard]] static awaited_event of(event& listed) noexcept;
 };
@@ -88,31 +89,32 @@ class operation final : public event {
   friend class engine;
   friend class agenda;
   friend class ended_list;
-  // Makes it complete as an event; called once, with no lock held.
+  // Completes the event. Called once, with no lock held.
   void end() noexcept;
 
   const std::shared_ptr<engine> home_;
   const std::shared_ptr<lane> lane_;
 
-  // Guarded by the engine's lock up to the end; from then on nobody writes.
+  // Guarded by the engine's lock until the operation has ended, and not written afterwards.
   work work_;
   std::uint64_t number_ = 0;    // in its lane
-  std::uint32_t blockers_ = 1;  // events not passed yet, and the submission itself
-  std::uint32_t foreign_ = 0;   // of these, the ones that are not simulated
+  std::uint32_t blockers_ = 1;  // events that have not passed, and the submission itself
+  std::uint32_t foreign_ = 0;   // those of them that are not simulated
   std::uint32_t looks_ = 0;
   bool early_ = true;
-  bool awaited_ = false;  // somebody waits: the clock goes on to its end
+  bool awaited_ = false;  // a thread waits: the clock advances to the end
   bool passed_ = false;   // the effect has happened, or never will
   std::uint64_t ready_ns_ = 0;
   event_times times_;
   error failure_;
-  error broken_;                    // an event that it waits for had failed
-  chain<demanded> waits_;           // simulated ones, up to the moment when they are wanted
-  chain<passed_event> dependents_;  // waiting for it to pass
-  // While it waits for the host, which nothing here can hurry, its device must not go.
+  error broken_;                    // failure of an event that it waits for
+  chain<demanded> waits_;           // simulated events waited for, until they are demanded
+  chain<passed_event> dependents_;  // operations that wait for this one to pass
+  // Keeps the queue, and so its device, alive while this operation waits for the host, which the
+  // engine cannot hurry.
   ref<isthmus::queue> keep_;
-  ref<isthmus::queue> kept_;   // by one that ends before the host came: dropped outside the lock
-  operation* next_ = nullptr;  // of the list that it is in: those that end, or have ended
+  ref<isthmus::queue> kept_;  // `keep_` of an operation that ended first; released outside the lock
+  operation* next_ = nullptr;  // link in the list of ending or of ended operations
 };
 
 }  // namespace isthmus::sim

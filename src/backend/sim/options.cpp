@@ -137,7 +137,7 @@ result<void> set_lost(const item& given, options& to) {
     return {};
   }
   const auto calls = parse_quantity(given.value, unit::none);
-  // Far from the end of the numbers: it is added to the calls made so far.
+  // Far below the largest number, since it is added to the number of calls made so far.
   if (!calls || *calls == 0 || *calls > k_any_number / 2) {
     return refused(given, "now, or the number of calls, from 1, after which the device is lost");
   }
@@ -244,7 +244,7 @@ result<options> parse_options(std::string_view text, source from, options base) 
     }
     text.remove_prefix(comma + 1);
     if (text.empty()) {
-      ISTHMUS_TRY(taken.read(text));  // a comma at the end: something is missing behind it
+      ISTHMUS_TRY(taken.read(text));  // a comma at the end: an option is missing after it
     }
   }
   return taken.take();

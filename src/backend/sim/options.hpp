@@ -1,6 +1,6 @@
 #pragma once
-// What a simulated device is like: "capacity=64MiB,fail=copy:3". docs/sim.md describes every
-// option.
+// The options of a simulated device: "capacity=64MiB,fail=copy:3". docs/sim.md describes all of
+// them.
 
 #include <cstdint>
 #include <optional>
@@ -13,15 +13,14 @@
 
 namespace isthmus::sim {
 
-// When an operation's bytes move: as soon as its ordering allows, only when somebody asks, or
-// either.
+// When an operation's bytes move: as soon as its dependencies allow, only on demand, or either.
 enum class effect : std::uint8_t { early, late, random };
 
 constexpr std::uint64_t k_all_kinds =
     ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_SHARED_KIND | ISTHMUS_CAN_HOST_KIND;
 
 struct options {
-  // Fixed for a device's life.
+  // Fixed for the lifetime of the device.
   std::uint64_t devices = 1;
   std::uint64_t capacity = std::uint64_t{1} << 30;
   std::uint64_t engines = 2;
@@ -29,7 +28,7 @@ struct options {
   bool wait_for_host = true;
   bool usm = true;
   bool remap = true;
-  // May change.
+  // These may change.
   std::uint64_t bandwidth = 16'000'000'000;  // bytes per second between host and device
   std::uint64_t device_bandwidth = 400'000'000'000;
   std::uint64_t latency_ns = 5'000;
@@ -42,12 +41,12 @@ struct options {
   std::optional<std::uint64_t> lost_after;
 };
 
-// Where the text comes from, which decides on what it may hold: `devices` is for the environment
-// alone, and a living device changes only what can change.
+// Where the text comes from, which limits what it may contain: `devices` is for the environment
+// only, and `change` allows only the options that may change.
 enum class source : std::uint8_t { environment, creation, change };
 
-// `base` is what the text does not mention. INVALID_ARGUMENT names the key, the value and what is
-// allowed.
+// `base` holds the values of options that the text does not mention. INVALID_ARGUMENT names the
+// key, the value and what is allowed.
 [[nodiscard]] result<options> parse_options(std::string_view text, source from, options base = {});
 
 }  // namespace isthmus::sim

@@ -1,5 +1,5 @@
 #pragma once
-// Simulated devices that were made together.
+// A platform of simulated devices. Thread-safe.
 
 #include "backend/platform.hpp"
 #include "backend/sim/options.hpp"
@@ -8,9 +8,9 @@ namespace isthmus::sim {
 
 class platform final : public isthmus::platform {
  public:
-  // Devices 0 to chosen.devices - 1 get the filters `prefix` + number, from `first` on.
+  // Creates `chosen.devices` devices. Their filters are `prefix` and a number, from `first` on.
   platform(const options& chosen, const std::string& prefix, std::uint64_t first);
-  // Operations that nobody waited for end before the devices go.
+  // Ends the operations that no thread waited for.
   ~platform() override;
 
  protected:

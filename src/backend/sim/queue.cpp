@@ -44,7 +44,7 @@ bool queue::is_local(const place& end) const noexcept {
 result<void> queue::begin(call kind, wait_list after) {
   ISTHMUS_TRY(engine_->begin(kind));
   for (const auto& before : after) {
-    // The driver needs an event of its own for each that it did not make.
+    // The driver needs a new event for each event that it did not make.
     if (awaited_event::of(*before).simulated == nullptr) {
       ISTHMUS_TRY(engine_->begin(call::event));
     }

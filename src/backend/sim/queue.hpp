@@ -1,5 +1,5 @@
 #pragma once
-// A queue of a simulated device: turns what it is asked into operations of the engine.
+// A queue of a simulated device: turns requests into operations of the engine. Thread-safe.
 
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace isthmus::sim {
 class queue final : public isthmus::queue {
  public:
   queue(isthmus::context& home, isthmus::device& where, bool part);
-  // Demands nothing: what was submitted stays with the device.
+  // Demands nothing: submitted operations stay with the device.
   ~queue() override;
 
  protected:
@@ -32,12 +32,12 @@ class queue final : public isthmus::queue {
  private:
   [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes);
   [[nodiscard]] bool is_local(const place& end) const noexcept;
-  // What copies have in common. Pre: the extents, in bytes, are those of the two sides.
+  // The common part of copies. Pre: the extents of both sides are in bytes.
   [[nodiscard]] result<work> between(void* destination, std::size_t to_bytes, const void* source,
                                      std::size_t from_bytes);
   [[nodiscard]] result<ref<event>> copy_rows(call kind, const copy_2d_shape& shape,
                                              wait_list after);
-  // Counts the call and those for the events, then hands the work over.
+  // Counts the call and one more for each event that the driver did not make.
   [[nodiscard]] result<void> begin(call kind, wait_list after);
   [[nodiscard]] result<ref<event>> submit(work todo, wait_list after);
 

@@ -6,7 +6,7 @@
 namespace isthmus {
 namespace {
 
-// Names private devices in messages; they are not found by it.
+// Numbers the private devices for messages. Filters do not find them.
 std::atomic<std::uint64_t> private_devices{0};
 
 error not_simulated(const device& target) {

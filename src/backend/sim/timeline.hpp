@@ -1,7 +1,8 @@
 #pragma once
-// The virtual clock of a device and its engines: how long what takes, and what must wait for what.
+// The virtual clock of a device and its copy engines: the duration of operations, and which must
+// wait for which.
 //
-// Guarded by the engine's lock. Nothing here looks at a real clock.
+// Guarded by the engine's lock. Reads no real clock.
 
 #include <cstdint>
 
@@ -10,11 +11,11 @@
 
 namespace isthmus::sim {
 
-// Which part of the device is busy with an operation: nothing, a copy engine of either direction,
-// or the one that moves bytes within the device.
+// The part of the device that an operation occupies: none, a copy engine of either direction, or
+// the engine that moves bytes within the device.
 enum class route : std::uint8_t { none, to_device, from_device, inside };
 
-// What submitting an operation, and looking at an event, costs the host.
+// The host's cost of submitting an operation and of polling an event.
 constexpr std::uint64_t k_call_ns = 1'000;
 
 class timeline {
@@ -24,10 +25,10 @@ class timeline {
 
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
   void pass(std::uint64_t ns) noexcept;
-  // Waits, as the host does, until this time has come.
+  // Advances to this time, as a waiting host does.
   void reach(std::uint64_t at) noexcept { now_ = at > now_ ? at : now_; }
 
-  // Takes the engine from `ready_ns` on, at the earliest, and tells the times.
+  // Occupies the engine from `ready_ns` on or later, and returns the times.
   [[nodiscard]] event_times occupy(route over, std::uint64_t nbytes, std::uint64_t submitted_ns,
                                    std::uint64_t ready_ns) noexcept;
 
@@ -36,6 +37,7 @@ class timeline {
   [[nodiscard]] std::uint64_t& free_at(route over) noexcept;
 
   std::uint64_t now_ = 0;
+  // When each engine is free again.
   std::uint64_t to_device_free_ = 0;
   std::uint64_t from_device_free_ = 0;
   std::uint64_t inside_free_ = 0;
