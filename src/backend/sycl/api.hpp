@@ -1,11 +1,13 @@
 #pragma once
 // The part of dpctl's C interface to SYCL (libDPCTLSyclInterface) that is used, declared by hand:
-// no SYCL compiler and no header is needed to build, no library to start. tests/abi/sycl_api.cpp
-// holds it against dpctl's own headers where they are installed.
+// the build needs no SYCL compiler and no header, and the program starts without the library.
+// tests/abi/sycl_api.cpp checks the declarations against dpctl's own headers where they are
+// installed.
 //
-// A reference stands for an object of SYCL's; what a function gives is to be deleted. What fails
-// gives null, or 0, and says why to nobody but dpctl's log; but these let exceptions of SYCL's out
-// (dpctl 0.22): waits, `free`, `allocate_host`, `pointer_type` and `pointer_device`.
+// A reference is an opaque handle of a SYCL object. The caller deletes what a function returns. A
+// function that fails returns null or 0, and the reason appears only in dpctl's log. Some functions
+// let exceptions of SYCL escape (dpctl 0.22): waits, `free`, `allocate_host`, `pointer_type` and
+// `pointer_device`.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +27,7 @@ using context_reference = ::DPCTLOpaqueSyclContext*;
 using queue_reference = ::DPCTLOpaqueSyclQueue*;
 using event_reference = ::DPCTLOpaqueSyclEvent*;
 using memory_reference = ::DPCTLOpaqueSyclUSM*;
-using vector = void*;  // of platforms or devices
+using vector = void*;  // platforms or devices
 using error_handler = void(int);
 
 namespace dp {
@@ -52,7 +54,7 @@ inline constexpr int k_status_unknown = 0;
 inline constexpr int k_status_complete = 3;
 }  // namespace dp
 
-// Each: the member of `api`, the name, the signature.
+// For each function: the member of `api`, the name, the signature.
 #define ISTHMUS_SYCL_FUNCTIONS(X)                                                                  \
   X(delete_text, DPCTLCString_Delete, void(const char*))                                           \
   X(list_platforms, DPCTLPlatform_GetPlatforms, vector())                                          \
@@ -136,8 +138,9 @@ struct api {
 #define ISTHMUS_SYCL_MEMBER(member, name, ...) entry<__VA_ARGS__> member = nullptr;
   ISTHMUS_SYCL_FUNCTIONS(ISTHMUS_SYCL_MEMBER)
 #undef ISTHMUS_SYCL_MEMBER
-  // What the driver beneath has for a context, retained once. SYCL's own library has it, under a
-  // name that stays within a major version of it and that no header declares: null without it.
+  // The underlying driver's handle of a context, retained once. SYCL's own library exports the
+  // function under a name that is stable within a major version but that no header declares. Null
+  // if it lacks it.
   entry<std::uintptr_t(context_reference)> context_native = nullptr;
 };
 

@@ -9,7 +9,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// dpctl's function takes the pointer of memory for an opaque reference.
+// dpctl's functions take pointers to memory as opaque references.
 memory_reference as_reference(const void* pointer) noexcept {
   return static_cast<memory_reference>(const_cast<void*>(pointer));
 }
@@ -33,8 +33,8 @@ error call_failed(const char* what) {
               what);
 }
 
-// It throws an exception through dpctl's interface when it is asked for the device of a pointer
-// that is none of this context's.
+// dpctl lets an exception escape if it is queried for the device of a pointer that does not belong
+// to this context.
 pointer_facts context::query(const void* pointer) noexcept {
   pointer_facts found;
   if (os::drivers_are_gone()) {
@@ -100,7 +100,7 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
   auto made = open_queue(member);
   ISTHMUS_TRY(made);
   auto queue_of_it = make_ref<queue>(*this, member, *std::move(made), part);
-  if (!part) {  // lent, it may come back
+  if (!part) {  // an exported handle may be adopted later
     member.known_queues().add(queue_of_it->key(), *queue_of_it);
   }
   return ref<isthmus::queue>{std::move(queue_of_it)};

@@ -1,12 +1,12 @@
 #pragma once
-// A context of SYCL's, and the USM that belongs to it.
+// A SYCL context, and the USM that belongs to it. Thread-safe.
 
 #include "backend/context.hpp"
 #include "backend/sycl/platform.hpp"
 
 namespace isthmus::sycl {
 
-// dpctl tells no reason.
+// A DRIVER error without a reason, since dpctl returns none.
 [[nodiscard]] error call_failed(const char* what);
 
 class context final : public isthmus::context {
@@ -35,7 +35,8 @@ class context final : public isthmus::context {
   [[nodiscard]] result<ref<isthmus::queue>> make_queue(isthmus::device& where, bool part) override;
 
  private:
-  // Through which dpctl allocates: a device and a context.
+  // dpctl allocates through a queue, which determines device and context. One is opened for each
+  // device on first use.
   [[nodiscard]] result<owned_queue> open_queue(const device& where) const;
   [[nodiscard]] result<queue_reference> allocator_of(const device& where);
 
@@ -44,6 +45,7 @@ class context final : public isthmus::context {
   owned_context reference_;
   const std::uintptr_t key_;  // read once: every request for memory needs it
   std::mutex allocators_lock_;
+  // Guarded by allocators_lock_.
   std::vector<std::pair<const device*, owned_queue>> allocators_;
 };
 

@@ -8,7 +8,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// dpctl does not tell; every runtime's natural alignment has been no less.
+// dpctl does not report it. No known runtime aligns to less.
 constexpr std::uint64_t k_base_alignment = 64;
 
 isthmus_device_type_t type_of(int told) noexcept {
@@ -42,8 +42,8 @@ std::uint64_t capabilities_of(const api& calls, device_reference of, isthmus_dev
          offers(dp::k_aspect_usm_host, ISTHMUS_CAN_HOST_KIND) | of_host;
 }
 
-// As of OpenCL's devices: room for it must be left in an allocation, and a device's own memory is
-// too dear for more than a huge page.
+// As for OpenCL devices: an allocation needs space for its alignment, and a device's own memory is
+// too scarce to align to more than a huge page.
 std::uint64_t max_alignment_of(isthmus_device_type_t type, std::uint64_t max_allocation) {
   constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
   constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
@@ -66,7 +66,7 @@ result<device_properties> describe(const api& calls, device_reference reference,
   told.vendor = take_text(calls, calls.device_vendor(reference));
   told.driver_version = take_text(calls, calls.device_driver(reference));
   told.compute_units = calls.compute_units(reference);
-  told.copy_engines = 1;  // dpctl does not tell
+  told.copy_engines = 1;  // dpctl does not report them
   told.capabilities = capabilities_of(calls, reference, told.type);
   told.memory_bytes = calls.memory_bytes(reference);
   told.max_allocation_bytes = calls.max_allocation(reference);

@@ -1,5 +1,5 @@
 #pragma once
-// A device of SYCL's.
+// A SYCL device. Thread-safe.
 
 #include <array>
 
@@ -9,10 +9,10 @@
 
 namespace isthmus::sycl {
 
-// Next number of each type, over all of SYCL's platforms: for filters.
+// The next number of each type, over all SYCL platforms, for filters.
 using type_numbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
 
-// NOT_FOUND for a device without USM or of a type of no use here.
+// NOT_FOUND for a device without USM or of an unsupported type.
 [[nodiscard]] result<device_properties> describe(const api& calls, device_reference reference,
                                                  type_numbers& numbers);
 
@@ -27,15 +27,16 @@ class device final : public isthmus::device {
 
   [[nodiscard]] device_reference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
-  // Its memory is the host's.
+  // Whether its memory is the host's.
   [[nodiscard]] bool is_host() const noexcept { return properties().type == ISTHMUS_DEVICE_CPU; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override { return takes_host_memory_; }
   [[nodiscard]] bool keeps_memory_on_host() const noexcept override { return is_host(); }
-  // By SYCL's hash, but for its default queue.
+  // Queues by SYCL's hash, without the default queue.
   [[nodiscard]] queue_table<std::size_t>& known_queues() noexcept { return known_queues_; }
-  // Held from the look into that to the adding to it.
+  // Held from the lookup in `known_queues` until the addition to it, so that a queue is adopted
+  // once.
   [[nodiscard]] std::mutex& adopting() noexcept { return adopting_; }
-  // Of a device that is the host: the machine's. dpctl does not tell.
+  // The machine's memory, for a CPU device. UNSUPPORTED for others, since dpctl does not report it.
   [[nodiscard]] result<memory_info> memory() const override;
 
  private:

@@ -26,7 +26,7 @@ void operation::refresh() noexcept {
   }
 }
 
-// In SYCL's own wait a runtime on the host may have the caller do the work.
+// In SYCL's own wait, a runtime on the host may let the calling thread do the work.
 void operation::block(const os::deadline& until) noexcept {
   if (!until && !on_library_thread() && wait_till_put(until) && !settled() &&
       !os::drivers_are_gone()) {

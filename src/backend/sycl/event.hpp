@@ -1,5 +1,6 @@
 #pragma once
-// The event of one operation. SYCL tells nobody of its end: it is asked for.
+// The event of an operation. SYCL does not notify of its completion, so the event is polled.
+// Thread-safe.
 
 #include "backend/late_event.hpp"
 #include "backend/sycl/context.hpp"
@@ -8,17 +9,17 @@ namespace isthmus::sycl {
 
 class operation final : public late_event {
  public:
-  // `keep` is released with it: whoever an adopted one belongs to.
+  // `keep`, which keeps an adopted event alive, is released with this object.
   explicit operation(context& home, owner keep = {}) noexcept
       : keep_{std::move(keep)}, home_{&home} {}
 
   [[nodiscard]] const context& home() const noexcept { return *home_; }
   [[nodiscard]] event_reference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() noexcept override { return is_put() ? reference_.get() : nullptr; }
-  // The driver has it.
+  // Called once the driver has the operation.
   void submitted(owned_event reference) noexcept;
-  // UNSUPPORTED for queues made without profiling, such as ours: with it a command of Intel's CPU
-  // runtime takes 4 us more.
+  // UNSUPPORTED for queues created without profiling, such as the library's own: with profiling a
+  // command of Intel's CPU runtime takes 4 us more.
   [[nodiscard]] result<event_times> times() override;
 
  protected:
@@ -31,7 +32,8 @@ class operation final : public late_event {
   owned_event reference_;
 };
 
-// Of what the host does in the queue's turn. Nobody has to ask for its end.
+// The event of work that the host does in queue order. The thread that does it completes the event,
+// so it is not polled.
 class host_operation final : public late_event {
  public:
   void finish() noexcept {

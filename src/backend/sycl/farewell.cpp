@@ -43,8 +43,8 @@ void farewell::remove(place of) noexcept {
   queues_.erase(of);
 }
 
-// Barriers go to all of them first: they run side by side. References stand in for the queues,
-// which may go meanwhile.
+// Submits a barrier to every queue first, so that they are drained in parallel. Copied references
+// replace the queues, which may be destroyed meanwhile.
 void farewell::run() noexcept try {
   std::vector<std::pair<const api*, owned_queue>> known;
   {
@@ -68,7 +68,7 @@ void farewell::run() noexcept try {
     }
   }
 } catch (const std::bad_alloc&) {
-  // The process ends all the same.
+  // The process ends anyway.
 }
 
 }  // namespace isthmus::sycl

@@ -1,6 +1,6 @@
 #pragma once
-// What is done before SYCL is taken down, at the end of the process: Intel's CPU runtime dies there
-// where commands are in flight. The queues that are known are let run empty, some seconds at most.
+// Drains the known queues before SYCL is unloaded at exit, for some seconds at most: Intel's CPU
+// runtime crashes if commands are in flight then.
 
 #include <list>
 #include <mutex>
@@ -9,7 +9,7 @@ namespace isthmus::sycl {
 
 class held_queue;
 
-// Outlives every thread.
+// Thread-safe. Never destroyed, since it must outlive every thread.
 class farewell {
  public:
   static farewell& only() noexcept;
@@ -18,9 +18,10 @@ class farewell {
 
   // Throws std::bad_alloc.
   [[nodiscard]] place add(const held_queue& open);
-  // Before it goes. Pre: this is no forked child.
+  // Called before the queue is destroyed. Pre: not in a forked child.
   void remove(place of) noexcept;
 
+  // Called once, at exit.
   void run() noexcept;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// A reference to a queue of SYCL's, which the end of the process knows of while it is held.
+// A reference to a SYCL queue, registered so that the queue is drained at exit (farewell.hpp).
 
 #include "backend/sycl/farewell.hpp"
 #include "backend/sycl/reference.hpp"
@@ -21,7 +21,7 @@ class held_queue {
 
   [[nodiscard]] const api& calls() const noexcept { return calls_; }
   [[nodiscard]] queue_reference get() const noexcept { return reference_.get(); }
-  // It is never given back.
+  // The reference is never released.
   void abandon() noexcept { reference_.abandon(); }
 
  private:

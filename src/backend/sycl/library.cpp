@@ -5,10 +5,11 @@
 namespace isthmus::sycl {
 namespace {
 
-// sycl::context::getNative() const: a member is called as a function of its object.
+// sycl::context::getNative() const. A member function is called as a function that takes its
+// object.
 constexpr auto k_context_native = "_ZNK4sycl3_V17context9getNativeEv";
 
-// The name of the first function that the library lacks, or null.
+// Returns the name of the first function that the library lacks, or null.
 const char* load_functions(void* opened, api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_SYCL_LOAD(member, name, ...)                                                \

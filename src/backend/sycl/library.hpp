@@ -1,5 +1,5 @@
 #pragma once
-// dpctl's C interface to SYCL, opened and never closed.
+// dpctl's C interface to SYCL. Opened once and never closed.
 
 #include <string>
 
@@ -13,7 +13,7 @@ struct library {
   std::string path;
 };
 
-// NOT_FOUND with the reason if it cannot be opened or lacks a function.
+// NOT_FOUND, with the reason, if the library cannot be opened or lacks a function.
 [[nodiscard]] result<library> open_library(const std::string& name);
 
 }  // namespace isthmus::sycl

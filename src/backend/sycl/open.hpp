@@ -1,5 +1,5 @@
 #pragma once
-// SYCL's devices, by way of dpctl's C interface library.
+// SYCL devices, through dpctl's C interface library.
 
 #include <vector>
 
@@ -7,14 +7,16 @@
 
 namespace isthmus::sycl {
 
-// Opens the library that ISTHMUS_SYCL_LIBRARY names, else the one that dpctl has loaded. SYCL is
-// shown the OpenCL drivers of ISTHMUS_OPENCL_LIBRARY first, unless it has listed its platforms
-// already: it does so once in a process. NOT_FOUND, with every reason, if no device has USM.
+// Opens the library that ISTHMUS_SYCL_LIBRARY names, else the one that dpctl has loaded. Before
+// that, makes the OpenCL drivers of ISTHMUS_OPENCL_LIBRARY known to SYCL. This has no effect if
+// SYCL has listed its platforms already, which it does once in a process. NOT_FOUND, with every
+// reason, if no device has USM.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
-// Whether the program has loaded dpctl's library by itself.
+// Whether dpctl's library is loaded in the process.
 [[nodiscard]] bool is_in_process() noexcept;
 
+// Whether the event was made by this backend.
 [[nodiscard]] bool made(event& candidate) noexcept;
 
 }  // namespace isthmus::sycl

@@ -87,7 +87,8 @@ result<device*> platform::device_or_part(device& member, device_reference refere
   return parts_.back().get();
 }
 
-// SYCL's own default context where it is the platform's: memory of it is dpctl's default queues'.
+// The platform's default context is SYCL's own default one, so that its memory is usable on dpctl's
+// default queues.
 result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
                                                      isthmus::platform* whole) {
   owned_context made;
@@ -116,7 +117,7 @@ result<std::vector<isthmus::device*>> platform::members_of(context_reference nat
   std::vector<isthmus::device*> members;
   for (std::size_t index = 0; index < calls_.count_devices(listed.get()); ++index) {
     const owned_device one{calls_, calls_.device_at(listed.get(), index)};
-    if (!one) {  // left out it would be no device of its own context's
+    if (!one) {  // without it the context would lack one of its devices
       return call_failed("sycl::context::get_devices");
     }
     if (auto* known = find(one.get())) {

@@ -1,5 +1,5 @@
 #pragma once
-// A platform: one of SYCL's. Lives for ever, so that events and handles never outlive it.
+// A SYCL platform. Never destroyed, so that events and handles cannot outlive it. Thread-safe.
 
 #include "backend/platform.hpp"
 #include "backend/sycl/device.hpp"
@@ -8,18 +8,19 @@ namespace isthmus::sycl {
 
 class platform final : public isthmus::platform {
  public:
-  // Lists the devices; those that cannot be used leave their reason.
+  // Lists the devices. For each device that cannot be used, adds the reason to `reasons`.
   platform(platform_properties properties, const api& calls, owned_platform reference,
            type_numbers& numbers, std::vector<std::string>& reasons);
 
   [[nodiscard]] const api& calls() const noexcept { return calls_; }
-  // Of copies of these references, which have SYCL's own count.
+  // These two adopt copies of the references, which SYCL counts.
   [[nodiscard]] result<ref<isthmus::context>> adopt_context(isthmus::device& member, void* native,
                                                             owner keep) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
                                                         owner keep) override;
   [[nodiscard]] isthmus::device* device_of(void* native) const noexcept override;
-  // One that is listed, or a part that is known. Null for others, and of another platform.
+  // A listed device or a known sub-device (`part`). Null for any other device, including those of
+  // other platforms.
   [[nodiscard]] device* find(device_reference reference) const noexcept;
 
  protected:
@@ -31,8 +32,8 @@ class platform final : public isthmus::platform {
   [[nodiscard]] result<ref<isthmus::context>> copy_context(context_reference native,
                                                            std::vector<isthmus::device*> members,
                                                            owner keep);
-  // `member` itself or a part of it, which may have been seen for the first time: from then on it
-  // is a device, but none that is listed. WRONG_CONTEXT for others.
+  // Returns `member` itself or a sub-device of it. A sub-device that is seen for the first time
+  // becomes a device, which is not listed. WRONG_CONTEXT for any other device.
   [[nodiscard]] result<device*> device_or_part(device& member, device_reference reference);
   [[nodiscard]] device* find_part_locked(device_reference reference) const noexcept;
   [[nodiscard]] bool is_part_of(const device& whole, device_reference reference) const noexcept;
@@ -40,6 +41,7 @@ class platform final : public isthmus::platform {
   api calls_;
   owned_platform reference_;
   mutable std::mutex parts_lock_;
+  // Guarded by parts_lock_.
   std::vector<std::unique_ptr<device>> parts_;
 };
 

@@ -10,7 +10,7 @@
 namespace isthmus::sycl {
 namespace {
 
-// Pieces of so many bytes on average are worth a command each.
+// Pieces of at least this size on average are worth a command each.
 constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
 }  // namespace
@@ -69,7 +69,7 @@ bool queue::knows(event& candidate) const noexcept {
   return known != nullptr && known->home().is_same_as(context_);
 }
 
-// What comes next on the queue does so behind those of them that have not ended.
+// Orders the next command on the queue after those of the events that have not ended.
 bool queue::stand_behind_these(wait_list after) const {
   std::vector<event_reference> pending;
   for (const auto& before : after) {
@@ -84,7 +84,8 @@ bool queue::stand_behind_these(wait_list after) const {
          owned_event{calls(), calls().barrier_behind(reference(), pending.data(), pending.size())};
 }
 
-// The event of the last, behind which an out-of-order queue has all of them.
+// Returns the event of the last command. On an out-of-order queue a barrier follows several
+// commands, so that the event covers all of them.
 template <class Command>
 owned_event queue::put_all(std::size_t count, const Command& command) const {
   owned_event last;
@@ -112,7 +113,7 @@ error queue::put(operation& made, const char* call, std::size_t count, wait_list
   }
   auto last = stand_behind_these(after) ? put_all(count, command) : owned_event{};
   if (!last) {
-    // A later one was refused: leave none in flight.
+    // A command was refused: wait for the earlier ones, so that none is in flight.
     call_safely(calls().finish, reference());
     return call_failed(call);
   }
@@ -138,7 +139,7 @@ result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
   };
   auto in_turn = [made, reached, what = std::forward<Work>(work)](wait_list) -> error {
     ISTHMUS_TRY(reached->wait(std::nullopt));
-    const call_of_any_thread counted;  // the memory is the driver's
+    const call_of_any_thread counted;  // the driver owns the memory
     if (!counted) {
       return process_is_ending();
     }
@@ -210,7 +211,7 @@ Word word_of(const fill_pattern& pattern) noexcept {
   return word;
 }
 
-// Pre: the destination is aligned to the pattern, as SYCL wants it.
+// Pre: the destination is aligned to the pattern's size, as SYCL requires.
 event_reference fill_words(const api& calls, queue_reference on, void* destination,
                            const fill_pattern& pattern, std::size_t nbytes) noexcept {
   const auto count = nbytes / pattern.nbytes;
@@ -226,7 +227,7 @@ event_reference fill_words(const api& calls, queue_reference on, void* destinati
   return calls.fill_16(on, destination, words, count);
 }
 
-// The bytes of a pattern that has been turned by `by` places.
+// The pattern rotated by `by` bytes.
 fill_pattern turned(const fill_pattern& pattern, std::size_t by) noexcept {
   fill_pattern made;
   made.nbytes = pattern.nbytes;
@@ -238,8 +239,8 @@ fill_pattern turned(const fill_pattern& pattern, std::size_t by) noexcept {
 
 }  // namespace
 
-// What lies before and behind the multiples of the pattern's size is filled byte by byte: fewer
-// than 31 commands, of memory that the host may not touch.
+// The bytes before and after the aligned multiples of the pattern's size are filled singly, with
+// fewer than 31 commands, since the host may not be able to access the memory.
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
                                   std::size_t nbytes, wait_list after) {
   const auto past = address(destination) % pattern.nbytes;
@@ -261,7 +262,8 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
   });
 }
 
-// SYCL has no way back, and where host and device are one there is nothing to move.
+// SYCL cannot prefetch to the host, and where host and device are the same there is nothing to
+// move.
 result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                       wait_list after) {
   if (to_host || device_.is_host()) {

@@ -1,15 +1,16 @@
 #pragma once
-// A queue of SYCL's.
+// A SYCL queue. Thread-safe.
 //
-// Ours are in order. An adopted one may be out of order, dpctl's default: there each of our
-// operations stands behind a barrier, so that ours run one after the other and a fence covers all
-// before it. A queue of SYCL's cannot be told to wait for the host (holding_queue.hpp).
+// The library's own queues are in order. An adopted one may be out of order, which is dpctl's
+// default: there a barrier precedes each operation of the library, so that these run one after the
+// other and a fence covers everything before it. A SYCL queue cannot wait for the host
+// (holding_queue.hpp).
 //
-// A barrier takes a lock of SYCL's that waits for its host tasks, which may let go of memory:
-// nobody who does is to submit one.
+// A barrier takes a lock of SYCL that waits for SYCL's host tasks, which may free memory: a thread
+// that frees memory must not submit one.
 //
-// dpctl has a command for one run of bytes only, of 5 us. Where the device's memory is the host's,
-// the host copies what is in many pieces, in the queue's order.
+// dpctl's only copy command takes one contiguous range and costs 5 us. If the device's memory is
+// the host's, the host copies data in many ranges, in queue order.
 
 #include "backend/holding_queue.hpp"
 #include "backend/sycl/event.hpp"
@@ -19,9 +20,9 @@ namespace isthmus::sycl {
 
 class queue final : public holding_queue {
  public:
-  // Of our own.
+  // A queue of the library's own.
   queue(context& home, device& where, owned_queue reference, bool part);
-  // Adopted: a copy of its owner's reference.
+  // An adopted queue: `reference` is a copy of its owner's reference.
   queue(context& home, device& where, owned_queue reference, owner keep);
   ~queue() override;
 
@@ -46,8 +47,8 @@ class queue final : public holding_queue {
   [[nodiscard]] void* native() const noexcept override { return reference(); }
 
  private:
-  // Puts `count` commands in a row, one operation to everybody else, now or later: command(index)
-  // gives SYCL's event of each. `call` is its name for messages.
+  // Submits `count` commands, now or later, as a single operation. command(index) submits one and
+  // returns its SYCL event. `call` is the name for messages.
   template <class Command>
   result<ref<event>> submit(const char* call, std::size_t count, wait_list after,
                             Command&& command);
@@ -56,7 +57,8 @@ class queue final : public holding_queue {
             const Command& command) const;
   template <class Command>
   [[nodiscard]] owned_event put_all(std::size_t count, const Command& command) const;
-  // What the host does with the device's bytes, which are the host's, once all before it has ended.
+  // Runs `work` on the host once everything before it has ended. Pre: the device's memory is the
+  // host's.
   template <class Work>
   result<ref<event>> do_on_host(wait_list after, Work&& work);
   [[nodiscard]] bool stand_behind_these(wait_list after) const;

@@ -1,6 +1,6 @@
 #pragma once
-// Calls of dpctl's: counted, safe from exceptions, and references that are deleted with their
-// holder.
+// Access to dpctl: calls without exceptions, and references that are deleted with their owner, in
+// counted calls.
 
 #include <string>
 #include <utility>
@@ -10,7 +10,8 @@
 
 namespace isthmus::sycl {
 
-// A call of a function which lets exceptions of SYCL's out (api.hpp): false, null or nothing then.
+// Calls a function that may let exceptions of SYCL escape (api.hpp). Then returns false, null or
+// nothing.
 template <class Result, class... Taken, class... Given>
 Result call_safely(Result (*function)(Taken...), Given... given) noexcept {
   try {
@@ -20,7 +21,8 @@ Result call_safely(Result (*function)(Taken...), Given... given) noexcept {
   }
 }
 
-// `Delete` is the member of `api` that ends it. Once the drivers are gone nothing is deleted.
+// A reference with one owner. `Delete` is the member of `api` that deletes it. Once the drivers are
+// gone nothing is deleted.
 template <class Handle, auto Delete>
 class owned {
  public:
@@ -58,7 +60,7 @@ using owned_event = owned<event_reference, &api::delete_event>;
 using owned_platforms = owned<vector, &api::delete_platforms>;
 using owned_devices = owned<vector, &api::delete_devices>;
 
-// Takes over a text of the library's; empty for null.
+// Takes ownership of a string of dpctl's. Returns "" for null.
 [[nodiscard]] inline std::string take_text(const api& calls, const char* text) {
   std::string copied = text == nullptr ? "" : text;
   if (text != nullptr) {
