@@ -10,7 +10,7 @@
 namespace isthmus::tracking {
 namespace {
 
-// Below, the C library's memory costs less than pages of the kernel's.
+// Below this size memory of the C library costs less than pages mapped from the kernel.
 constexpr std::size_t k_least_mapped = std::size_t{64} << 10;
 
 result<std::byte*> zeroed(std::size_t nbytes) {

@@ -1,8 +1,10 @@
 #pragma once
-// Tracked memory that is compared with what it held as it was last the same, byte by byte: exact,
-// and for small memory cheaper than to ask the kernel. It takes twice the room.
+// Tracked memory that finds writes by comparison: `library` keeps the bytes of the last
+// synchronization, and the view is compared with them byte by byte. This is exact, and for small
+// memory cheaper than a query of the kernel. It takes twice the memory. Thread safety: see
+// tracked_memory.
 //
-// What was taken is found again till it is the same.
+// Bytes that were taken are found again by each `take` until they are snapshotted or published.
 
 #include "tracking/tracked_memory.hpp"
 

@@ -25,7 +25,8 @@ error told_wrongly(const char* what) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not tell written pages: {}", what);
 }
 
-// What a write of a byte has told, from the memory's beginning.
+// The range that the kernel reports after a write to the byte at offset `written`, relative to
+// `memory`. Empty if the kernel fails.
 byte_range told_of(const os::written_pages& kernel, std::byte* memory, std::size_t written) {
   static_cast<volatile std::byte*>(memory)[written] = std::byte{1};
   byte_range all{k_tested, 0};
@@ -42,7 +43,8 @@ struct tested {
   std::chrono::nanoseconds fault{};  // of one small page
 };
 
-// The least of some rounds: what comes in between makes others longer. Pre: small pages, watched.
+// Cost of one write fault: the minimum over several rounds, since interruptions make others longer.
+// Pre: small pages, watched.
 std::chrono::nanoseconds fault_of(const os::written_pages& kernel, std::byte* memory) {
   constexpr std::size_t k_rounds = 5;
   const auto pages = std::min<std::size_t>(64, k_huge_page / os::page_size());
@@ -58,7 +60,8 @@ std::chrono::nanoseconds fault_of(const os::written_pages& kernel, std::byte* me
   return least / pages;
 }
 
-// The first half in huge pages, where there are some, the other in small ones.
+// Tests the first half of a mapping with huge pages, where the kernel has some, and the second half
+// with small ones.
 tested try_out(const os::written_pages& kernel) {
   auto pages = os::map_twice(k_tested, k_huge_page);
   if (!pages) {
@@ -97,7 +100,7 @@ tested tested_once() {
 
 std::atomic<std::uint8_t> forced{k_by_itself};
 
-// Read once: what a program sets later is for those that it starts.
+// Reads the environment once. Later changes by the program are meant for its child processes.
 result<std::optional<means>> asked_for() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   static const auto asked = means_in(std::getenv("ISTHMUS_TRACKING"));
@@ -146,8 +149,8 @@ result<void> pages_are_told() {
 
 std::size_t copies_of_dense_writes() {
   constexpr std::chrono::microseconds k_copy{38};
-  // In arrays that no cache holds a fault takes 2.5 times what it does in the test (1.5 us where
-  // that took 0.6, H200).
+  // In arrays that exceed the caches a fault takes 2.5 times as long as in the test (1.5 us against
+  // 0.6 us, H200).
   const auto all = tested_once().fault * (k_huge_page / os::page_size()) * 5 / 2;
   return std::max<std::size_t>(1, static_cast<std::size_t>(all / k_copy));
 }

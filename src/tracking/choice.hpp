@@ -1,22 +1,26 @@
 #pragma once
-// By which means writes are found where nobody says it.
+// Chooses how writes are found if the request does not name a mechanism: from the size, the
+// environment variable ISTHMUS_TRACKING, `force`, and a test of the kernel that runs once per
+// process. Thread-safe.
 
 #include "tracking/tracked_memory.hpp"
 
 namespace isthmus::tracking {
 
-// Below, to ask the kernel takes longer than to compare or to copy it all.
+// Below this size a query of the kernel takes longer than comparing or copying all of the memory.
 inline constexpr std::size_t k_least_paged = std::size_t{64} << 10;
 
-// Why the kernel does not tell written pages here, after a test of it at the first call; nothing
-// where it does.
+// Success if the kernel reports written pages correctly, else the reason why it does not. The first
+// call tests the kernel. Always fails in a forked child.
 [[nodiscard]] result<void> pages_are_told();
-// What a write to each small page of a huge page costs by the kernel's faults, in copies of it to a
-// device (38 us, H100), as measured in that test; one at least.
+// Cost of the kernel's faults when every small page of a huge page is written, in units of one copy
+// of that huge page to a device (38 us, H100). Measured by that test; at least 1.
 [[nodiscard]] std::size_t copies_of_dense_writes();
-// UNSUPPORTED and INVALID_ARGUMENT, of what ISTHMUS_TRACKING asks for.
+// The mechanism for memory of this size. UNSUPPORTED or INVALID_ARGUMENT if ISTHMUS_TRACKING or
+// `force` names one that cannot be used.
 [[nodiscard]] result<means> means_for(std::size_t nbytes);
-// What a text says as ISTHMUS_TRACKING; none or an empty one: nothing. INVALID_ARGUMENT.
+// Parses a value of ISTHMUS_TRACKING. NULL or empty: no mechanism. INVALID_ARGUMENT for an unknown
+// one.
 [[nodiscard]] result<std::optional<means>> means_in(const char* text);
 
 }  // namespace isthmus::tracking

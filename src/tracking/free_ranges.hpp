@@ -1,6 +1,6 @@
 #pragma once
-// Which parts of a range are free: the smallest that is large enough is taken, the first of those.
-// Taking and giving cost the logarithm of how many there are.
+// Free parts of an address range. Allocation is best fit, at the lowest address among equal sizes.
+// Both operations take time logarithmic in the number of free parts. Not thread-safe.
 
 #include <cstddef>
 #include <map>
@@ -12,7 +12,6 @@
 
 namespace isthmus::tracking {
 
-// One thread's at a time.
 class free_ranges {
  public:
   free_ranges() noexcept = default;
@@ -20,11 +19,13 @@ class free_ranges {
   explicit free_ranges(const byte_range& all)
       : by_begin_{{all.begin, all.end}}, by_size_{{all.nbytes(), all.begin}} {}
 
-  // Where it begins; nothing where no part is large enough. Allocates nothing.
+  // Returns the beginning of the allocated part, or nothing if no free part is large enough.
+  // Allocates no memory.
   [[nodiscard]] std::optional<std::size_t> take(std::size_t nbytes) noexcept;
-  // Without memory it is lost: it stays taken.
+  // Frees a range and joins it with adjacent free ranges. If the nodes cannot be allocated the
+  // range is lost: it stays taken.
   void give(const byte_range& range) noexcept;
-  // Calls visit(range) for each run of [0, end) that is not free, in order.
+  // Calls visit(range) for each maximal range of [0, end) that is not free, in order.
   template <class Visit>
   void each_taken(std::size_t end, Visit visit) const {
     std::size_t at = 0;
@@ -45,12 +46,12 @@ class free_ranges {
  private:
   using sized = std::pair<std::size_t, std::size_t>;  // size, begin
 
-  // What lies against the range becomes part of it, and leaves its nodes.
+  // Extends `range` by the adjacent free ranges and removes their nodes.
   void join(byte_range& range) noexcept;
 
   std::map<std::size_t, std::size_t> by_begin_;  // to the end
   std::set<sized> by_size_;
-  // For ranges that come when there is no memory.
+  // Nodes of removed ranges, kept so that `give` usually needs no memory.
   std::map<std::size_t, std::size_t>::node_type spare_begin_;
   std::set<sized>::node_type spare_size_;
 };

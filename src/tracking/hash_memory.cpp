@@ -18,7 +18,7 @@
 namespace isthmus::tracking {
 namespace {
 
-// Calls visit(number of the chunk, part of it) for each chunk that [begin, end) touches, in order.
+// Calls visit(chunk number, part of the chunk) for each chunk that `range` touches, in order.
 template <class Visit>
 void each_part(const byte_range& range, const Visit& visit) {
   for (auto at = range.begin; at < range.end;) {
@@ -29,7 +29,8 @@ void each_part(const byte_range& range, const Visit& visit) {
   }
 }
 
-// The same of many, the parts of a long range on several threads: each chunk on one.
+// The same for many ranges. A long range is divided among threads; each chunk is visited by one
+// thread.
 template <class Visit>
 void each_part(const range_set& ranges, const Visit& visit) {
   for (const auto& range : ranges) {
@@ -40,11 +41,11 @@ void each_part(const range_set& ranges, const Visit& visit) {
   }
 }
 
-// Of this process, so that no data can be crafted in which a change keeps the hash and is not
-// found. Children by fork() keep it: they keep the hashes too.
+// Secret of this process, so that no data can be crafted in which a change keeps the hash and is
+// missed. Children by fork() keep it, because they inherit the hashes.
 class hash_secret {
  public:
-  static constexpr std::size_t k_nbytes = 192;  // as long as XXH3's own
+  static constexpr std::size_t k_nbytes = 192;  // the length of XXH3's own secret
   hash_secret() noexcept { os::fill_random(bytes_); }
   [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
 
@@ -87,7 +88,7 @@ hash_memory::hash hash_memory::hash_copy(std::size_t number, chunk_copy& copy) c
   return hash_of(copy.data(), range.nbytes());
 }
 
-// All zeros are the same at first.
+// The memory is zeroed, so the initial hashes are those of zeros.
 hash_memory::hash_memory(std::size_t nbytes)
     : tracked_memory{means::hashes, nbytes}, chunks_((nbytes + k_chunk - 1) / k_chunk) {
   static constexpr chunk_copy k_zeros{};
@@ -139,7 +140,7 @@ void hash_memory::look_at(std::size_t number) noexcept {
   one.is_written = one.last == same::unknown || one.looked_at != one.last_same;
 }
 
-// By way of a copy that stays in the core's cache, so that memory is read and written once.
+// Uses a copy that stays in the core's cache, so that memory is read and written once.
 void hash_memory::look_and_snap(std::size_t number) noexcept {
   auto& one = chunks_[number];
   const auto range = range_of(number);
@@ -169,7 +170,7 @@ void hash_memory::add_found(const byte_range& of, range_set& written) const {
   written.add(found);
 }
 
-// 0.3 ms of a copy (H100), beside which what it costs to begin one is nothing.
+// 16 MiB take 0.3 ms to copy (H100), so the cost of starting another copy is negligible.
 std::size_t hash_memory::least_part() const noexcept {
   return std::size_t{nbytes_ < k_large_bytes ? 1U : 16U} << 20;
 }
@@ -180,13 +181,13 @@ void hash_memory::take(range_set& written) {
   add_found(all, written);
 }
 
-// The parts that are done, for who is to have them.
+// Passes the completed ranges to the visitor of `take_in_parts`.
 class hash_memory::parts_done {
  public:
   parts_done(const hash_memory& of, const std::byte* from, const part_visitor& each) noexcept
       : of_{of}, from_{from}, each_{each} {}
 
-  // Whether to go on.
+  // Reports that [0, upto) has been scanned. Returns whether to continue.
   bool tell(std::size_t upto) noexcept try {
     const bool is_part = upto == of_.nbytes() || upto - told_ >= of_.least_part();
     if (outcome_ && is_part && upto != told_) {
@@ -215,7 +216,8 @@ class hash_memory::parts_done {
   result<void> outcome_;
 };
 
-// On failure what is the same by now may not have been told, as no part of it was.
+// On failure, chunks past the last reported range may already be recorded as synchronized although
+// they were not reported. They become unknown, so that they count as written.
 result<void> hash_memory::take_in_parts(writers who, const part_visitor& each) {
   const bool stays = who == writers::none;
   parts_done done{*this, stays ? view_ : library_, each};
@@ -288,8 +290,8 @@ void hash_memory::copy_chunk(std::size_t number, chunk_copy& copy) noexcept {
   }
 }
 
-// One copy of the whole chunk tells whether it is as it was; what the rest of a changed one is like
-// cannot be told, so that it counts as written.
+// One copy of the complete chunk shows whether the chunk changed. If it did, the hash cannot show
+// which part did, so the rest of the chunk counts as written.
 void hash_memory::snap_part(std::size_t number, const byte_range& part) noexcept {
   chunk_copy copy;
   copy_chunk(number, copy);
@@ -316,7 +318,7 @@ void hash_memory::put(std::size_t number, const byte_range& part, writers who) n
   copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
 }
 
-// The rest is the same only if the chunk was, just before.
+// The rest of the chunk is unchanged only if the complete chunk was, immediately before.
 void hash_memory::learn_part(std::size_t number, const byte_range& part) noexcept {
   const auto range = range_of(number);
   chunk_copy copy;
@@ -327,8 +329,8 @@ void hash_memory::learn_part(std::size_t number, const byte_range& part) noexcep
   }
 }
 
-// Where nobody else writes, the rest of the chunks that a write lies in is the same, however they
-// were last.
+// Without other writers the rest of the chunks that the write touches stays synchronized, whatever
+// their state was.
 result<std::byte*> hash_memory::begin_write(const byte_range& range, bool keeps, writers who) {
   if (who == writers::some) {
     return tracked_memory::begin_write(range, keeps, who);
@@ -346,7 +348,8 @@ void hash_memory::leave_as_they_are(const byte_range& range) noexcept {
   });
 }
 
-// If others write by now, its chunks have hashes of what lies around it, and get those of all.
+// If there are other writers by now, `expect_writers` has hashed these chunks with zeros in place
+// of the write. They now get the hashes of their complete contents.
 result<void> hash_memory::end_write(const byte_range& range, const range_set& written,
                                     const std::byte* begun, writers who) {
   if (begun != view_ + range.begin) {

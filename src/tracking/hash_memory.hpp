@@ -1,10 +1,13 @@
 #pragma once
-// Tracked memory of which only a hash of each 64 KiB is kept as it was last the same: where the
-// kernel tells nothing. Every look reads all of it. `library` takes memory only where something was
-// on its way while somebody could write; what nobody can write meanwhile goes straight from the
-// view, is written there, and is hashed no sooner than somebody can.
+// Tracked memory that keeps a 128-bit hash of each 64 KiB chunk as of its last synchronization: for
+// kernels that do not report written pages. Every scan reads all of the memory. Thread safety: see
+// tracked_memory.
 //
-// What was taken may be found again till it is the same.
+// `library` takes memory only where data was in transit while other threads could write the view.
+// Without writers, data is copied directly from and to the view, and is hashed only when writers
+// are expected.
+//
+// Chunks that were taken may be found again until they are snapshotted or published.
 
 #include <array>
 #include <cstdint>
@@ -42,13 +45,13 @@ class hash_memory final : public tracked_memory {
   class parts_done;
   using hash = std::array<std::uint64_t, 2>;
   using chunk_copy = std::array<std::byte, k_chunk>;
-  // How a chunk was last the same: by its hash; as it is, which nobody has hashed yet; or nobody
-  // knows, so that it counts as written.
+  // How the last synchronized contents of a chunk are known: by a hash; they are the current
+  // contents of the view, not hashed yet; or not at all, so that the chunk counts as written.
   enum class same : std::uint8_t { by_hash, as_it_is, unknown };
   struct chunk {
     same last = same::by_hash;
-    bool is_written = false;  // as the last look found it
-    // And its hash, unless the library has written there since.
+    bool is_written = false;  // result of the last scan
+    // Whether `looked_at` is current: scanned, and not written by the library since.
     bool was_looked_at = false;
     hash last_same{};
     hash looked_at{};
@@ -57,33 +60,36 @@ class hash_memory final : public tracked_memory {
   explicit hash_memory(std::size_t nbytes);
   [[nodiscard]] static hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
-  // Of a chunk's bytes, wherever they lie, with zeros for what is being written in place; of a copy
-  // that may have them from then on.
+  // Hash of the chunk's contents at `bytes`, with zeros in place of ranges that are being written
+  // in place. `hash_copy` hashes a private copy, which it may change.
   [[nodiscard]] hash hash_chunk(std::size_t number, const std::byte* bytes) const noexcept;
   [[nodiscard]] hash hash_copy(std::size_t number, chunk_copy& copy) const noexcept;
   [[nodiscard]] bool is_written_in_place(const byte_range& range) const noexcept;
   void is_same(std::size_t number, const hash& now) noexcept;
   void look_at(std::size_t number) noexcept;
-  // Looks at it, and has `library` hold what was found to be written, or the view where nobody
-  // writes that.
+  // Scan a chunk and record it as synchronized. `look_and_snap` copies it to `library` if it was
+  // written, for when there are other writers. `look_and_keep` leaves the data in the view, for
+  // when there are none.
   void look_and_snap(std::size_t number) noexcept;
   void look_and_keep(std::size_t number) noexcept;
   void add_found(const byte_range& of, range_set& written) const;
-  // What the view has of the chunk, which is known from here on only if that is as it was.
+  // Copies the chunk from the view. If it changed since its last synchronization its state becomes
+  // unknown.
   void copy_chunk(std::size_t number, chunk_copy& copy) noexcept;
-  // Of one chunk: the part that is to go, to `library` from the view, and back.
+  // For one chunk: copy `part` from the view to `library` (`snap`), and from `library` to the view
+  // (`put`).
   void snap(std::size_t number, const byte_range& part) noexcept;
   void put(std::size_t number, const byte_range& part, writers who) noexcept;
   void leave_as_they_are(const byte_range& range) noexcept;
-  // The same of less than all of it.
+  // `snap` of less than a complete chunk.
   void snap_part(std::size_t number, const byte_range& part) noexcept;
-  // What the chunk will be like with that part of `library`.
+  // Computes the hash that the chunk will have with `part` taken from `library`.
   void learn_part(std::size_t number, const byte_range& part) noexcept;
   void end_in_place(std::size_t number, const byte_range& part) noexcept;
 
   std::vector<chunk> chunks_;
-  bool all_hashed_ = true;            // none is the same as it is
-  std::vector<byte_range> in_place_;  // begun writes that go to the view itself
+  bool all_hashed_ = true;            // no chunk is `as_it_is`
+  std::vector<byte_range> in_place_;  // begun writes directly to the view
 };
 
 }  // namespace isthmus::tracking

@@ -20,7 +20,8 @@ using os::k_huge_page;
 
 constexpr std::size_t k_segment = std::size_t{64} << 20;
 constexpr std::size_t k_gib = std::size_t{1} << 30;
-// Of addresses, as many as the process may have; ThreadSanitizer leaves little between its own.
+// Address space to reserve: the largest size that the process can have. ThreadSanitizer leaves
+// little space between its own mappings.
 constexpr std::array k_sizes = {k_thread_sanitizer ? 256 * k_gib : 4096 * k_gib,
                                 1024 * k_gib,
                                 256 * k_gib,
@@ -28,7 +29,7 @@ constexpr std::array k_sizes = {k_thread_sanitizer ? 256 * k_gib : 4096 * k_gib,
                                 16 * k_gib,
                                 4 * k_gib};
 
-// What a child of the arena's process may not touch.
+// Whether the arena's file is the parent's, so that this process must not change it.
 bool is_parents() noexcept { return os::is_forked_child(); }
 
 result<page_arena::room> reserve_both(std::size_t nbytes) {
@@ -53,7 +54,7 @@ result<page_arena*> page_arena::open() {
   ISTHMUS_TRY(kernel);
   error last;
   for (const auto nbytes : k_sizes) {
-    free_ranges large{{0, nbytes}};  // needs memory, so it comes first
+    free_ranges large{{0, nbytes}};  // allocates, so it comes before the file
     auto file = os::shared_file::open(nbytes);
     auto all = file ? reserve_both(nbytes) : result<room>{file.take_error()};
     if (all) {
@@ -135,8 +136,8 @@ result<void> page_arena::map_both(std::size_t offset, std::size_t nbytes) {
   return {};
 }
 
-// The addresses first: a late access faults, and sees no other buffer's bytes. What could not be
-// cleared is not used again.
+// Unmaps the addresses first: a use after free faults instead of reading another buffer's bytes. A
+// range that could not be cleared is not reused.
 void page_arena::give_large(std::size_t offset, std::size_t nbytes) noexcept {
   os::decommit_pages(all_.view + offset, nbytes);
   os::decommit_pages(all_.library + offset, nbytes);
@@ -154,7 +155,7 @@ void page_arena::give_back(const room& unused) noexcept {
     return;
   }
   if (is_parents()) {
-    return;  // the file is the parent's, and nothing is made here any more
+    return;  // the file is the parent's, and a child allocates nothing here
   }
   if (!file_.clear(offset, unused.nbytes)) {
     return;
@@ -229,7 +230,7 @@ void page_arena::coarsen(page_memory& memory, const range_set& still) {
   memory.coarsen_locked(kernel_, still);
 }
 
-// A grandchild's are its parent's copies already.
+// In a grandchild these mappings are private copies already.
 void page_arena::make_private() noexcept {
   if (os::forks() > 1) {
     return;
@@ -242,7 +243,7 @@ void page_arena::make_private() noexcept {
 
 void page_arena::watch_forks(page_arena& only) noexcept {
   static page_arena* arena = &only;
-  os::watch_forks();  // first, so that the child knows what it is
+  os::watch_forks();  // first, so that the child's handler can detect the fork
   pthread_atfork([] { arena->lock_.lock(); }, [] { arena->lock_.unlock(); },
                  [] {
                    arena->make_private();

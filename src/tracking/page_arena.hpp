@@ -1,10 +1,10 @@
 #pragma once
-// The memory of which the kernel tells the written pages: one file, mapped twice over two ranges of
-// addresses, the user's view and the library's. A byte of the file lies at the same distance from
-// the beginning of both, so one look of the kernel covers any number of memories.
+// Address space in which the kernel reports written pages. One file is mapped twice, over two
+// address ranges: the user's view and the library's. A byte of the file has the same offset in
+// both, so one scan of the kernel covers any number of tracked memories.
 //
-// Memory of 2 MiB and more has pages of its own from a huge page's beginning on. What is smaller
-// shares segments, each memory with whole small pages of its own; a segment stays.
+// Memory of 2 MiB or more has pages of its own and begins at a huge page. Smaller memory shares
+// segments of 64 MiB, in which each has whole small pages of its own; segments are never freed.
 
 #include <map>
 #include <mutex>
@@ -23,16 +23,17 @@ namespace isthmus::tracking {
 
 class page_memory;
 
-// The process's own, safe for threads, never destroyed. In a forked child its memory is the child's
-// own, and nothing can be had from it.
+// One per process, thread-safe, never destroyed. A forked child gets private copies of its memory
+// and cannot allocate from it.
 class page_arena {
  public:
   page_arena(const page_arena&) = delete;
   page_arena& operator=(const page_arena&) = delete;
-  // UNSUPPORTED, with the reason, where there is none.
+  // UNSUPPORTED, with the reason, where the kernel does not report written pages and in a forked
+  // child.
   [[nodiscard]] static result<page_arena*> only();
 
-  // Where both mappings of zeroed memory begin; what was not touched may take none yet.
+  // The beginnings of both mappings of zeroed memory. Untouched pages may not be backed yet.
   struct room {
     std::byte* view = nullptr;
     std::byte* library = nullptr;
@@ -41,7 +42,7 @@ class page_arena {
   [[nodiscard]] result<room> allocate(std::size_t nbytes);
   void give_back(const room& unused) noexcept;
 
-  // From here on what is written to its view is found, and was not before. Throws std::bad_alloc.
+  // Writes to its view are reported from here on, and earlier ones are not. Throws std::bad_alloc.
   [[nodiscard]] result<void> add(page_memory& live);
   void remove(const page_memory& gone) noexcept;
 
@@ -63,7 +64,7 @@ class page_arena {
   [[nodiscard]] result<void> map_both(std::size_t offset, std::size_t nbytes);
   void unmap_large(std::size_t offset, std::size_t nbytes) noexcept;
   void give_large(std::size_t offset, std::size_t nbytes) noexcept;
-  // Has each live memory there note what was written. Pre: locked.
+  // Scans [begin, end) and makes each live memory there note its written pages. Pre: locked.
   void look(std::byte* begin, std::byte* end);
   void make_private() noexcept;
 
@@ -74,7 +75,7 @@ class page_arena {
   std::mutex lock_;
   free_ranges large_;                        // in whole huge pages
   free_ranges small_;                        // in whole small pages, of the segments
-  std::map<std::byte*, page_memory*> live_;  // by where the view begins
+  std::map<std::byte*, page_memory*> live_;  // by the beginning of the view
 };
 
 }  // namespace isthmus::tracking

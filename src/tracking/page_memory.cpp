@@ -18,7 +18,7 @@ namespace {
 
 using os::k_huge_page;
 
-// A huge page is asked for where one page of it is there already.
+// The kernel collapses a range into a huge page only if one page of it is present.
 void make_huge(std::byte* at, std::size_t nbytes) noexcept {
   for (std::size_t next = 0; next < nbytes; next += k_huge_page) {
     if (!os::populate_shared(at + next, os::page_size())) {
@@ -28,7 +28,7 @@ void make_huge(std::byte* at, std::size_t nbytes) noexcept {
   os::collapse_pages(at, nbytes);
 }
 
-// The kernel zeroes the pages meanwhile, so it pays to have several threads from some size on.
+// The kernel zeroes the pages during this call, so several threads pay off from some size on.
 void make_huge_by_threads(std::byte* at, std::size_t nbytes) noexcept {
   constexpr std::size_t k_most_others = 7, k_worth_a_thread = std::size_t{32} << 20;
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
@@ -41,7 +41,7 @@ void make_huge_by_threads(std::byte* at, std::size_t nbytes) noexcept {
       *next = start_thread(
           [part = at + started, n = std::min(share, nbytes - started)] { make_huge(part, n); });
     }
-  } catch (...) {  // no thread or no memory for one
+  } catch (...) {  // no thread could be started
     make_huge(at + started, nbytes - started);
   }
   make_huge(at, std::min(share, nbytes));
@@ -56,7 +56,8 @@ std::size_t whole_chunks(const request& wanted) noexcept {
   return wanted.grain == granularity::automatic ? wanted.nbytes / k_huge_page : 0;
 }
 
-// Pages that the machine does not have end some process, and all of them are faulted in at once.
+// All pages are faulted in at once, and pages that the machine does not have invoke the OOM killer,
+// so the request is checked first.
 result<void> check_room(std::size_t nbytes) {
   if (nbytes < k_huge_page) {
     return {};
@@ -102,7 +103,8 @@ page_memory::~page_memory() {
   arena_.give_back(pages_);
 }
 
-// All of it: a page that cannot be had is an error here, where later it would end the process.
+// Faults in all pages: a page that cannot be backed is an error here, where later it would end the
+// process.
 result<void> page_memory::fault_in() const {
   if (const auto huge = nbytes_ / k_huge_page * k_huge_page; huge != 0) {
     make_huge_by_threads(view_, huge);
@@ -121,7 +123,8 @@ result<void> page_memory::begin(os::written_pages& kernel) const {
   return {};
 }
 
-// A run ends before a page that was not written.
+// Reported runs are separated by at least one unwritten page, so their number is at most half of
+// the pages.
 void page_memory::make_room_for_notes() {
   collect(noted_);
   const auto most_runs = pages_.nbytes / os::page_size() / 2 + 1;
@@ -164,8 +167,8 @@ void page_memory::take_all(std::span<const taking> each) {
   static_cast<page_memory*>(each.front().from)->arena_.take(each);
 }
 
-// What is split or merged is found wholly already, so that nothing written meanwhile is lost: who
-// takes copies after this.
+// Pages that are split or merged are already in `found_` completely. The caller copies them after
+// this, so no write in between is lost.
 void page_memory::hand_over(os::written_pages& kernel, range_set& written) {
   collect(noted_);
   if (all_found_) {
@@ -182,7 +185,7 @@ void page_memory::change(os::written_pages& kernel, const refinement::changes& w
   for (const auto each : wanted.merge) {
     auto* const at = view_ + each * k_huge_page;
     found_.add(byte_range{each * k_huge_page, (each + 1) * k_huge_page});
-    // If this fails, the next look tells too much, never too little.
+    // If this fails the next scan reports too much, never too little.
     if (kernel.merge(at, k_huge_page)) {
       static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
     }
@@ -194,7 +197,7 @@ void page_memory::change(os::written_pages& kernel, const refinement::changes& w
   }
 }
 
-// Both mappings are the same memory, but in a forked child, which has a copy of each.
+// Both mappings are the same memory, except in a forked child, which has a copy of each.
 result<const std::byte*> page_memory::snapshot(const range_set& ranges, writers /*who*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
@@ -256,9 +259,9 @@ void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& sti
   }
 }
 
-// The change forgets what was written since the look before it, so the bytes are compared with what
-// they were before that look. All that needs memory comes before both: without it nothing changes,
-// and nothing counts as written that was not.
+// A change of the page size discards what was written since the preceding scan, so the bytes are
+// compared with a copy made before that scan. All memory is allocated before both: if that fails
+// nothing has changed, and no unwritten page counts as written.
 template <class Change>
 void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk, Change change) {
   const auto first = chunk * k_huge_page;
@@ -277,7 +280,7 @@ void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk,
   note_differences(first, before.get());
 }
 
-// Pre: there is room for them.
+// Pre: `unjudged_` has capacity for them.
 void page_memory::note_differences(std::size_t first, const std::byte* before) noexcept {
   const auto page = os::page_size();
   for (std::size_t at = 0; at < k_huge_page; at += page) {

@@ -1,9 +1,10 @@
 #pragma once
-// Tracked memory whose written pages the kernel tells.
+// Tracked memory whose written pages the kernel reports. Thread safety: see tracked_memory; the
+// arena's lock protects what the kernel's scans note.
 //
-// 2 MiB and more lie in huge pages where the kernel has some, and one write counts for 2 MiB, till
-// such a page proves to be written sparsely (refinement.hpp) or is asked for in part (`refine`).
-// Where there was no huge page, and of smaller memory, it counts for a small page.
+// Memory of 2 MiB or more lies in huge pages where the kernel has some, and one write counts for 2
+// MiB until such a page proves to be written sparsely (refinement.hpp) or is refined (`refine`). In
+// smaller memory, and where there was no huge page, a write counts for a small page.
 
 #include <vector>
 
@@ -19,7 +20,7 @@ class page_memory final : public tracked_memory {
 
   [[nodiscard]] std::size_t granule() const noexcept override;
   void take(range_set& written) override;
-  // Pre: all of them such memories, not in a forked child.
+  // Pre: all are page_memory, and the process is not a forked child.
   static void take_all(std::span<const taking> each);
   [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
   [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return true; }
@@ -27,12 +28,12 @@ class page_memory final : public tracked_memory {
   void refine(const byte_range& range) override;
   void coarsen(const range_set& still) override;
 
-  // For the arena, which has its lock.
+  // For the arena, which holds its lock.
   [[nodiscard]] const page_arena::room& pages() const noexcept { return pages_; }
   [[nodiscard]] result<void> begin(os::written_pages& kernel) const;
-  // For what one step of the kernel's finds here. Throws std::bad_alloc.
+  // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
   void make_room_for_notes();
-  // Pre: there is room. The kernel reports a page once, so nothing may fail here.
+  // Pre: capacity is reserved. The kernel reports a page once, so this must not fail.
   void note(const std::byte* from, const std::byte* to) noexcept;
   void note_all() noexcept { all_found_ = true; }
   void hand_over(os::written_pages& kernel, range_set& written);
@@ -51,11 +52,11 @@ class page_memory final : public tracked_memory {
   page_arena& arena_;
   const page_arena::room pages_;
   const granularity grain_;
-  range_set found_;                // by looks of others, and not taken yet
-  std::vector<byte_range> noted_;  // the same since the last `collect`, in order
+  range_set found_;                // by scans, not taken yet
+  std::vector<byte_range> noted_;  // the same, since the last `collect`, in order
   bool all_found_ = false;
-  // Written before or while the kernel was made to tell it by other pages, and not taken yet: says
-  // nothing of how the memory is written since, so that `refinement_` does not judge it.
+  // Pages written before or during a change of their page size, and not taken yet. They show
+  // nothing about how the memory was written since, so `refinement_` does not count them.
   std::vector<byte_range> unjudged_;
   refinement refinement_;
 };

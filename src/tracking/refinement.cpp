@@ -8,8 +8,8 @@ namespace isthmus::tracking {
 namespace {
 
 constexpr std::size_t k_chunk = os::k_huge_page;
-constexpr std::size_t k_most_gained = k_chunk / 8;  // bytes written: above, whole is cheaper
-// So that trials cost a sixteenth of the copies before them at most.
+constexpr std::size_t k_most_gained = k_chunk / 8;  // bytes written: above, a whole page is cheaper
+// Trials cost at most a sixteenth of the copies before them.
 constexpr std::size_t k_part_for_trials = 16;
 constexpr std::size_t k_most_patience = 256;
 constexpr std::uint16_t k_is_hot = 2;
@@ -58,7 +58,7 @@ void refinement::judge_one(std::size_t number) noexcept {
   if (one.state != told::whole) {
     judge_small(number);
   } else if (one.written < k_chunk) {
-    keep_small(number);  // the kernel had no huge page, or took it apart
+    keep_small(number);  // the kernel had no huge page, or split it
   } else {
     ++spent_;
     one.heat = static_cast<std::uint16_t>(std::min(one.heat + 1, 0xffff));

@@ -1,15 +1,17 @@
 #pragma once
-// Which huge pages of a memory are told by small ones: those that are written often, but little of
-// them.
+// Decides which huge pages of a memory are tracked by small pages: those that are written often,
+// but sparsely. Not thread-safe.
 //
-// A huge page that is told whole costs its copy each time that a byte of it was written, some 40
-// us. One told by small pages costs a fault for each of them, and if all are written that is as
-// much as 8 to 26 copies: at 0.6 to 1.9 us a fault (hosts of H100s and H200s). Which it is cannot
-// be seen beforehand, so a few are tried, and never for more than what was spent on copies of whole
-// ones before: if nothing is ever gained, a small part of the time is lost. A trial that gains has
-// twice as many tried the next time, one that does not has the next wait four times as long. None
-// are tried where most are written anyway. So many are told by small ones at most that a round in
-// which all of these are written wholly takes half as long again as a copy of all.
+// A huge page that is tracked whole costs a copy of 2 MiB, about 40 us, each time a byte of it was
+// written. One that is tracked by small pages costs a fault for each small page that is written,
+// and if all are, as much as 8 to 26 copies: at 0.6 to 1.9 us a fault (hosts of H100s and H200s).
+// Which is cheaper cannot be predicted, so a few pages are tried, at a cost of at most a sixteenth
+// of the copies of whole pages since the last trial: a program that never gains loses little. After
+// a trial that gains, twice as many pages are tried next; after one that does not, the next trial
+// waits four times as long. Nothing is tried in a round in which more than three quarters of the
+// pages are written. The number of pages tracked by small ones is limited so that a round in which
+// all of these are written completely takes at most one and a half times as long as a copy of the
+// memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,37 +21,37 @@
 
 namespace isthmus::tracking {
 
-// One thread's at a time. Chunks are huge pages, counted from the memory's beginning.
+// Chunks are huge pages, counted from the beginning of the memory.
 class refinement {
  public:
-  // `dense`: what the faults of all small pages of a chunk cost, in copies of it. Throws
-  // std::bad_alloc; nothing else here does.
+  // `dense`: cost of the faults of all small pages of a chunk, in copies of it. Throws
+  // std::bad_alloc; no other function of this class throws.
   refinement(std::size_t chunks, std::size_t dense);
 
-  // To be told by small pages from here on, and by huge ones.
+  // Chunks to track by small pages, and by huge ones, from here on.
   struct changes {
     std::vector<std::size_t> split, merge;  // in no order
   };
-  // After each look, what it found. The changes hold till the next call.
+  // Call after each scan with what it found. The changes are valid until the next call.
   const changes& judge(const range_set& found) noexcept;
 
   [[nodiscard]] bool is_whole(std::size_t number) const noexcept {
     return number < chunks_.size() && chunks_[number].state == told::whole;
   }
-  // Told by small pages for good.
+  // The chunk is tracked by small pages permanently.
   void keep_small(std::size_t number) noexcept;
-  // Told by small pages till that is not needed any more.
+  // The chunk is tracked by small pages until `need_small_only` releases it.
   void ask_for_small(std::size_t number) noexcept;
-  // Of those, the ones that `still` does not touch are as any other from here on; gives what is to
-  // be told whole, being one too many. Holds till the next call.
+  // Releases the chunks of `ask_for_small` that `still` does not touch. Returns those to track
+  // whole, because there are too many small ones. Valid until the next call.
   const std::vector<std::size_t>& need_small_only(const range_set& still) noexcept;
   [[nodiscard]] std::size_t small() const noexcept { return small_; }
 
  private:
   enum class told : std::uint8_t { whole, on_trial, small, asked_for, small_for_good };
   struct chunk {
-    std::uint32_t written = 0;  // bytes, of this look
-    std::uint16_t heat = 0;     // looks that found it written since it was tried, or ever
+    std::uint32_t written = 0;  // bytes, in this scan
+    std::uint16_t heat = 0;     // scans that found it written, since its last trial if any
     told state = told::whole;
   };
 
@@ -59,16 +61,16 @@ class refinement {
   void try_some() noexcept;
 
   std::vector<chunk> chunks_;
-  std::vector<std::size_t> touched_;  // by this look
-  std::vector<std::size_t> hot_;      // of these, what may be tried
-  std::vector<std::size_t> asked_;    // for
+  std::vector<std::size_t> touched_;  // by this scan
+  std::vector<std::size_t> hot_;      // of these, those that may be tried
+  std::vector<std::size_t> asked_;    // by `ask_for_small`
   changes changes_;
   std::size_t most_small_;
   std::size_t small_ = 0;
   std::size_t spent_ = 0;    // copies of whole chunks since the last trial
-  std::size_t tries_ = 1;    // at once
-  std::size_t least_price_;  // of one that was not known to pay, in such copies
-  std::size_t price_;        // of the next
+  std::size_t tries_ = 1;    // chunks of the next trial
+  std::size_t least_price_;  // of a chunk that is not known to pay, in such copies
+  std::size_t price_;        // of a chunk of the next trial
 };
 
 }  // namespace isthmus::tracking

@@ -9,8 +9,8 @@
 namespace isthmus::tracking {
 namespace {
 
-// The sanitizer looks into memcpy and memcmp, so under it bytes go one by one; volatile, or the
-// compiler makes these loops such calls.
+// ThreadSanitizer intercepts memcpy and memcmp, so under it bytes are handled one by one. They are
+// volatile because the compiler would otherwise turn these loops into such calls.
 [[maybe_unused]] __attribute__((no_sanitize("thread"))) void copy_each(
     volatile std::byte* to, const volatile std::byte* from, std::size_t nbytes) noexcept {
   for (std::size_t at = 0; at < nbytes; ++at) {

@@ -1,6 +1,6 @@
 #pragma once
-// Copies and comparisons of memory that its user's threads may be writing meanwhile: what is read
-// of such a byte may be its old value or its new one, and ThreadSanitizer is told nothing.
+// Copies and comparisons of memory that other threads may be writing: a byte that is being written
+// is read as its old or its new value. These races are intended and hidden from ThreadSanitizer.
 
 #include <cstddef>
 
@@ -10,7 +10,7 @@ namespace isthmus::tracking {
 
 void copy_unwatched(void* destination, const void* source, std::size_t nbytes) noexcept;
 [[nodiscard]] bool same_unwatched(const void* one, const void* other, std::size_t nbytes) noexcept;
-// Adds each run of bytes that differ, counted from `first`.
+// Adds each maximal range of bytes that differ, counted from `first`.
 void add_differences(const std::byte* one, const std::byte* other, std::size_t nbytes,
                      std::size_t first, range_set& differing);
 
