@@ -16,7 +16,7 @@ result<const std::byte*> unified_buffer::read_host(const byte_range& range) {
   return read;
 }
 
-// Where nothing is owed or on its way this is some loads.
+// If nothing is dirty or in flight this costs a few loads.
 result<const std::byte*> unified_buffer::updated_host(const byte_range& range) {
   if (auto bad = refuse(range)) {
     return bad;
@@ -37,7 +37,7 @@ result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
   return const_cast<std::byte*>(*read);
 }
 
-// A look that finds no view any more finds `unseen_` set.
+// Sets `unseen_` first: a scan that no longer sees the view then sees `unseen_`.
 void unified_buffer::end_host_view() noexcept {
   unseen_.store(true, std::memory_order_seq_cst);
   if (views_.fetch_sub(1, std::memory_order_acq_rel) == 1 &&
@@ -66,7 +66,7 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
   return begun;
 }
 
-// A copy that failed is left to the next call.
+// A failed copy is reported by the next call.
 result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) {
   const auto held = enter();
   const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const exact_write& each) {
@@ -88,7 +88,7 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
   return land_all();
 }
 
-// What is on its way on other queues.
+// Orders `on` after the uploads in flight on other queues.
 result<void> unified_buffer::stand_behind_uploads(queue& on, const byte_range& range) const {
   std::vector<ref<event>> before;
   for (const auto* each : flights_.of(range, true)) {
@@ -107,8 +107,8 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   ISTHMUS_TRY(upload(wanted));
   device_holds_nothing_ = false;
   auto& on = chosen(wanted);
-  // Held over the wait: a function that it calls may request memory, for which unused device copies
-  // are released, or free this buffer.
+  // Holds a reference during the wait: a callback that runs meanwhile may request memory, for which
+  // unused device copies are released, or free this buffer.
   const auto whole = device_;
   ISTHMUS_TRY(stand_behind_uploads(on, wanted.range));
   if (auto bad = refuse(wanted.range)) {
@@ -117,7 +117,7 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   return &on == on_.get() ? result<ref<buffer>>{whole} : whole->on_queue(on);
 }
 
-// Of a chunk that is hashed all goes, so that what the host writes to it next can be told.
+// Hashed chunks are uploaded completely, so that the host's next writes to them can be found.
 byte_range unified_buffer::whole_chunks(const byte_range& range) const noexcept {
   if (!host_ || host_->by() != tracking::means::hashes) {
     return range;
@@ -141,7 +141,8 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
     }
   }};
   if (host_is_there_ && !one_memory_) {
-    host_->refine(wanted.range);  // first: what was written to whole granules goes with the upload
+    host_->refine(
+        wanted.range);  // first: earlier writes, found in whole granules, go with the upload
   }
   auto first = wanted;
   first.range = whole_chunks(wanted.range);

@@ -1,4 +1,4 @@
-// Downloads as something to wait for outside the buffer's lock.
+// Downloads that a caller can wait for outside the buffer's lock.
 
 #include "unified/arriving.hpp"
 
@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-// Copying less takes no longer than anybody minds to wait for.
+// A copy of at most this size is short enough to wait for.
 constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
 
 }  // namespace
@@ -28,7 +28,7 @@ result<bool> stands_behind_work(queue& on, buffer& memory) {
   return !ended;
 }
 
-// Whether a download would wait for more than a copy of some time at most.
+// Whether a download would wait for more than one copy of bounded size.
 result<bool> unified_buffer::would_wait(const sync_request& wanted) {
   if (!device_is_there_ || (host_is_there_ && !owed_host_.overlaps(wanted.range))) {
     return false;
@@ -51,7 +51,7 @@ submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mod
   ISTHMUS_TRY(waits);
   if (*waits) {
     auto begun = download({wanted.range, wanted.on, waiting::nobody});
-    // Of the memory that it lands in; a call that waits needs none.
+    // The download found no memory to arrive in. A blocking call needs none.
     if (!begun && begun.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return begun;
     }
@@ -69,7 +69,8 @@ submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mod
       coming.push_back(each->ended);
     }
   }
-  // An event of its own: to see a failure by it must not count as a report of that failure.
+  // A separate event: a caller that sees a failure through it has not received the report of that
+  // failure.
   return coming.empty() ? submitted{ref<event>{}} : end_of_all(coming);
 }
 

@@ -1,13 +1,13 @@
 #pragma once
-// What has to end before the copies of a unified buffer can.
+// What must complete before the copies of a unified buffer can run.
 
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 
 namespace isthmus {
 
-// Whether a copy on `on` would wait for work that is there now, or on any other queue with this
-// memory. Errors as `queue::unfinished` and `buffer::wait`, but for its TIMEOUT.
+// Whether a copy on `on` would wait for earlier work: on that queue, or on any other queue that
+// uses this memory. Errors as `queue::unfinished` and `buffer::wait`, except TIMEOUT.
 [[nodiscard]] result<bool> stands_behind_work(queue& on, buffer& memory);
 
 }  // namespace isthmus

@@ -1,4 +1,4 @@
-// What was written on which side, and where both were.
+// Finds what each side wrote, and where both did.
 
 #include <iterator>
 
@@ -43,14 +43,14 @@ range_set unified_buffer::settled(range_set ranges) const {
   return ranges;
 }
 
-// Views begin under the lock, so that whoever has it and finds none is alone with the memory.
+// Views begin under the lock, so a thread that holds it and sees no view has exclusive access.
 tracking::writers unified_buffer::who_writes() const noexcept {
   const bool none =
       views_.load(std::memory_order_acquire) == 0 && !unseen_.load(std::memory_order_acquire);
   return none ? tracking::writers::none : tracking::writers::some;
 }
 
-// A view that ends during the look leaves `unseen_` set for the next.
+// A view that ends during the scan leaves `unseen_` set for the next one.
 result<void> unified_buffer::look() {
   if (!must_look() || os::is_forked_child()) {
     return {};
@@ -63,7 +63,7 @@ result<void> unified_buffer::look() {
   return {};
 }
 
-// Whole elements. Larger granules are taken as they are: pages and chunks.
+// Extends ranges to whole elements. Larger granules (pages, chunks) are used as they are.
 range_set unified_buffer::in_elements(const range_set& ranges) const {
   const auto item = wanted_.element_bytes;
   if (item == 1 || ranges.empty() || host_->by() != tracking::means::bytes) {
@@ -77,14 +77,15 @@ range_set unified_buffer::in_elements(const range_set& ranges) const {
   return whole;
 }
 
-// What was found is told once: it stays here till it counts.
+// The kernel reports a write once, so it stays in `found_` until it is counted.
 result<void> unified_buffer::take_in_found() {
   ISTHMUS_TRY(take_in(settled(in_elements(found_))));
   found_.clear();
   return {};
 }
 
-// Writes are found by granules: the host did not write what of them it was never given.
+// Writes are found in granules. The host cannot have written the bytes of a granule that its copy
+// never held.
 result<void> unified_buffer::take_in(range_set written) {
   if (!host_has_.covers(written)) {
     written = written.common(host_has_);
@@ -95,7 +96,7 @@ result<void> unified_buffer::take_in(range_set written) {
   owed_again_.remove(written);
   range_set both;
   if (one_memory_) {
-    written.remove(owed_host_);  // by its device, for all that one can tell
+    written.remove(owed_host_);  // the device may have written these: one memory cannot distinguish
   } else if (wanted_.on_conflict != winner::none) {
     both = written.common(owed_host_);
   }
@@ -110,7 +111,7 @@ result<void> unified_buffer::take_in(range_set written) {
   return {};
 }
 
-// They count as the same from here on, since the device's bytes will take their place.
+// These writes count as synchronized from here on, since the device's bytes will replace them.
 result<void> unified_buffer::drop_host_writes(const range_set& which) {
   if (which.empty()) {
     return {};
@@ -167,7 +168,7 @@ result<void> unified_buffer::mark_host(const byte_range& range) {
   return report_failed();  // the mark is made all the same
 }
 
-// What the device holds there is its own, whatever became of copies to it.
+// The device wrote these bytes, so they no longer depend on the outcome of earlier copies to them.
 void unified_buffer::note_device_wrote(const range_set& ranges) {
   for (const auto& each : ranges) {
     if (auto place = device_->at(each.begin, each.nbytes(), false)) {
@@ -188,17 +189,17 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   device_holds_nothing_ = false;
   if (const auto begun = open_device_write(range); begun != device_writes_.end()) {
     begun->has_ended = true;
-    return land_all();  // a failed copy is for the next call
+    return land_all();  // the next call reports a failed copy
   }
   ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(count_device_write(range));
   return report_failed();  // the mark is made all the same
 }
 
-// Pre: what has landed is counted.
+// Pre: completed transfers are counted.
 result<void> unified_buffer::count_device_write(const byte_range& range) {
   if (!host_is_there_) {
-    return {};  // the device's copy is the only one
+    return {};  // the device copy is the only one
   }
   ISTHMUS_TRY(look());
   const range_set told{range};
@@ -209,7 +210,7 @@ result<void> unified_buffer::count_device_write(const byte_range& range) {
   }
   device_has_.add(told);
   note_device_wrote(told);
-  const auto replaced = owed_again_.common(told);  // as if the upload were still on its way
+  const auto replaced = owed_again_.common(told);  // as if the upload were still in flight
   auto both = owed_device_.common(told);
   both.remove(replaced);
   owed_host_.add(told);
@@ -231,9 +232,9 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
   if (which != winner::host && which != winner::device) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a conflict is settled for the host or the device");
   }
-  ISTHMUS_TRY(let_land(range));  // else what is on its way would come over the winner's
+  ISTHMUS_TRY(let_land(range));  // a download in flight would overwrite the winner's bytes
   if (which == winner::device) {
-    ISTHMUS_TRY(finish_uploads(range));  // what is on its way the device has, or never had
+    ISTHMUS_TRY(finish_uploads(range));  // afterwards the device has their bytes, or never had them
   }
   ISTHMUS_TRY(look());
   if (which == winner::host) {
@@ -253,7 +254,7 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
     return {};
   }
-  // No second look: where a granule is hashed, it would find again what was dropped of a part.
+  // No second scan: it would find dropped writes again if they cover only part of a hashed granule.
   ISTHMUS_TRY(download_known({range, nullptr, waiting::here}, false));
   return {};
 }
@@ -266,7 +267,7 @@ result<void> unified_buffer::forget() {
   ISTHMUS_TRY(land_those(all(), false));
   ISTHMUS_TRY(land_all());  // failures of these copies are reported by their own events alone
   ISTHMUS_TRY(look());
-  // All that needs memory comes before anything changes.
+  // Everything that needs memory comes before anything changes.
   if (host_ && !owed_device_.empty()) {
     ISTHMUS_TRY(host_->snapshot(settled(owed_device_), tracking::writers::some));
   }

@@ -1,4 +1,4 @@
-// What the device wrote, on its way to the host copy.
+// Downloads: copies what the device wrote to the host copy.
 
 #include <iterator>
 
@@ -20,7 +20,8 @@ submitted unified_buffer::download(const sync_request& wanted) {
   return download_known(wanted, is_first);
 }
 
-// Of what is known now, with no look for the host's writes. `is_first`: the host copy begins here.
+// Downloads the ranges that are known to be dirty, without a scan for host writes. `is_first`: this
+// call created the host copy.
 submitted unified_buffer::download_known(const sync_request& wanted, bool is_first) {
   ISTHMUS_TRY(check_conflict(wanted.range));
   if (wanted.who == waiting::here) {
@@ -88,10 +89,10 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
   transfer_options options;
   options.blocking = wanted.who == waiting::here;
-  options.reads_contents = false;  // it fetches what the device wrote since
+  options.reads_contents = false;  // it reads what the device wrote after any upload
   options.owners.push_back(owner_of(host_));
-  // By way of a block where a look may need `library` meanwhile, and where what differs from it is
-  // a write: a download that fails half way must not leave any.
+  // Copies through a block if a scan may need `library` meanwhile, and if a difference from
+  // `library` counts as a write: a download that fails halfway must not leave differences.
   if ((!options.blocking && !host_->is_one_memory()) || host_->by() == tracking::means::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);

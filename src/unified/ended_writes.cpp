@@ -1,6 +1,7 @@
-// Writes of exact ranges that have ended: counted at their end, or by the next call where that has
-// failed, for want of memory say. Until then no call moves bytes of the buffer. Of a host write and
-// a device write of the same bytes that are both late, the device's counts as the later one.
+// Writes of exact ranges that have ended. They are counted at their end, or by the next call if
+// that failed, for example for lack of memory. Until then no call moves bytes of the buffer. If a
+// host write and a device write of the same bytes are both counted late, the device's counts as the
+// later one.
 
 #include <algorithm>
 
@@ -9,7 +10,8 @@
 namespace isthmus {
 namespace {
 
-// Those that `count` counts; the first that it cannot stays, and so do all after it.
+// Counts and removes the ended writes. The first that cannot be counted stays, and so do all after
+// it.
 template <class Writes, class Count>
 result<void> remove_ended(Writes& of, Count&& count) {
   for (auto each = of.begin(); each != of.end();) {
@@ -37,7 +39,7 @@ std::vector<unified_buffer::device_write>::iterator unified_buffer::open_device_
   });
 }
 
-// Views show the bytes, once: what is written through views later stays.
+// Makes the bytes visible in views, once: later writes through views are not overwritten.
 result<void> unified_buffer::publish(exact_write& ended) {
   if (!ended.is_published) {
     ISTHMUS_TRY(host_->end_write(ended.range, ended.written, ended.at, who_writes()));
@@ -46,7 +48,7 @@ result<void> unified_buffer::publish(exact_write& ended) {
   return {};
 }
 
-// All of a range that is not kept was written, whatever the device had there.
+// Without `kept` the complete range was written, so what the device wrote there is obsolete.
 result<void> unified_buffer::count_host_write(exact_write& ended) {
   ISTHMUS_TRY(publish(ended));
   host_has_.add(ended.written);
@@ -62,7 +64,7 @@ result<void> unified_buffer::count_ended_writes() {
                       [this](const auto& each) { return count_device_write(each.range); });
 }
 
-// What the host copy lacks, and what devices are writing.
+// What the host copy lacks, and what open device writes cover.
 range_set unified_buffer::written_by_device() const {
   auto all = owed_host_;
   for (const auto& each : device_writes_) {

@@ -1,8 +1,9 @@
 #pragma once
-// The copies of a unified buffer that are on their way, found by what they move and by their queue.
+// The pending transfers (`flight`) of a unified buffer, indexed by the bytes that they move and by
+// their queue. Not thread-safe: the buffer's lock protects it.
 //
-// Of n of them each function takes log n, and what it finds. The copies of one queue end in turn:
-// only the first of each has to be asked whether it has ended.
+// With n transfers each function takes O(log n), plus its results. Transfers of one queue complete
+// in order, so only the first of each queue has to be polled.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,17 +19,18 @@
 namespace isthmus {
 
 struct flight {
-  // A queue's serial number, and how many were made before. 0: of no queue, and in no order.
+  // Serial number of the queue, and number of transfers made before. Queue 0: on no queue,
+  // unordered.
   using key = std::pair<std::uint64_t, std::uint64_t>;
 
   ref<event> ended;
-  range_set ranges;  // some
+  range_set ranges;  // not empty
   bool to_device = false;
-  // Where a download waits until it may be published, one range after the other; null: in the
-  // host copy itself.
+  // Memory into which a download goes until it may be published, one range after the other. Null:
+  // it goes to the host copy directly.
   std::shared_ptr<std::byte> block{};
-  range_set outdated{};       // what the device wrote, or a later upload brought, since it began
-  bool is_forgotten = false;  // its own event alone reports its failure
+  range_set outdated{};       // written by the device, or by a later upload, since it began
+  bool is_forgotten = false;  // only its own event reports its failure
   key name{};
 
   [[nodiscard]] byte_range span() const noexcept { return ranges.span(); }
@@ -45,8 +47,7 @@ class flight_list {
  public:
   using iterator = in_turn::iterator;
 
-  // One that is not on its way yet: what follows its submission needs no
-  // memory.
+  // A transfer that is not submitted yet. Adding it after the submission needs no memory.
   class seat {
    public:
     [[nodiscard]] flight& operator*() noexcept { return turn_.mapped(); }
@@ -57,22 +58,22 @@ class flight_list {
     in_turn::node_type turn_;
     in_place::seat place_;
   };
-  // Throws std::bad_alloc, and then nothing has changed.
+  // Throws std::bad_alloc, without effect.
   [[nodiscard]] seat make(std::uint64_t on, bool to_device, range_set ranges);
-  // Pre: its event is there.
+  // Pre: its event is set.
   void add(seat made) noexcept;
   iterator erase(iterator gone) noexcept;
   void erase(const flight& gone) noexcept { erase(turns_.find(gone.name)); }
 
   [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return turns_.size(); }
-  // Queue after queue, those of one in the order in which they began.
+  // Ordered by queue; transfers of one queue in the order in which they began.
   [[nodiscard]] iterator begin() noexcept { return turns_.begin(); }
   [[nodiscard]] iterator end() noexcept { return turns_.end(); }
-  // What may have ended although `pending` has not.
+  // The next transfer that may have completed although `pending` has not.
   [[nodiscard]] iterator next_after(iterator pending) noexcept;
 
-  // Those that move some of these bytes. May throw std::bad_alloc.
+  // Transfers that move some of these bytes. May throw std::bad_alloc.
   [[nodiscard]] std::vector<flight*> of(const byte_range& range, bool to_device) const;
 
  private:

@@ -1,4 +1,4 @@
-// What was on its way and has ended.
+// Counts transfers that have completed, and reports those that failed.
 
 #include "os/process.hpp"
 #include "unified/places.hpp"
@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-// Of a copy whose failure goes to a later call.
+// The error for a copy whose failure a later call reports.
 error describe_failed(const event& ended, bool to_device) {
   return fail(ended.outcome().code(),
               "a copy of this unified buffer to the {} failed after the call that began it had "
@@ -23,7 +23,8 @@ result<void> unified_buffer::settle() {
   return report_failed();
 }
 
-// One error for all of them. A caller may have seen a failure by the copy's own event meanwhile.
+// Reports all failed copies as one error. A caller may already have seen a failure through the
+// copy's event.
 result<void> unified_buffer::report_failed() {
   std::erase_if(failed_, [](const failed_copy& each) { return each.ended->reported(); });
   if (failed_.empty()) {
@@ -44,8 +45,8 @@ result<void> unified_buffer::land_all() {
   return count_ended_writes();
 }
 
-// Downloads are looked at for writes that came in their way before they count as landed. One that
-// cannot be counted now is in flight still.
+// Before a download counts as completed, the host copy is scanned for writes made meanwhile. A
+// transfer that cannot be counted now stays in the list.
 result<void> unified_buffer::land_flights() {
   for (auto each = flights_.begin(); each != flights_.end();) {
     if (each->second.ended->pending()) {
@@ -69,8 +70,8 @@ result<void> unified_buffer::land(flight& done) {
   return {};
 }
 
-// What a later write of the device, or a later upload, has replaced is not owed again: the first
-// would be a conflict that nobody made.
+// Makes the ranges of a failed upload dirty again, except those that a later device write or a
+// later upload has replaced: the former would be a false conflict.
 void unified_buffer::give_back_upload(const flight& failed) {
   auto back = failed.ranges;
   back.remove(failed.outdated);
@@ -85,7 +86,7 @@ void unified_buffer::give_back_upload(const flight& failed) {
   owed_device_.add(back);
 }
 
-// A flight that failed leaves all owed that it had.
+// The ranges of a failed download stay dirty.
 result<void> unified_buffer::count(flight& done) {
   const bool went_well = done.ended->poll() == ISTHMUS_OK;
   if (done.to_device) {
@@ -101,7 +102,7 @@ result<void> unified_buffer::count(flight& done) {
     return {};
   }
   ISTHMUS_TRY(look());
-  // Neither what the device wrote since, nor what the host's writers have or won meanwhile.
+  // Excludes what the device wrote since, and what host writers hold or have written meanwhile.
   auto good = settled(done.ranges.common(owed_host_));
   good.remove(done.outdated);
   good.remove(owed_device_);
@@ -117,7 +118,8 @@ result<void> unified_buffer::count(flight& done) {
   return {};
 }
 
-// Both or neither: of bytes that count as the same, but not as had, no write would be found.
+// Changes both sets or neither: host writes are found only in `host_has_`, so writes to bytes that
+// were synchronized but not in it would be missed.
 void unified_buffer::came_home(const range_set& ranges) {
   const auto arriving = host_has_.adding(ranges);
   owed_host_.remove(ranges);

@@ -1,6 +1,6 @@
 #pragma once
-// Where the ranges of a move lie: at the same places of both copies, or one behind the other in a
-// block of their own.
+// Source and destination offsets of the ranges of a transfer: the same offsets in both copies, or
+// one range after the other in a separate block.
 
 #include <cstddef>
 #include <memory>
@@ -11,14 +11,15 @@
 
 namespace isthmus {
 
-// The same offsets on both sides, counted from the first. Pre of all here: some ranges.
+// The same offsets on both sides, relative to the first range. Pre of all functions here: `ranges`
+// is not empty.
 [[nodiscard]] range_list same_places(const range_set& ranges);
-// Into ranges, out of one block, and the other way.
+// From one block into ranges, and the reverse.
 [[nodiscard]] range_list from_one_block(const range_set& ranges);
 [[nodiscard]] range_list into_one_block(const range_set& ranges);
 
 [[nodiscard]] result<std::shared_ptr<std::byte>> block_for(const range_set& ranges);
-// Out of a block that has `ranges`, what is wanted of them. Pre: `wanted` is some of these.
+// Copies `wanted` out of a block that holds `ranges`. Pre: `wanted` is a subset of `ranges`.
 void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
              const range_set& wanted) noexcept;
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a unified buffer's two copies are to each other, in PyDotCompute's words.
+// States of a unified buffer and winners of a write conflict. The states have PyDotCompute's names.
 
 #include <isthmus/isthmus.h>
 
@@ -8,7 +8,7 @@
 namespace isthmus {
 
 enum class buffer_state : std::int32_t {
-  uninitialized = ISTHMUS_UNIFIED_UNINITIALIZED,  // neither copy was ever asked for
+  uninitialized = ISTHMUS_UNIFIED_UNINITIALIZED,  // neither copy was requested yet
   host_only = ISTHMUS_UNIFIED_HOST_ONLY,
   device_only = ISTHMUS_UNIFIED_DEVICE_ONLY,
   synchronized = ISTHMUS_UNIFIED_SYNCHRONIZED,

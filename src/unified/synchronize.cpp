@@ -1,4 +1,4 @@
-// Many buffers to their devices at once.
+// Uploads of many buffers in one call.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace isthmus {
 
-// In the order of their addresses, so that two of these calls never wait for one another.
+// Locks the buffers in the order of their addresses, so that two of these calls cannot deadlock.
 result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, queue* on) {
   std::vector<unified_buffer*> all{each.begin(), each.end()};
   std::ranges::sort(all);
@@ -44,7 +44,7 @@ result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, qu
   return upload_all(all, on);
 }
 
-// All that can be sent is on its way before the first is waited for.
+// Submits all uploads before it waits for the first.
 result<void> unified_buffer::upload_all(std::span<unified_buffer* const> each, queue* on) {
   std::vector<ref<event>> sent;
   result<void> outcome;

@@ -71,7 +71,7 @@ error unified_buffer::refuse(const byte_range& range) const {
   return {};
 }
 
-// What is in flight keeps the memory that it needs.
+// Transfers in flight keep the memory that they use alive.
 void unified_buffer::free() noexcept {
   if (os::is_forked_child()) {
     return;
@@ -83,7 +83,8 @@ void unified_buffer::free() noexcept {
   let_host_go();
 }
 
-// Not while anybody has a pointer to it, or may have: then it goes with the last reference.
+// Keeps the host copy while a caller has, or may have, a pointer to it. The last reference then
+// frees it.
 void unified_buffer::let_host_go() noexcept {
   if (views_.load(std::memory_order_acquire) != 0 || !writing_.empty() || is_read_) {
     return;
@@ -98,7 +99,7 @@ bool unified_buffer::is_on(const isthmus::device& where) const noexcept {
 
 namespace {
 
-// Live memory of host kind, to who asks how much there is.
+// Adds the memory to the process's count of live host memory.
 std::shared_ptr<tracking::tracked_memory> counted(std::unique_ptr<tracking::tracked_memory> made) {
   process_live_counts().add(made->view(), ISTHMUS_KIND_HOST, made->nbytes());
   return {made.release(), [](tracking::tracked_memory* gone) {
@@ -128,7 +129,7 @@ result<void> unified_buffer::need_host() {
   return {};
 }
 
-// What most copies read.
+// Pins the memory that most copies read.
 result<void> unified_buffer::need_pin() {
   if (!wanted_.pinned || one_memory_) {
     return {};
@@ -140,7 +141,7 @@ result<void> unified_buffer::need_pin() {
   return {};
 }
 
-// Without one its copies only take longer.
+// If this fails, copies of that memory only take longer.
 void unified_buffer::need_library_pin() {
   if (!pin_ || library_pin_ || host_->by() != tracking::means::hashes) {
     return;
@@ -154,7 +155,7 @@ void unified_buffer::need_library_pin() {
 result<ref<buffer>> unified_buffer::device_of_host() {
   ISTHMUS_TRY(need_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
-  constexpr std::size_t k_alignment = 64;  // of whichever memory it is
+  constexpr std::size_t k_alignment = 64;  // guaranteed for every mechanism
   auto memory = allocation::adopt(*on_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
                                   owner_of(host_), {});
   ISTHMUS_TRY(memory);
@@ -170,8 +171,8 @@ result<void> unified_buffer::need_device() {
                   ? device_of_host()
                   : buffer::create(*on_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0}, from_.get());
   ISTHMUS_TRY(made);
-  // A request that waits calls functions of the program's, which may have used this buffer or freed
-  // it: the lock is recursive.
+  // The request may have run callbacks of the program that used or freed this buffer: the lock is
+  // recursive.
   if (auto bad = refuse(all())) {
     return bad;
   }

@@ -1,25 +1,27 @@
 #pragma once
-// A unified buffer: a host copy and a device copy of the same bytes, kept the same lazily.
+// A unified buffer: a host copy and a device copy of the same bytes, synchronized lazily.
 //
-// Two sets of ranges say all there is to say: what the device's copy is owed by the host, and what
-// the host's is owed by the device. What the user wrote on the host is found when somebody looks
-// (tracking/), what he had a device write he tells. A range is forgotten only when its copy has
-// ended well: an upload under way takes it along, and gives it back if it fails. The same bytes in
-// both sets are a conflict: nothing moves there until it is resolved. A write of the device counts
-// as later than every upload of its bytes that was begun before its mark, however that ends:
-// it conflicts with what the host wrote since.
+// Two sets of ranges describe the difference: dirty ranges of the host (`owed_device_`), which the
+// device copy lacks, and dirty ranges of the device (`owed_host_`), which the host copy lacks. Host
+// writes are found when the state is needed (tracking/); the program reports device writes. A range
+// becomes clean only when its copy has succeeded: an upload in flight takes its ranges out of the
+// set and puts them back if it fails. Bytes in both sets are a write conflict: they are not copied
+// until it is resolved. A device write counts as later than every upload of its bytes that began
+// before it was marked, whatever the outcome of the upload; it conflicts with host writes made
+// since.
 //
 // Invariants:
-//  - No byte is copied from a side that never held it. Two more sets say what each copy has held
-//    since it was made; `send` and `fetch` refuse what is not in them (INTERNAL).
+//  - No byte is copied from a side that never held it. Two more sets (`host_has_`, `device_has_`)
+//    record what each copy has held since it was created; `send` and `fetch` refuse anything else
+//    (INTERNAL).
 //  - Every failed copy is reported: by the call that waits for it, by its event, or else once by
-//    the next call that moves, marks or hands out bytes of the buffer. Queries do not report.
-//  - What reads bytes of the device copy that an upload was to fill depends on that upload
-//    (memory/content_list.hpp).
+//    the next call that moves, marks or returns bytes of the buffer. Queries do not report.
+//  - An operation that reads bytes of the device copy which an upload was to fill depends on that
+//    upload (memory/content_list.hpp).
 //
-// Where the device reaches host memory at full speed one memory is both copies: the sets are kept
-// all the same, but nothing moves, and as nothing can be lost the side that is told of last is the
-// newer one.
+// Where the device accesses host memory at full speed, one memory serves as both copies. The sets
+// are kept as usual but nothing is copied. As no write can be lost, the side whose write was
+// reported last counts as the newer one.
 
 #include <atomic>
 #include <memory>
@@ -40,11 +42,11 @@ namespace isthmus {
 struct unified_request {
   std::size_t nbytes = 0;
   bool pinned = false;    // the host copy is registered with the driver
-  bool separate = false;  // two copies even where one would serve
+  bool separate = false;  // two copies even where one memory would suffice
   winner on_conflict = winner::none;
   tracking::granularity grain = tracking::granularity::automatic;
   std::optional<tracking::means> by;
-  std::size_t element_bytes = 1;  // no element is told as written in part
+  std::size_t element_bytes = 1;  // found writes are extended to whole elements
 };
 
 struct unified_counts {
@@ -55,7 +57,7 @@ struct unified_counts {
 
 struct unified_facts {
   buffer_state state = buffer_state::uninitialized;
-  // Bytes that a write is told by at most; 0 before there is a host copy.
+  // Largest number of bytes reported for a write of one byte; 0 before there is a host copy.
   std::uint64_t granule = 0;
   tracking::means by = tracking::means::bytes;
   bool is_pinned = false;
@@ -64,26 +66,26 @@ struct unified_facts {
   unified_counts counts;
 };
 
-// Who waits till what moves has been read, or written where it is the host's copy: the call itself,
-// its caller, by the event that he gets, or whoever uses the copy next.
+// Who waits until a transfer has read its source, or has written the host copy: the call itself;
+// its caller, by the event; or the next use of the copy.
 enum class waiting : std::uint8_t { here, by_caller, nobody };
 
-// Beside downloads that are on their way.
+// What `arrival` does besides waiting for downloads in flight.
 enum class before_arrival {
   nothing,
-  fetch,  // begins those that would have to wait for work on the device
-  work,   // waits for the work on the device copy and on the queue too
+  fetch,  // begins downloads that would have to wait for work on the device
+  work,   // also waits for the work on the device copy and on the queue
 };
 
-// What moves, and how.
 struct sync_request {
   byte_range range;
-  queue* on = nullptr;  // null: the buffer's own
+  queue* on = nullptr;  // null: the buffer's own queue
   waiting who = waiting::here;
 };
 
-// Safe for threads: one of its functions at a time, but for `free` and writes through host views.
-// In a forked child only what needs no driver works, on a copy of the child's own.
+// Thread-safe: calls are serialized by a lock, which writes through host views and `end_host_view`
+// do not need. The lock is recursive, since calls may run callbacks of the program that use the
+// buffer or free it. In a forked child only calls that need no driver work, on a private copy.
 class unified_buffer final : public ref_counted {
  public:
   unified_buffer(queue& on, const unified_request& wanted, memory_resource* from);
@@ -93,56 +95,57 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] std::size_t nbytes() const noexcept { return wanted_.nbytes; }
   [[nodiscard]] byte_range all() const noexcept { return {0, wanted_.nbytes}; }
   [[nodiscard]] queue& on() const noexcept { return *on_; }
-  // Both copies go; the host's memory when its last view has ended. Freeing twice does nothing.
+  // Releases both copies; the host copy once its last view has ended. Freeing twice does nothing.
   void free() noexcept;
 
-  // True when it is given, and looks for writes first.
+  // The queries are exact when they return: they scan for host writes first.
   [[nodiscard]] result<unified_facts> facts();
   [[nodiscard]] result<buffer_state> state();
   struct dirty {
-    range_set host;    // written on the host: the device lacks them
-    range_set device;  // the other way
+    range_set host;    // written on the host; the device lacks them
+    range_set device;  // written on the device; the host lacks them
   };
   [[nodiscard]] result<dirty> dirty_ranges();
 
-  // The host copy, up to date in `range`; what is written there is found till `end_host_view`.
+  // The host copy, current in `range`. Writes to it are found until `end_host_view`.
   [[nodiscard]] result<std::byte*> begin_host_view(const byte_range& range);
   void end_host_view() noexcept;
-  // The same for reading alone, while the caller has a reference.
+  // The same for reading only, valid while the caller has a reference.
   [[nodiscard]] result<const std::byte*> read_host(const byte_range& range);
-  // Bytes to be written, exactly these: nothing has to be found. `keeps`: with what is in them now.
-  // Views show them after `end_host_write` at the latest. That ends the write in any case: where it
-  // fails, the next call counts it.
+  // Memory for a host write of exactly this range, which needs no dirty tracking. `keeps`: with the
+  // present contents. Views show the bytes after `end_host_write` at the latest. That ends the
+  // write in any case: if it fails, the next call counts the write.
   [[nodiscard]] result<std::byte*> begin_host_write(const byte_range& range, bool keeps);
   [[nodiscard]] result<void> end_host_write(const byte_range& range, bool kept);
-  // The device copy, up to date in the range: all of it, with its operations on that queue.
+  // The complete device copy, current in the range, with its operations on that queue.
   [[nodiscard]] result<ref<buffer>> device(const sync_request& wanted);
-  // Likewise before a device writes exactly that range. Its end is `mark_device` of the same range,
-  // which leaves failed copies to the next call; where it fails, the next call makes the mark.
+  // The same before a device writes exactly that range. `mark_device` of the same range ends the
+  // write and leaves failed copies to the next call. If it fails, the next call makes the mark.
   [[nodiscard]] result<ref<buffer>> begin_device_write(const sync_request& wanted);
 
-  // The event is null where nothing is in flight. Errors: CONFLICT; those of allocation and of
-  // copies, and then all that is owed still is.
+  // The event is null if nothing is in flight. Errors: CONFLICT, and those of allocation and
+  // copies, after which all dirty ranges are still dirty.
   [[nodiscard]] submitted to_device(const sync_request& wanted);
   [[nodiscard]] submitted to_host(const sync_request& wanted);
-  // The end of what a call on the range would wait for; null: of nothing but its own copy. A caller
-  // who waits for it first does so outside the buffer's lock, and may stop. Errors as `to_host`; an
-  // event of several operations does not fail.
+  // The end of what a call on the range would wait for, apart from its own copy; null if there is
+  // nothing. A caller who waits for it first does so outside the buffer's lock, and can stop
+  // waiting. Errors as `to_host`; an event of several operations does not fail.
   [[nodiscard]] submitted arrival(const sync_request& wanted, before_arrival mode);
-  // All of them to their devices, found with one look and copied side by side.
+  // Uploads many buffers, with one scan for host writes and concurrent copies.
   [[nodiscard]] static result<void> to_device(std::span<unified_buffer* const> each, queue* on);
 
   [[nodiscard]] result<void> mark_host(const byte_range& range);
   [[nodiscard]] result<void> mark_device(const byte_range& range);
-  // Settles conflicts in the range: what the losing side has newer there counts no more. Bytes that
-  // the winner's copy never held stay owed to it.
+  // Resolves conflicts in the range: the losing side's dirty bytes are dropped. Bytes that the
+  // winner's copy never held stay dirty on the other side.
   [[nodiscard]] result<void> resolve(winner which, const byte_range& range);
-  // Both copies count as the same, whatever they hold: for who writes all of it next. A device copy
-  // without a host copy holds nothing from here until it is next given to a caller, or marked.
+  // Makes both copies count as synchronized whatever they hold, for a caller that overwrites
+  // everything next. A device copy without a host copy then holds nothing until it is returned to a
+  // caller or marked.
   [[nodiscard]] result<void> forget();
 
-  // Releases the device copy where the host's is good, or it holds nothing, and nobody uses the
-  // device's; the bytes.
+  // Releases the device copy if it is unused, and the host copy is current or the device copy holds
+  // nothing. Returns the bytes released.
   [[nodiscard]] std::uint64_t give_up_device();
   [[nodiscard]] bool is_on(const isthmus::device& where) const noexcept;
 
@@ -155,10 +158,10 @@ class unified_buffer final : public ref_counted {
   };
   struct exact_write {
     byte_range range;
-    range_set written;  // the same, made when there was memory
-    std::byte* at;      // what the writer was given
+    range_set written;  // the same, allocated at the beginning of the write
+    std::byte* at;      // the address that the writer received
     bool kept = false;
-    bool has_ended = false;  // and is to be counted by the next call
+    bool has_ended = false;  // to be counted by the next call
     bool is_published = false;
   };
   struct device_write {
@@ -167,7 +170,8 @@ class unified_buffer final : public ref_counted {
   };
 
   ~unified_buffer() override;
-  // A forked child has no other thread, and the lock may be held by one of the parent's.
+  // Takes no lock in a forked child: it has no other thread, and a thread of the parent may have
+  // held the lock.
   [[nodiscard]] lock enter();
   [[nodiscard]] error refuse(const byte_range& range) const;
   [[nodiscard]] result<const std::byte*> updated_host(const byte_range& range);
@@ -190,7 +194,7 @@ class unified_buffer final : public ref_counted {
 
   // conflicts.cpp
   [[nodiscard]] bool must_look() const noexcept;
-  // Without what is being written.
+  // Without ranges that are being written.
   [[nodiscard]] range_set settled(range_set ranges) const;
   [[nodiscard]] range_set in_elements(const range_set& ranges) const;
   [[nodiscard]] tracking::writers who_writes() const noexcept;
@@ -205,19 +209,20 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] buffer_state state_now() const noexcept;
 
   // landing.cpp
-  // Counts what has landed, then reports a copy that failed and whose event nobody has asked.
+  // Counts completed transfers, then reports failed copies whose failure no caller has seen through
+  // their events.
   [[nodiscard]] result<void> settle();
   [[nodiscard]] result<void> land_all();
   [[nodiscard]] result<void> land_flights();
   [[nodiscard]] result<void> report_failed();
   [[nodiscard]] result<void> finish_uploads(const byte_range& range);
   void give_back_upload(const flight& failed);
-  // Of a flight that has ended.
+  // Pre: the transfer has completed.
   [[nodiscard]] result<void> count(flight& done);
   [[nodiscard]] result<void> land(flight& done);
-  // What the device had newer is in the host copy.
+  // The host copy now has these bytes of the device.
   void came_home(const range_set& ranges);
-  // Waits for those of the range in one direction, and counts them.
+  // Waits for the transfers of the range in one direction, and counts them.
   [[nodiscard]] result<void> land_those(const byte_range& range, bool to_device);
   [[nodiscard]] result<void> let_land(const byte_range& range);
 
@@ -225,7 +230,8 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] submitted upload(const sync_request& wanted);
   [[nodiscard]] result<bool> goes_in_parts(const sync_request& wanted);
   [[nodiscard]] submitted upload_in_parts(queue& on);
-  // A part of the host copy that was looked at: what is to go of it lies there, from its beginning.
+  // A scanned sub-range of the host copy. Its dirty bytes are at `from`, at their offsets in the
+  // buffer.
   struct part_of_host {
     byte_range range;
     const std::byte* from;
@@ -236,7 +242,7 @@ class unified_buffer final : public ref_counted {
   void begin_device();
   void begin_host();
   [[nodiscard]] static result<void> end_all(std::span<const ref<event>> sent);
-  // Pre: settled, and looked at.
+  // Pre: settled, and scanned for host writes.
   [[nodiscard]] submitted upload_known(const sync_request& wanted);
   [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
   [[nodiscard]] submitted download(const sync_request& wanted);
@@ -259,35 +265,38 @@ class unified_buffer final : public ref_counted {
   std::recursive_mutex lock_;
   std::atomic<bool> dead_{false};
   std::atomic<std::size_t> views_{0};
-  // Writes may have come since the last look through views that have ended.
+  // Views that have ended may have written since the last scan.
   std::atomic<bool> unseen_{false};
 
-  // Begun, and not counted yet: what lies there is the writer's, and is not found, sent or dropped.
+  // Exact host writes that have begun and are not counted yet. Their bytes belong to the writer:
+  // they are not scanned for writes, sent or dropped.
   std::vector<exact_write> writing_;
-  // The same of the device, no range twice: host writes beside what was begun with a host copy are
-  // found by the smallest granules, and the device copy stays.
+  // The same for device writes; no range occurs twice among the open ones. While a write is open
+  // the device copy is not released, and if there was a host copy when it began, host writes next
+  // to its range are found in the smallest granules.
   std::vector<device_write> device_writes_;
-  bool is_read_ = false;  // pointers were given for which nothing tells when they end
+  bool is_read_ = false;  // pointers were returned whose last use is unknown
 
-  // Shared with what is in flight on it.
+  // Shared with transfers in flight.
   std::shared_ptr<tracking::tracked_memory> host_;
   ref<pin> pin_;
-  ref<pin> library_pin_;  // of hashed memory, whose view has the other
+  ref<pin> library_pin_;  // of hashed memory, whose view has `pin_`
   ref<buffer> device_;
-  bool host_is_there_ = false;         // asked for, so that its bytes count
+  bool host_is_there_ = false;         // requested, so its contents count
   bool device_is_there_ = false;       // the same
-  bool device_holds_nothing_ = false;  // forgotten, and neither given nor marked since
-  // What each copy has held since it was made: all of it where it was the first, else what was
+  bool device_holds_nothing_ = false;  // forgotten, and neither returned nor marked since
+  // What each copy has held since it was created: everything if it was the first, else what was
   // copied to it or written there.
   range_set host_has_;
   range_set device_has_;
-  // Copies that failed, which the next call reports, but for those whose event was waited for.
+  // Failed copies that the next call reports, unless a caller has seen the failure through the
+  // event.
   std::vector<failed_copy> failed_;
-  range_set found_;  // by looks, and not yet in the next
+  range_set found_;  // by scans, not counted yet
   range_set owed_device_;
   range_set owed_host_;
-  // Of what the device is owed, what it is owed again since an upload failed: the host has not
-  // written it since that upload began. May have some that is not owed any more.
+  // The part of `owed_device_` that became dirty again because an upload failed and that the host
+  // has not written since that upload began. May contain ranges that are no longer dirty.
   range_set owed_again_;
   flight_list flights_;
   unified_counts counts_;

@@ -62,12 +62,13 @@ std::uint64_t unified_list::give_up(const device& where, std::uint64_t nbytes) n
       }
     }
   } catch (const std::bad_alloc&) {
-    return given;  // the host has nothing to look with
+    return given;  // the host has no memory for the search
   }
   return given;
 }
 
-// Whoever uses the buffer now, this thread's own call that found no memory too, keeps what he has.
+// Keeps the device copy if the buffer is in use, even by the call of this thread whose request
+// found no memory.
 std::uint64_t unified_buffer::give_up_device() {
   const lock held{lock_, std::try_to_lock};
   if (!held || !device_ || !device_is_there_ || one_memory_ || !device_writes_.empty() ||

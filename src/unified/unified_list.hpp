@@ -1,6 +1,6 @@
 #pragma once
-// All unified buffers of the process: where memory is short they give up device copies that the
-// host's is as good as.
+// All unified buffers of the process. When device memory is short they release device copies whose
+// contents the host copy has too.
 
 #include <mutex>
 #include <unordered_set>
@@ -10,15 +10,16 @@
 
 namespace isthmus {
 
-// Never destroyed. Safe for threads.
+// Never destroyed. Thread-safe.
 class unified_list {
  public:
-  // Asked by the ladder from here on, behind the program's own callbacks so far.
+  // Adds an out-of-memory callback, after those that the program has added so far.
   unified_list();
   // Throws std::bad_alloc.
   void add(unified_buffer& made);
   void remove(unified_buffer& gone) noexcept;
-  // Gives up device copies on that device till there are so many bytes, or none is left; how many.
+  // Releases device copies on that device until `nbytes` are released or none is left. Returns the
+  // bytes.
   std::uint64_t give_up(const device& where, std::uint64_t nbytes) noexcept;
 
  private:

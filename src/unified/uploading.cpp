@@ -1,4 +1,4 @@
-// What was written on the host, on its way to the device copy.
+// Uploads: copies what the host wrote to the device copy.
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +24,7 @@ result<std::shared_ptr<std::byte>> gather(const std::byte* from, const range_set
   return block;
 }
 
-// Ranges of the copy, as the memory that `first` begins with the first of them counts.
+// Converts ranges of the buffer to offsets in the memory of `first`, where the first range begins.
 range_set in_memory(const endpoint& first, const range_set& ranges) {
   const auto begin = first.range(0).begin;
   const auto shift = ranges.begin()->begin;
@@ -43,7 +43,7 @@ void note_reported(std::span<const ref<event>> sent) noexcept {
 
 }  // namespace
 
-// All of them, whichever fails; the first failure.
+// Waits for all of them, whichever fail. Returns the first failure.
 result<void> unified_buffer::end_all(std::span<const ref<event>> sent) {
   result<void> outcome;
   for (const auto& each : sent) {
@@ -66,9 +66,9 @@ submitted unified_buffer::upload(const sync_request& wanted) {
   return upload_known(wanted);
 }
 
-// Where a look takes as long as a copy, nothing can conflict, nobody writes to `library`, and
-// nothing has to be waited for. The device copy is made first: functions of the program's that its
-// request calls may use this buffer.
+// True if a scan takes as long as a copy, nothing can conflict, no exact write is open, and the
+// copies would not wait for earlier work. The device copy is created first: out-of-memory callbacks
+// of the program that its request runs may use this buffer.
 result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
   if (wanted.who != waiting::here || wanted.range != all() || one_memory_ ||
       os::is_forked_child()) {
@@ -84,8 +84,8 @@ result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
   return !*is_behind;
 }
 
-// Each is on its way while the next is looked at; all are there when this returns, as what is on
-// its way is read of memory that the next look may write.
+// Each sub-range is copied while the next is scanned. All copies have completed when this returns,
+// since they read memory that the next scan may write.
 submitted unified_buffer::upload_in_parts(queue& on) {
   begin_device();
   unseen_.store(false, std::memory_order_seq_cst);
@@ -114,8 +114,8 @@ submitted unified_buffer::upload_in_parts(queue& on) {
   return ref<event>{};
 }
 
-// What was told before, and not found now, has no snapshot yet. Pre: `found_` is what was found in
-// this part alone.
+// Dirty ranges that this scan did not find were found earlier and have no snapshot yet. Pre:
+// `found_` is what this scan found in this sub-range alone.
 result<void> unified_buffer::upload_part(const part_of_host& part, queue& on,
                                          std::vector<ref<event>>& sent) {
   const auto found = found_;
@@ -182,8 +182,8 @@ submitted unified_buffer::upload_known(const sync_request& wanted) {
   return ranges.empty() ? submitted{ref<event>{}} : send(ranges, wanted);
 }
 
-// Straight from the host copy where its bytes are read before this returns, or stay there till the
-// caller is told that they were; else out of a block of their own.
+// Copies directly from the host copy if its bytes are read before this returns, or stay unchanged
+// until the caller knows that they were read. Otherwise copies from a separate block.
 submitted unified_buffer::send(const range_set& ranges, const sync_request& wanted) {
   auto& on = chosen(wanted);
   auto is_behind = stands_behind_work(on, *device_);
@@ -201,7 +201,7 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
   return sent && may_write ? submitted{ref<event>{}} : std::move(sent);
 }
 
-// One operation, out of memory that begins at `from`, or of a block made of it.
+// One operation, from memory that begins at `from`, or from a block gathered from it.
 submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byte* from,
                                          bool is_direct, transfer_options options, queue& on) {
   if (!host_has_.covers(ranges)) {
@@ -219,8 +219,8 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   }
   auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
   ISTHMUS_TRY(destination);
-  ISTHMUS_TRY(choose_queue(&on, *destination, source));  // what it refuses touches no bytes
-  // What follows the copy needs no memory, so that nothing on its way is forgotten.
+  ISTHMUS_TRY(choose_queue(&on, *destination, source));  // a refusal here changes no bytes
+  // Nothing after the copy needs memory, so no submitted transfer is lost track of.
   auto made = flights_.make(on.serial(), true, ranges);
   const auto sending = owed_device_.removing(ranges);
   const auto arriving = device_has_.adding(ranges);
@@ -229,7 +229,7 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   content_list::seat awaited;
   const auto failed = make_ref<host_event>();
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
-  if (!sent) {  // some of the bytes may be there
+  if (!sent) {  // some of the bytes may have arrived
     failed->finish(sent.failure());
     contents.await(std::move(awaited), std::move(filled), failed);
     return sent;
