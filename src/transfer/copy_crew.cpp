@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t k_most = staging_ring::k_most_lanes;
 
-// Those of the calling thread, and so of its helpers; not asked for, empty, where it needs none.
+// Processors of the calling thread, which its helpers share. Empty, and not queried, if the copy
+// needs no helper.
 os::processor_set allowed_for(std::size_t nbytes) noexcept {
   return nbytes < 2 * k_bytes_worth_a_thread ? os::processor_set{} : os::processors_of_thread();
 }
@@ -22,14 +23,14 @@ std::size_t most_threads(std::size_t nbytes, const os::processor_set& allowed) {
   return std::max<std::size_t>(1, std::min({worth, usable, limit, k_most}));
 }
 
-// Near the device, unless the threads would crowd there.
+// Processors near the device, unless there are fewer of them than threads.
 os::processor_set places_for(std::size_t threads, const os::processor_set& allowed,
                              const os::processor_set& near) noexcept {
   const auto both = allowed & near;
   return both.count() >= threads ? both : allowed;
 }
 
-// Read once: what a program sets later is for those that it starts.
+// Reads the environment once. Later changes by the program are meant for its child processes.
 result<std::size_t> threads_asked_for() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   static const auto asked = threads_in(std::getenv("ISTHMUS_COPY_THREADS"));

@@ -1,9 +1,9 @@
 #pragma once
-// The threads of a copy by way of the staging ring: how many, and where they run.
+// Chooses the copy threads of a copy through the staging ring: how many, and on which processors.
 //
-// As many as its bytes are worth, the caller may run on, the control group allows and there are
-// lanes for; of these as many as earlier copies gained by (thread_choice.hpp), or as
-// ISTHMUS_COPY_THREADS says.
+// Their number is limited by the size of the copy, the processors of the calling thread, the
+// control group and the number of staging slots. Below that limit it is the number that earlier
+// copies gained from (thread_choice.hpp), or ISTHMUS_COPY_THREADS. Thread-safe.
 
 #include "transfer/staging_ring.hpp"
 
@@ -13,16 +13,16 @@ constexpr std::size_t k_bytes_worth_a_thread = std::size_t{512} << 10;
 
 struct copy_crew {
   std::size_t threads = 1;
-  bool is_measured = true;   // so that the next copy may have another number
-  os::processor_set places;  // of the library's threads among them
+  bool is_measured = true;   // whether the time of this copy is used to choose the next number
+  os::processor_set places;  // processors of the library's threads among them
 };
 
-// For a copy that the calling thread asks for. `earlier` null: not of those that are measured, so
-// that as many take part as may. INVALID_ARGUMENT: ISTHMUS_COPY_THREADS is not a number of them.
+// For a copy that the calling thread makes. `earlier` null: no measurements, so the limit applies.
+// INVALID_ARGUMENT if ISTHMUS_COPY_THREADS is not a valid number of threads.
 [[nodiscard]] result<copy_crew> crew_for(const staging_ring& ring, std::size_t nbytes,
                                          thread_choice* earlier);
 
-// What a text says as ISTHMUS_COPY_THREADS; 0: nothing. INVALID_ARGUMENT.
+// Parses a value of ISTHMUS_COPY_THREADS. NULL or empty: 0. INVALID_ARGUMENT for an invalid one.
 [[nodiscard]] result<std::size_t> threads_in(const char* text);
 
 }  // namespace isthmus

@@ -22,10 +22,10 @@ namespace {
 using lane = staging_ring::lane;
 using slot = staging_ring::slot;
 
-// A thread is worth as many pieces as its lane has slots.
+// A thread is worthwhile for as many chunks as its staging slot has blocks.
 constexpr std::size_t k_least_piece = k_bytes_worth_a_thread / staging_ring::k_slots;
 
-// Within a device a piece lies in a slot twice: as it was, and as it becomes.
+// Within a device a block holds a chunk twice: as read, and as it will be written.
 constexpr std::size_t k_half_slot = staging_ring::k_slot_bytes / 2;
 
 std::size_t piece_bytes(std::size_t nbytes, std::size_t threads, bool within) noexcept {
@@ -46,7 +46,7 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
         ring_{way.ring} {}
 
  protected:
-  // This thread takes part, and others as there are pieces, lanes and threads.
+  // This thread takes part, and as many others as there are chunks, staging slots and threads for.
   [[nodiscard]] result<void> move() override {
     const os::bound_thread here{on_library_thread() ? crew_.places : os::processor_set{}};
     auto& own = ring_.take();
@@ -61,7 +61,8 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
   }
 
  private:
-  // Where there is no memory for more, or no lane, who is at work does it all; false then.
+  // Returns false if there was no memory or staging slot for a helper; the threads at work then
+  // copy everything.
   bool start_helpers() noexcept try {
     for (std::size_t helpers = 1; helpers < crew_.threads; ++helpers) {
       auto* const with = ring_.reserve();
@@ -80,8 +81,8 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
   } catch (const std::bad_alloc&) {
     return false;
   }
-  // On a thread of the library, which may come to it too late. The lane is made here, so that its
-  // memory is near the device, too.
+  // Runs on a library thread, possibly after the copy has ended. The staging slot is created on
+  // this thread so that its memory, too, is near the device.
   void help(lane& with) noexcept {
     const os::driver_call calls;
     if (!calls || !join()) {
@@ -106,7 +107,7 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     --helpers_;
     helped_.notify_all();
   }
-  // A thread that has not begun to help yet is not waited for: on a busy machine that takes long.
+  // Does not wait for threads that have not begun to help: on a busy machine that takes long.
   [[nodiscard]] result<void> end() {
     std::unique_lock hold{lock_};
     is_over_ = true;
@@ -114,14 +115,14 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     return failed_ ? result<void>{std::move(failure_)} : result<void>{};
   }
 
-  // While the device copies the part.
+  // Called while the device copies the chunk.
   void fault_in(std::size_t index) const noexcept {
     if (is_fresh_) {
       parts_->fault_in(index);
     }
   }
 
-  // `helps`: others are at work too, so that the lane may be had back early.
+  // `helps`: called by a helper, whose staging slot may be returned before the copy ends.
   void work_on(lane& with, bool helps) noexcept {
     auto outcome = guarded(with, helps);
     for (auto& each : with.slots) {
@@ -147,7 +148,7 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     return error::no_memory();
   }
 
-  // False once there is none left, or some failed, or the lane is wanted back.
+  // Returns false once no chunk is left, one has failed, or another copy needs this staging slot.
   [[nodiscard]] bool next(std::size_t& index, bool helps) noexcept {
     if (failed_.load(std::memory_order_relaxed)) {
       return false;
@@ -196,7 +197,7 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     }
   }
 
-  // While one of the lane's pieces is turned on the host, another is on its way.
+  // While one of the slot's chunks is converted on the host, another is in flight.
   [[nodiscard]] result<void> turn_pieces(lane& with, bool helps) {
     std::array<std::size_t, staging_ring::k_slots> coming{};
     for (std::size_t count = coming.size(); count == coming.size();) {
@@ -225,7 +226,7 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
   const std::size_t nbytes_;
   const ring_way way_;
   const bool is_fresh_;
-  const bool tells_;  // how long it took
+  const bool tells_;  // whether to report the time of this copy
   staging_ring& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};

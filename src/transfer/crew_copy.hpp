@@ -1,9 +1,10 @@
 #pragma once
-// Copies by way of a device's pinned memory, by several threads at once, each of which fills,
-// empties or converts one slot of its lane while the device copies another.
+// Copies through a device's pinned memory, by several copy threads (`crew`) at once. Each thread
+// fills, empties or converts one block of its staging slot (`lane`) while the device copies
+// another.
 //
-// A driver does the same on one thread, at 6 to 10 GB/s (H100); eight reach what the host's memory
-// allows.
+// A driver does the same on one thread, at 6 to 10 GB/s (H100). Eight threads reach the bandwidth
+// of the host's memory.
 
 #include <functional>
 
@@ -12,21 +13,23 @@
 
 namespace isthmus {
 
-// On which sides the device whose ring it is has the memory.
+// Which sides of a copy are memory of the ring's device: the source (`reads`), the destination
+// (`writes`).
 struct ring_way {
   staging_ring& ring;
   bool reads = false;
   bool writes = false;
-  bool converts = false;  // so that the host's work sets the pace, not the bus
+  bool converts = false;  // the host's work limits the speed, not the bus
 
   [[nodiscard]] bool within() const noexcept { return reads && writes; }
 };
 
-// Parts of at most that many bytes each.
+// Divides a copy into chunks of at most that many bytes.
 using cutter = std::function<std::unique_ptr<const parts>(std::size_t most_bytes)>;
 
-// In the order of `on`. The host can touch the side that the device has not; where it has both, the
-// parts are turned on their way. `cut` is called before this returns. Pre: the ring is there.
+// Copies in the order of `on`. The host can access the side that is not the device's; if both are
+// the device's, the chunks are converted in between (`parts::turn`). `cut` is called before this
+// returns. Pre: the ring has a staging slot.
 [[nodiscard]] submitted copy_by_crew(queue& on, const movement& what, ring_way way,
                                      const cutter& cut, transfer_options options);
 

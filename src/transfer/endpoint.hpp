@@ -1,5 +1,5 @@
 #pragma once
-// One side of a transfer: memory of the caller's on the host, or part of an allocation.
+// An endpoint of a transfer: plain host memory of the caller's, or part of an allocation.
 
 #include <vector>
 
@@ -10,16 +10,17 @@ namespace isthmus {
 
 struct endpoint {
   std::byte* pointer = nullptr;
-  ref<allocation> memory;  // null: plain memory of the host
+  ref<allocation> memory;  // null: plain host memory
   queue* preferred = nullptr;
 
   [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
-  // The same for the library's own copies.
+  // Whether the library's own copies on the host can access it.
   [[nodiscard]] bool host_can_copy() const noexcept {
     return host_can_touch() || memory->where().keeps_memory_on_host();
   }
   [[nodiscard]] bool in_context_of(const queue& on) const noexcept;
-  // Whether operations of that queue may touch it: of its context, and no other device's own.
+  // Whether operations of that queue may access it: it is accessible to the host, or belongs to the
+  // queue's context and device.
   [[nodiscard]] bool reached_by(const queue& on) const noexcept;
   // [pointer, pointer + nbytes) as a range of its allocation.
   [[nodiscard]] byte_range range(std::size_t nbytes) const noexcept;
@@ -30,13 +31,13 @@ struct transfer_use {
   use what;
 };
 
-// What an operation waits for and what must live till it has ended.
+// What an operation waits for, and what must live until it has completed.
 struct transfer_options {
   std::vector<ref<event>> after;
   std::vector<owner> owners;
   bool blocking = true;
-  // Whether it depends on the copies that are to fill what it reads (memory/content_list.hpp), or
-  // only comes after them.
+  // Whether it depends on copies that are to fill what it reads (memory/content_list.hpp): it then
+  // fails if they do. Otherwise it is only ordered after them.
   bool reads_contents = true;
 };
 

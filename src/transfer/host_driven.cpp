@@ -15,7 +15,8 @@ host_driven::host_driven(const movement& what)
   touched_.add(what.source, what.source_bytes, false);
 }
 
-// What others put to a stream that is everybody's comes before it too, and only the driver knows.
+// Work that other libraries submitted to a default stream comes first, and only the driver knows
+// it.
 result<void> host_driven::collect(queue* on) {
   touched_.collect(nullptr, before_);
   if (on != nullptr && on->is_everybodys()) {
@@ -38,9 +39,9 @@ error host_driven::run_guarded() noexcept try {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for what a copy goes by way of");
 }
 
-// On a thread of the library. Nothing of a driver's is left when it is reported to have ended: the
-// end of the process may follow at once. It ends after all that it comes after, even where it
-// fails: for what uses the memory next its end stands for theirs.
+// Runs on a library thread. No driver object is left when the end is reported, since the process
+// may exit immediately afterwards. It ends after everything that it is ordered after, even if it
+// fails: for later users of the memory its end implies theirs.
 error host_driven::run_to_the_end() noexcept {
   auto outcome = await_turn().take_error();
   if (outcome) {
@@ -67,8 +68,9 @@ void host_driven::forget() noexcept {
   before_.clear();
 }
 
-// It waits on a thread of its own; later work on `on` waits for it. Nothing fails, nor waits, once
-// the fence is submitted: `done` may come after events that the caller has yet to complete.
+// Waits and copies on a library thread; later work on `on` waits for it. Nothing fails or blocks
+// after the fence is submitted: `done` may depend on events that the caller completes only once this
+// has returned.
 submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>& what) {
   const ref<event> done{what->done_};
   auto work = reserved_work::make([what] {
@@ -97,7 +99,7 @@ submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what, transfe
   if (!options.blocking && (on == nullptr || on->where().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
     return host_driven::run_behind(on, what);
   }
-  const undo forgotten{[&] {  // whoever else still has a reference to it
+  const undo forgotten{[&] {  // other references to it may remain
     what->forget();
     what->owners_.clear();
   }};

@@ -1,7 +1,7 @@
 #pragma once
-// Copies and fills that the host carries out itself, in the order of a queue or of none: on the
-// caller's thread where he waits, else on a thread of the library, and then what comes on the queue
-// waits for that.
+// Copies and fills that the host executes itself, in the order of a queue or of none: on the
+// caller's thread if the call blocks, else on a library thread, for which later work on the queue
+// then waits.
 
 #include <memory>
 
@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-// What such an operation in flight owns.
+// An operation of this kind; owns what it needs while it is in flight.
 class host_driven {
  public:
   host_driven() = default;  // of plain memory alone
@@ -20,10 +20,10 @@ class host_driven {
   virtual ~host_driven() = default;
 
  protected:
-  // Once what it must come behind has ended. Leaves nothing in flight, whatever it gives; may throw
-  // std::bad_alloc.
+  // Called once everything that it is ordered after has ended. Must leave nothing in flight,
+  // whatever it returns. May throw std::bad_alloc.
   [[nodiscard]] virtual result<void> move() = 0;
-  // Nothing of a driver's may be left.
+  // Must release all driver objects.
   virtual void let_go() noexcept {}
 
  private:
@@ -38,15 +38,15 @@ class host_driven {
 
   ref<allocation> destination_;
   ref<allocation> source_;
-  touched_memory touched_;  // goes before what it touches
+  touched_memory touched_;  // destroyed before the memory
   std::vector<ref<event>> after_;
-  std::vector<ref<event>> before_;  // in order, but not its concern whether it failed
+  std::vector<ref<event>> before_;  // order only: their failure does not propagate
   std::vector<owner> owners_;
   ref<library_event> done_ = make_ref<library_event>();
 };
 
-// `on` null: in no queue's order. Blocking, or where the queue cannot wait for the host, it has
-// ended when this returns.
+// `on` null: in the order of no queue. If it blocks, or the queue cannot wait for the host, the
+// operation has ended when this returns.
 [[nodiscard]] submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what,
                                   transfer_options options);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A copy that has been checked, by the cheapest way there is: the host itself, the staging ring,
-// the driver, or the host's memory between two devices.
+// Executes a checked copy by the cheapest means: by the host itself, through the staging ring, by
+// the driver, or through host memory between two devices.
 
 #include "os/virtual_memory.hpp"
 #include "transfer/pageable.hpp"
@@ -9,7 +9,8 @@
 
 namespace isthmus {
 
-// `on_host()` is the whole copy, and owns what it needs besides the two places.
+// `on_host()` performs the complete copy, and owns everything it needs except the endpoints'
+// memory.
 template <class Effect>
 submitted make_checked_copy(queue* on, const movement& what, transfer_options options,
                             const Effect& on_host) {

@@ -6,8 +6,8 @@ namespace isthmus {
 
 namespace {
 
-// As it lies on the host's side where the device puts the elements in order: then the host copies
-// long runs. Else as it lies on the device's.
+// The side whose order of elements packed chunks have. If the device can reorder elements, it is
+// the host's side, so that the host copies long runs. Otherwise it is the device's side.
 side packing_side(const endpoint& destination, const endpoint& source) {
   const bool to_host = destination.host_can_touch();
   const auto& there = to_host ? source : destination;

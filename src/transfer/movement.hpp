@@ -1,5 +1,6 @@
 #pragma once
-// A copy that has been checked: from where to where, and how much of it.
+// A checked copy (plan): its endpoints, and which bytes move. Refers to the endpoints and ranges,
+// which must outlive it.
 
 #include <memory>
 
@@ -14,11 +15,11 @@ struct movement {
   // From the pointer to the end of the last byte.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
-  std::size_t nbytes = 0;  // that move
-  copy_2d_shape rows{};    // what moves; or, where there are any,
+  std::size_t nbytes = 0;  // to be copied
+  copy_2d_shape rows{};    // what is copied, unless one of the next two is set
   std::span<const copy_range> ranges{};
-  const strided_copy* block = nullptr;  // or, where there is one
-  bool is_fresh = false;                // no page of the destination, on the host, was touched yet
+  const strided_copy* block = nullptr;  // or null
+  bool is_fresh = false;  // destination on the host, none of whose pages was touched yet
 
   [[nodiscard]] static movement of_block(const endpoint& destination, const endpoint& source,
                                          const strided_copy& block) noexcept {
@@ -32,12 +33,13 @@ struct movement {
             &block};
   }
 
-  // Whether it is more than rows: what the host gathers for one operation, or scatters behind it.
+  // Whether it is more than rows: pieces that the host gathers before one operation, or scatters
+  // after it.
   [[nodiscard]] bool is_in_pieces() const noexcept { return block != nullptr || !ranges.empty(); }
   [[nodiscard]] bool is_one_run() const noexcept { return !is_in_pieces() && rows.height == 1; }
-  // Parts of at most that many bytes.
+  // Chunks of at most that many bytes.
   [[nodiscard]] std::unique_ptr<const parts> cut(std::size_t most_bytes) const;
-  // By one operation of a queue that reaches both sides.
+  // Submits it as one operation of a queue that reaches both endpoints.
   [[nodiscard]] submitted put_to(queue& on, wait_list after) const;
 };
 

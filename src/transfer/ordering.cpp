@@ -75,7 +75,7 @@ void note_overwritten(const endpoint& side, std::size_t nbytes, const ref<event>
     written ? contents.replace(all, written) : contents.forget(all);
   }
 } catch (const std::bad_alloc&) {
-  // What was submitted is in flight: its caller must not take it for refused.
+  // The operation was submitted and is in flight, so this must not be reported as a refusal.
 }
 
 void touched_memory::collect(const queue* on, std::vector<ref<event>>& after) {

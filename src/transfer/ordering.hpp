@@ -1,6 +1,7 @@
 #pragma once
-// Orders an operation behind those in flight on the memory it touches, and makes it known to later
-// ones.
+// Orders an operation after those in flight on the memory that it accesses, and records it for
+// later ones. An object belongs to one operation and is not thread-safe; the lists of uses that it
+// changes are.
 
 #include <array>
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace isthmus {
 
-// The memory that one operation touches: at most a destination and a source.
+// The memory that one operation accesses: at most a destination and a source.
 class touched_memory {
  public:
   touched_memory() = default;
@@ -18,32 +19,33 @@ class touched_memory {
   touched_memory& operator=(const touched_memory&) = delete;
   ~touched_memory() { give_up(); }
 
-  // What is not written is read.
+  // `writes` false: the operation reads.
   void add(const endpoint& side, std::size_t nbytes, bool writes);
   void add_read_and_written(const endpoint& side, std::size_t nbytes);
 
-  // Before the submission of what is to be published, and before `collect`: `publish` then needs no
-  // memory. Throws std::bad_alloc.
+  // Call before `collect` and before the submission of an operation that is to be published;
+  // `publish` then needs no memory. Throws std::bad_alloc.
   void reserve();
-  // Nothing was submitted. Pre: what was reserved for is still held.
+  // Cancels `reserve`: nothing was submitted. Pre: the memory reserved for is still referenced.
   void give_up() noexcept;
 
-  // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so
-  // everything.
+  // Adds to `after` what an operation on queue `on` must wait for. Null: on no queue, so all
+  // conflicting operations.
   void collect(const queue* on, std::vector<ref<event>>& after);
-  // The same of what the callers put themselves on the lent queues of the memory, but for `on`.
+  // The same for work that callers submitted themselves to exported queues of the memory, except
+  // `on`.
   [[nodiscard]] result<void> collect_lent(const queue* on, std::vector<ref<event>>& after);
-  // Both of these, as dependencies that order and do not propagate failure: for a wait list of the
-  // operation that is published then, on the same queue. Pre: `reserve`.
+  // Both of these, as dependencies that order and do not propagate failure. They belong into the
+  // wait list of the operation that is then published, on the same queue. Pre: `reserve`.
   [[nodiscard]] result<void> order_after_conflicts(const queue* on, std::vector<ref<event>>& after);
-  // The copies that an operation with these options depends on, for what it reads.
+  // Adds the copies that an operation with these options depends on, for what it reads.
   void add_contents(transfer_options& options);
-  // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and
-  // on every lent queue of the memory, where work of the caller's own may run.
+  // For direct access by the host in the order of `on` (may be null): adds what is unfinished
+  // there, and on every exported queue of the memory, where external work may run.
   [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
-  // Whether nothing at all is in flight on the memory, as far as is known without asking a driver.
+  // Whether nothing is in flight on the memory, as far as is known without a driver call.
   [[nodiscard]] bool quiet();
-  // The operation that `ended` stands for is in flight. Pre: `reserve`.
+  // Records the operation that completes with `ended` as in flight. Pre: `reserve`.
   void publish(const queue* on, const ref<event>& ended) noexcept;
 
  private:
@@ -60,13 +62,14 @@ class touched_memory {
   bool follows_conflicts_ = false;
 };
 
-// All of these bytes are written by an operation that was submitted, and ends with `written`, or
-// were written already (null): unless it fails, no copy before it decides what is in them. Without
-// memory one may still count: its readers fail that need not.
+// Records that a submitted operation, which completes with `written`, writes all of these bytes, or
+// that they have been written already (null). Unless it fails, no earlier copy determines their
+// contents. If memory is short an earlier copy may remain recorded: readers may then fail
+// unnecessarily.
 void note_overwritten(const endpoint& side, std::size_t nbytes, const ref<event>& written) noexcept;
 
-// Keeps owners till an event has completed. Made before the submission, since nothing may fail
-// after it.
+// Keeps owners alive until an event has completed. Construct it before the submission, since
+// nothing may fail afterwards.
 class owner_keeper {
  public:
   explicit owner_keeper(std::vector<owner> owners);

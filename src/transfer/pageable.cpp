@@ -6,16 +6,16 @@
 namespace isthmus {
 namespace {
 
-// For less a thread that carries the copy out while its caller goes on costs more than it saves.
+// For smaller copies a thread that copies while the caller continues costs more than it saves.
 constexpr std::size_t k_least_behind = std::size_t{2} << 20;
 
-// Whether one side is a device's and the other the host's, its own or of another driver: the
-// device's knows neither.
+// Whether `memory` is accessible to its device only, and `plain` to the host: pageable or pinned
+// memory, or memory of another driver.
 bool is_of_a_device(const endpoint& memory, const endpoint& plain) noexcept {
   return !memory.host_can_touch() && plain.host_can_touch();
 }
 
-// Whether it is written in short runs that lie apart.
+// Whether the destination is written in short separate runs.
 bool is_scattered(const movement& what) noexcept {
   constexpr std::size_t k_short = 32;
   if (what.block == nullptr) {
@@ -27,15 +27,15 @@ bool is_scattered(const movement& what) noexcept {
          shape.dimensions[shape.rank - 1].destination_stride != shape.width;
 }
 
-// Such runs cross the bus one by one where the device writes them itself: 2 Mi of 4 bytes in 4.3 ms
-// (H100).
+// Whether it writes short runs to pinned memory. If the device writes them itself they cross the
+// bus one by one: 2 Mi runs of 4 bytes in 4.3 ms (H100).
 bool is_scattered_to_pinned(const device& where, const movement& what) {
   const auto& pinned = what.destination.memory;
   return what.nbytes >= k_least_behind && (!pinned || pinned->what().kind == ISTHMUS_KIND_HOST) &&
          is_scattered(what) && where.copies_strided();
 }
 
-// Whether that goes faster by way of pinned memory of the device's.
+// Whether the copy is faster through pinned memory of the device.
 bool is_faster_staged(const device& where, const movement& what, bool to_device) {
   if (!to_device && is_scattered_to_pinned(where, what)) {
     return true;
@@ -48,8 +48,9 @@ bool is_faster_staged(const device& where, const movement& what, bool to_device)
 
 }  // namespace
 
-// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
-// nothing that the host carries out later is. Without pinned memory the driver does what it can.
+// A program that submits work of its own to the queue's stream expects it to run after a copy that
+// was submitted before it. A copy that host threads execute later cannot be ordered so. Without
+// pinned memory the driver copies.
 bool is_better_staged(const queue& on, const movement& what, bool blocking) {
   const bool to_device = is_of_a_device(what.destination, what.source);
   if (!to_device && !is_of_a_device(what.source, what.destination)) {

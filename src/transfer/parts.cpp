@@ -9,11 +9,12 @@
 namespace isthmus {
 namespace {
 
-// Past the caches a copy leaves them as they are and writes what it need not read first; of a large
-// one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to it at 48
-// GB/s against 44, but 64 MiB at 41 against 44 (H100).
+// Copies of up to this size bypass the caches: this leaves their contents and avoids reading each
+// line before it is written. In larger copies the pinned memory had better stay in the caches,
+// where the device reaches it sooner: 1 GiB to the device at 48 GB/s through the caches against 44
+// past them, but 64 MiB at 41 against 44 (H100).
 constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
-// A row that goes past them ends with a fence.
+// Each row that bypasses the caches ends with a fence, which is too slow for shorter rows.
 constexpr std::size_t k_least_row_past_caches = std::size_t{4} << 10;
 
 bool goes_past_caches(const copy_2d_shape& shape) noexcept {
@@ -94,7 +95,7 @@ class row_parts final : public parts {
 
   copy_2d_shape shape_;
   std::size_t width_;
-  std::size_t rows_;  // 1 where a row is in several parts
+  std::size_t rows_;  // 1 if a row is in several chunks
   bool past_caches_;
 };
 
@@ -137,8 +138,7 @@ class range_parts final : public parts {
     begins_.push_back(to_packed_.size());
     packed_ = 0;
   }
-  // Moves the front of `left` to the part that is being made, or makes a new one where that is
-  // full.
+  // Moves the front of `left` to the current chunk, or begins a new chunk if that is full.
   void cut_off(copy_range& left, std::size_t most_bytes) {
     const auto gap = (device_address(left) - packed_) % k_word;
     if (packed_ + gap >= most_bytes) {
@@ -173,8 +173,8 @@ class range_parts final : public parts {
   side device_side_;
   std::vector<copy_range> to_packed_;
   std::vector<copy_range> from_packed_;
-  std::vector<std::size_t> begins_;  // of the parts, and the end of the last
-  std::size_t packed_ = 0;           // so far, of the part that is being made
+  std::vector<std::size_t> begins_;  // of the chunks, and the end of the last
+  std::size_t packed_ = 0;           // bytes of the current chunk so far
   std::size_t largest_ = 0;
 };
 

@@ -1,10 +1,10 @@
 #pragma once
-// A copy cut into parts that go by way of the host's memory one after the other, or several at a
-// time: each is packed there. The host, or a queue of either side, brings a part from its source or
-// to its destination.
+// A copy divided into chunks (`parts`) that pass through host memory, one after another or several
+// at a time, each packed there. The host, or a queue of either side, brings a chunk from its source
+// or to its destination. Immutable, so thread-safe for different chunks.
 //
-// Where elements change on their way they do so in the host's hands: in `gather` or `scatter`, or
-// in `turn` where both sides are out of its reach.
+// Elements that are converted are converted by the host: in `gather` or `scatter`, or in `turn` if
+// the host can access neither side.
 
 #include <cstddef>
 #include <memory>
@@ -24,18 +24,18 @@ class parts {
   virtual ~parts() = default;
 
   [[nodiscard]] virtual std::size_t count() const noexcept = 0;
-  // Of the largest, packed.
+  // Size of the largest chunk, packed.
   [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
 
   virtual void gather(std::size_t index, std::byte* packed) const noexcept = 0;
   virtual void scatter(std::size_t index, const std::byte* packed) const noexcept = 0;
-  // From as `read` has packed it to as `write` takes it: in `spare`, which has as much room, or
-  // where it is already. Gives that.
+  // Converts a chunk from the form in which `read` packs it to the form that `write` expects, in
+  // `spare`, which has the same size, or in place. Returns the address of the result.
   [[nodiscard]] virtual const std::byte* turn(std::size_t /*index*/, const std::byte* packed,
                                               std::byte* /*spare*/) const noexcept {
     return packed;
   }
-  // The pages that `scatter` will touch first.
+  // Faults in the pages that `scatter` of the chunk would be the first to touch.
   virtual void fault_in(std::size_t /*index*/) const noexcept {}
   [[nodiscard]] virtual submitted read(queue& on, std::size_t index, std::byte* packed,
                                        wait_list after) const = 0;
@@ -43,12 +43,11 @@ class parts {
                                         wait_list after) const = 0;
 };
 
-// Parts are of whole rows; rows that are longer than `most_bytes` are cut into runs.
+// Chunks consist of whole rows; rows longer than `most_bytes` are divided.
 [[nodiscard]] std::unique_ptr<const parts> cut_rows(const copy_2d_shape& rows,
                                                     std::size_t most_bytes);
-// Parts are of whole ranges, but for those that more than one part has a share of. Where a device
-// has whole words of a range, on its `device_side`, they are whole where it is packed, too: what
-// moves them can move words then.
+// Chunks consist of whole ranges, except ranges that do not fit in one. A range keeps the word
+// alignment that it has on `device_side` when it is packed, so that it can be moved word by word.
 [[nodiscard]] std::unique_ptr<const parts> cut_ranges(const ranged_copy& what, side device_side,
                                                       std::size_t most_bytes);
 

@@ -19,7 +19,7 @@ result<void> check_end(const copy_range& range, std::size_t index) {
   return {};
 }
 
-// The indices in the order of the destinations; none where the ranges are in that order.
+// Indices sorted by destination; empty if the ranges are sorted already.
 std::vector<std::size_t> in_order(std::span<const copy_range> given) {
   const auto is_before = [](const copy_range& one, const copy_range& other) {
     return one.destination_offset < other.destination_offset;
@@ -51,7 +51,7 @@ bool follows(const copy_range& last, const copy_range& next) noexcept {
          last.source_offset + last.nbytes == next.source_offset;
 }
 
-// Counts offsets from the first byte of each side.
+// Makes offsets relative to the first byte of each side.
 void rebase(range_list& list) {
   list.destination_begin = list.each.front().destination_offset;
   const auto& last = list.each.back();
@@ -70,7 +70,7 @@ void rebase(range_list& list) {
   }
 }
 
-// What of the destination `range` reads, if any: the ranges are in the order of what they write.
+// The destination range that `range` reads from, if any. Pre: `all` is sorted by destination.
 const copy_range* written_meanwhile(std::span<const copy_range> all, const copy_range& range,
                                     std::uintptr_t destination, std::uintptr_t source) {
   const auto begin = source + range.source_offset;
@@ -144,7 +144,7 @@ submitted copy_ranges(queue* asked, const endpoint& destination, const endpoint&
   const movement what{destination,         source,        ranges.destination_bytes,
                       ranges.source_bytes, ranges.nbytes, {},
                       ranges.each};
-  // The list's memory, which `what` looks into, goes along with it.
+  // The function owns the list's memory, to which `what` refers.
   return make_copy(*chosen, what, std::move(options),
                    [to = destination.pointer, from = source.pointer, all = std::move(ranges.each)] {
                      copy_ranges({to, from, all});

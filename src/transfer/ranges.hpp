@@ -1,9 +1,9 @@
 #pragma once
-// Copies of many ranges between two places as one operation.
+// Copies of many ranges between two endpoints as one operation.
 //
-// What the host can touch it copies where the caller waits. Else one operation of a queue moves all
-// of them: on CUDA a kernel (backend/cuda/ranges.hpp), plain memory of the host being gathered or
-// scattered by way of the staging ring; elsewhere a copy a range.
+// If the caller blocks and the host can access both sides, the host copies. Otherwise one operation
+// of a queue copies all ranges: on CUDA a kernel (backend/cuda/ranges.hpp), with pageable memory
+// gathered or scattered through the staging ring. Other backends copy range by range.
 
 #include <span>
 #include <vector>
@@ -13,24 +13,24 @@
 
 namespace isthmus {
 
-// Ranges in the order of their destinations, none empty; those that follow each other on both sides
-// are one. Offsets count from the first byte of each side.
+// Ranges in the order of their destinations, none empty; ranges that are adjacent on both sides are
+// merged. Offsets are relative to the first byte of each side.
 struct range_list {
   std::vector<copy_range> each;
   std::size_t destination_begin = 0;
-  std::size_t destination_bytes = 0;  // from the first to the end of the last
+  std::size_t destination_bytes = 0;  // from the first byte to the end of the last
   std::size_t source_begin = 0;
   std::size_t source_bytes = 0;
-  std::size_t nbytes = 0;  // of all
+  std::size_t nbytes = 0;  // of all ranges
 };
 
-// n log n where they are in another order than that of their destinations. OUT_OF_RANGE for one
-// that runs past the end of the address space, INVALID_ARGUMENT for two with a destination in
-// common; the errors name them by their place in `given`.
+// Takes O(n log n) if the ranges are not sorted by destination, else O(n). OUT_OF_RANGE for a range
+// that runs past the end of the address space, INVALID_ARGUMENT for two whose destinations overlap;
+// the errors name them by their index in `given`.
 [[nodiscard]] result<range_list> list_ranges(std::span<const copy_range> given);
 
-// Pre: the endpoints are where the list's first bytes are. INVALID_ARGUMENT where one range writes
-// what another reads; all else as `copy`.
+// Pre: the endpoints point to the list's first byte on their side. INVALID_ARGUMENT if one range
+// writes what another reads; otherwise as `copy`.
 [[nodiscard]] submitted copy_ranges(queue* on, const endpoint& destination, const endpoint& source,
                                     range_list ranges, transfer_options options);
 

@@ -12,13 +12,14 @@
 namespace isthmus {
 namespace {
 
-// Large enough that a driver's fixed cost a copy vanishes, small enough to stay in the caches.
+// Large enough that a driver's fixed cost of a copy is negligible, small enough to stay in the
+// caches.
 constexpr std::size_t k_staged_bytes = std::size_t{4} << 20;
 
 using slot = staging_ring::slot;
 
-// Plain memory that a piece goes by way of. It does not go before what was submitted on it has
-// ended, whatever is thrown.
+// Plain memory that a chunk passes through. The destructor waits for operations on it, also if an
+// exception is thrown.
 struct own_stage final : slot {
   explicit own_stage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
   own_stage(const own_stage&) = delete;
@@ -28,7 +29,8 @@ struct own_stage final : slot {
     give_back(memory);
   }
 
-  // Once the process is ending nobody can tell whether what was submitted still runs.
+  // When the process is ending it is unknown whether a submitted operation still runs; the memory
+  // is then not freed.
   static void give_back(void* memory) noexcept {
     if (!os::drivers_are_gone()) {
       delete[] static_cast<std::byte*>(memory);
@@ -36,8 +38,8 @@ struct own_stage final : slot {
   }
 };
 
-// What is read piece by piece from one side and written to the other: piece n while piece n - 1 is
-// being written.
+// Reads one chunk after another from one side and writes it to the other: reads chunk n while chunk
+// n - 1 is being written.
 class staged_copy : public host_driven {
  public:
   staged_copy(const movement& what, std::size_t piece_bytes)
@@ -66,7 +68,7 @@ class staged_copy : public host_driven {
   std::unique_ptr<const parts> parts_;
 };
 
-// By way of plain memory.
+// Through plain memory.
 class plainly_staged final : public staged_copy {
  public:
   plainly_staged(const movement& what, ref<queue> reading, ref<queue> writing)
@@ -90,7 +92,8 @@ class plainly_staged final : public staged_copy {
   ref<queue> writing_;
 };
 
-// By way of pinned memory of the one side, on its lane's queue, and a queue of the other's.
+// Through pinned memory of one side, on the queue of its staging slot, and a queue of the other
+// side.
 class pinned_staged final : public staged_copy {
  public:
   pinned_staged(const movement& what, staging_ring& ring, side ring_is_of, ref<queue> other)
@@ -120,7 +123,7 @@ class pinned_staged final : public staged_copy {
   ref<queue> other_;
 };
 
-// On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
+// For a queue of the destination that cannot wait for a library thread: reads the source now, and
 // writes in the queue's order.
 submitted write_snapshot(queue& on, queue& reading, const movement& what,
                          transfer_options options) {

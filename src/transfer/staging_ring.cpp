@@ -44,7 +44,7 @@ staging_ring::~staging_ring() {
   }
 }
 
-// Pre: taken, so that nobody else looks at it.
+// Pre: taken, so that no other thread accesses it.
 result<void> staging_ring::make(lane& empty) {
   auto home = where_->home().default_context();
   ISTHMUS_TRY(home);

@@ -1,9 +1,11 @@
 #pragma once
-// Pinned memory of a device, and queues of it, that copies of plain host memory go by way of.
+// Pinned memory of a device, with queues of the device, for copies of pageable host memory.
+// Thread-safe.
 //
-// In lanes: a thread has one for itself while it copies, with some slots, so that it fills or
-// empties one while the device copies another. Lanes are made when they are first needed, some
-// milliseconds each, and kept for the next copy till the process ends: 32 MiB a device at most.
+// It is divided into staging slots (`lane`). A thread has one for itself while it copies; each has
+// several blocks (`slot`), so that the thread fills or empties one while the device copies another.
+// Staging slots are created on first use, which takes some milliseconds each, and kept until the
+// process ends: 32 MiB a device at most.
 
 #include <array>
 #include <atomic>
@@ -20,57 +22,60 @@ class staging_ring {
  public:
   static constexpr std::size_t k_slot_bytes = std::size_t{2} << 20;
   static constexpr std::size_t k_slots = 2;
-  // Threads, and so lanes, that copy at a time. With 12 of them 64 MiB went no faster, 1 GiB to the
-  // device hardly and 1 GiB back at 48 GB/s against 39 (H100, 16 cores), for 16 MiB more.
+  // Staging slots, and so threads that copy at a time. With 12 of them 64 MiB went no faster, 1 GiB
+  // to the device hardly faster, and 1 GiB back at 48 GB/s against 39 (H100, 16 cores), for 16 MiB
+  // more.
   static constexpr std::size_t k_most_lanes = 8;
 
   struct slot {
     std::byte* memory = nullptr;
     ref<event> in_flight;
 
-    // Till it may be used again.
+    // Waits until it may be used again.
     [[nodiscard]] result<void> end() {
       return in_flight ? std::exchange(in_flight, nullptr)->wait(std::nullopt) : result<void>{};
     }
   };
   struct lane {
-    ref<queue> on;  // null: not made yet
+    ref<queue> on;  // null: not created yet
     std::array<slot, k_slots> slots;
-    bool taken = false;  // under the ring's lock
+    bool taken = false;  // protected by the ring's lock
   };
 
-  // The device's; never destroyed, and keeps the device's platform.
+  // The ring of the device. Never destroyed; keeps the device's platform alive.
   [[nodiscard]] static staging_ring& of(device& where);
   explicit staging_ring(device& where);
   staging_ring(const staging_ring&) = delete;
   staging_ring& operator=(const staging_ring&) = delete;
-  // Pre: no lane is taken.
+  // Pre: no staging slot is taken.
   ~staging_ring();
 
-  // Whether there is a lane, free or not; makes the first.
+  // Whether there is a staging slot, free or not. Creates the first.
   [[nodiscard]] bool is_there() noexcept;
-  // One that nobody uses, waited for where all are in use. Pre: `is_there` was true.
+  // Takes a free staging slot; waits while all are in use. Pre: `is_there` was true.
   [[nodiscard]] lane& take() noexcept;
-  // The same at once; null where all are in use, or no more can be made.
+  // The same without waiting; null if all are in use, or no more can be created.
   [[nodiscard]] lane* try_take() noexcept;
-  // The same, of which nothing may be made yet; null where all are in use.
+  // The same, without creating its memory and queue; null if all are in use.
   [[nodiscard]] lane* reserve() noexcept;
-  // Whether a reserved one has memory and a queue now. Some milliseconds where it had not.
+  // Whether a reserved one has memory and a queue now. Creates them if not, in some milliseconds.
   [[nodiscard]] bool make_ready(lane& reserved) noexcept;
   // Pre: nothing is in flight there.
   void give_back(lane& used) noexcept;
-  // Whether somebody waits for a lane to whom nobody else has promised one: who has several gives
-  // one of them back then, so that a small copy need not wait for the end of a large one.
+  // Whether a thread waits for a staging slot that no other copy has promised. On true the caller,
+  // a copy that has several, must return one, so that a small copy need not wait for the end of a
+  // large one.
   [[nodiscard]] bool asks_for_one() noexcept;
 
-  // By what copies of plain memory to the device, or back, took.
+  // Number of threads, chosen by the times of earlier copies of pageable memory to the device, or
+  // back.
   [[nodiscard]] thread_choice& threads(bool to_device) noexcept {
     return to_device ? threads_to_ : threads_back_;
   }
   [[nodiscard]] const os::processor_set& processors_near() const noexcept { return near_; }
 
  private:
-  // Pre: under the lock. Null: none is left.
+  // Pre: the lock is held. Null: none is free.
   [[nodiscard]] lane* claim(bool made) noexcept;
   [[nodiscard]] result<void> make(lane& empty);
 

@@ -1,24 +1,23 @@
 #pragma once
-// Copies of N-dimensional blocks in the fewest operations: what is one run, or rows at one
-// distance, goes as such; else many runs are one copy of ranges.
+// Copies of N-dimensional blocks in the fewest operations: one run, or rows at one distance, are
+// copied as such; otherwise many runs are one operation.
 //
-// Plain memory of the host that is in pieces is gathered or scattered by way of the staging ring
-// where a device has one, packed in the device's own order.
+// Pageable memory that is in pieces is gathered or scattered through the staging ring if the device
+// has one, packed in the device's order.
 
 #include "core/strided.hpp"
 #include "transfer/transfer.hpp"
 
 namespace isthmus {
 
-// Pre: the copy's pointers are the endpoints', nothing in its extents wraps, no two runs of its
-// destination share bytes. INVALID_ARGUMENT where the
-// extents of the two sides overlap, unless the rows of one pitch lie between each other's.
+// Pre: the copy's pointers are those of the endpoints, its extents do not wrap around the address
+// space, and no two runs of its destination share bytes. INVALID_ARGUMENT if the extents of the two
+// sides overlap, unless both are rows of the same pitch that interleave without sharing bytes.
 [[nodiscard]] submitted copy_strided(queue* on, const endpoint& destination, const endpoint& source,
                                      const strided_copy& what, transfer_options options);
 
-// The same where the caller knows that no byte is on both sides, however they lie between each
-// other. The destination's strides need not nest: runs of one dimension may lie between those of
-// another.
+// The same if the caller knows that the two sides share no byte, however they interleave. The
+// strides of the destination need not nest: runs of one dimension may lie between those of another.
 [[nodiscard]] submitted copy_strided_apart(queue* on, const endpoint& destination,
                                            const endpoint& source, const strided_copy& what,
                                            transfer_options options);

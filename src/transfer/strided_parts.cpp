@@ -8,10 +8,10 @@
 namespace isthmus {
 namespace {
 
-// Of one operation, which may list them: 24 MiB.
+// Limit of one operation, which may list its runs: 24 MiB.
 constexpr std::size_t k_most_runs = std::size_t{1} << 20;
 
-// From index `begin` on along the outermost dimension.
+// `count` indices of the outermost dimension, from `begin`.
 strided_copy slice(strided_copy what, std::size_t begin, std::size_t count) noexcept {
   auto& outer = what.dimensions[0];
   what.destination = advance(what.destination, begin * outer.destination_stride);
@@ -109,7 +109,7 @@ class strided_parts final : public parts {
     part.destination = advance(part.destination, index * along.destination_stride);
     part.source = advance(part.source, index * along.source_stride);
   }
-  // The part with one of its sides packed.
+  // The chunk with one of its sides packed.
   [[nodiscard]] strided_copy reading(std::size_t index, std::byte* packed) const noexcept {
     auto part = at(index);
     part.destination = packed;
@@ -131,10 +131,10 @@ class strided_parts final : public parts {
   }
 
   strided_copy whole_;
-  std::size_t block_ = 0;   // bytes of the dimensions that every part has wholly
-  std::size_t cut_ = 0;     // the first of those; the one before it is cut
-  std::size_t step_ = 1;    // of that one, what a part has
-  std::size_t pieces_ = 1;  // into which it is cut
+  std::size_t block_ = 0;   // bytes of the dimensions that every chunk has completely
+  std::size_t cut_ = 0;     // the first of those; the dimension before it is divided
+  std::size_t step_ = 1;    // indices of that dimension in a chunk
+  std::size_t pieces_ = 1;  // chunks along it
 };
 
 }  // namespace

@@ -1,16 +1,16 @@
 #pragma once
-// N-dimensional blocks on queues, and cut into parts.
+// Submits N-dimensional blocks to queues, and divides them into chunks.
 
 #include "core/strided.hpp"
 #include "transfer/parts.hpp"
 
 namespace isthmus {
 
-// In as few operations as can be, each behind the one before; the last one's event. Where one is
-// refused nothing is in flight.
+// Submits in as few operations as possible, each after the one before, and returns the last one's
+// event. If one is refused nothing is in flight.
 [[nodiscard]] submitted put_strided(queue& on, const strided_copy& what, wait_list after);
 
-// Parts that are blocks themselves, packed in the order in which they lie on that side.
+// Chunks that are blocks themselves, packed in the order of their elements on that side.
 [[nodiscard]] std::unique_ptr<const parts> cut_strided(const strided_copy& what, side packed_as,
                                                        std::size_t most_bytes);
 

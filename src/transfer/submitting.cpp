@@ -7,7 +7,7 @@ namespace isthmus {
 result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
   const bool plain = !destination.memory && !source.memory;
   if (asked == nullptr) {
-    // Without bytes a destination has no memory, and its buffer's queue all the same.
+    // An endpoint of 0 bytes has no memory, but its buffer's queue.
     const bool is_the_destinations = destination.memory || destination.preferred != nullptr;
     asked = is_the_destinations ? destination.preferred : source.preferred;
   } else if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
@@ -40,7 +40,7 @@ result<ref<queue>> carrier(queue& chosen, const endpoint& destination, const end
 
 namespace {
 
-// Handing less than this to a queue costs more than doing it.
+// Below this size submission to a queue costs more than the copy.
 constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// What copies and fills have in common: who carries one out, and in whose order.
+// Common parts of copies and fills: which queue or thread executes one, and in whose order.
 
 #include <algorithm>
 #include <memory>
@@ -18,18 +18,19 @@
 
 namespace isthmus {
 
-// The queue that an operation goes to, an open one; null if the host must do it, there being none.
+// The queue that orders the operation, not closed. Null if there is none, so the host must execute
+// it. Errors: WRONG_CONTEXT, CLOSED.
 [[nodiscard]] result<queue*> choose_queue(queue* asked, const endpoint& destination,
                                           const endpoint& source);
 
-// The queue that carries an operation out: the chosen one where it reaches both sides, else one of
-// the side that only its own context or device reaches, a new one if need be. Null: no queue
-// reaches both, so by way of the host.
+// The queue that executes the operation: the chosen one if it reaches both sides, else one of the
+// side that only its own context or device reaches, created if necessary. Null: no queue reaches
+// both, so the copy goes through the host.
 [[nodiscard]] result<ref<queue>> carrier(queue& chosen, const endpoint& destination,
                                          const endpoint& source);
 
-// Whether the host does it: where the caller waits anyway, and for small ones that nothing stands
-// before. Pre: the host can touch it all.
+// Whether the host executes it: if the caller waits anyway, and for small operations that nothing
+// is ordered before. Pre: the host can access both sides.
 [[nodiscard]] bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
                                 std::size_t nbytes);
 
@@ -39,16 +40,16 @@ namespace isthmus {
 // INVALID_ARGUMENT.
 [[nodiscard]] error refuse_overlap(std::size_t nbytes);
 
-// What a caller pinned stays so till a driver has used it.
+// Keeps memory that the caller pinned registered until the driver has used it.
 void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
                  std::vector<owner>& owners);
 void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owners);
 
-// Of an operation that moves nothing: it has its place in the queue's order all the same, and fails
-// as others do where an event that it waits for failed.
+// An operation that moves nothing. It is ordered in the queue like others, and fails if an event
+// that it depends on has failed.
 [[nodiscard]] submitted nothing_to_do(queue* on, transfer_options& options);
 
-// `call()`, where std::bad_alloc is one more error.
+// `call()`, with std::bad_alloc returned as an error.
 template <class Call>
 submitted without_throwing(const Call& call) noexcept try {
   return call();
@@ -73,7 +74,8 @@ class plain_effect final : public host_driven {
   Effect effect_;
 };
 
-// Of what has no queue. Who does not wait for it does not wait for what comes before it either.
+// An operation without a queue. If it does not block, it does not block for its dependencies
+// either: a library thread waits for them.
 template <class Effect>
 submitted in_no_queue(transfer_options& options, const Effect& effect) {
   const auto pends = [](const ref<event>& each) { return each->pending(); };
@@ -85,7 +87,8 @@ submitted in_no_queue(transfer_options& options, const Effect& effect) {
   return options.blocking ? ref<event>{} : completed_event();
 }
 
-// Runs `effect` on this thread, in the order of `on`, once nothing in flight conflicts with it.
+// Runs `effect` on this thread, in the order of `on`, after everything in flight that conflicts
+// with it.
 template <class Effect>
 submitted directly(queue* on, touched_memory& touched, transfer_options& options, Effect&& effect) {
   if (on == nullptr) {
@@ -101,9 +104,10 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
   return options.blocking ? ref<event>{} : completed_event();
 }
 
-// Submits `call` to `carrying`, in the order of `on`, after what conflicts with it, and publishes
-// it. All that may fail comes before the submission, but for the place in the order of an `on`
-// whose handle is in use elsewhere: the operation then ends with that error.
+// Submits `call` to `carrying`, in the order of `on` and after what conflicts with it, and
+// publishes it. Everything that may fail comes before the submission, except the entry into the
+// order of `on` if that is another queue whose handle was exported: the operation then ends with
+// that error.
 template <class Call>
 submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
                    Call&& call) {

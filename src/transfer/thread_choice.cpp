@@ -7,7 +7,7 @@ namespace isthmus {
 namespace {
 
 constexpr std::array<std::size_t, 8> k_steps{1, 2, 3, 4, 6, 8, 12, 16};
-// The best of an H100 beside 16 cores.
+// The best number for an H100 with 16 cores.
 constexpr std::size_t k_first = 8;
 // Threads that save less than 1/32 of the time are better left to the program.
 constexpr double k_worth_more_threads = 1.0 - 1.0 / 32;
@@ -24,7 +24,7 @@ std::size_t below(std::size_t threads) noexcept {
 
 }  // namespace
 
-// Up while it gains, then down while nothing is lost against the best.
+// Goes up while that gains, then down while nothing is lost against the best.
 thread_choice::choice thread_choice::choose(const samples& of, std::size_t most) noexcept {
   const auto is_known = [&of](std::size_t threads) { return of.at(threads).count >= k_samples; };
   const auto gains = [&of](std::size_t more, std::size_t fewer) {

@@ -1,12 +1,12 @@
 #pragma once
-// How many threads a large copy is worth, by what the copies before it took: one for each device
-// and direction.
+// Chooses the number of threads of large copies from the times of earlier ones, for one device and
+// direction. Thread-safe.
 //
-// A machine's best number is not known beforehand: the bus, the host's memory, its caches and who
-// else is at work decide. So the program's own copies are timed, and nothing is copied for the sake
-// of it. Copies of like size are compared: the first few have as many threads as was best on one
-// machine, the next few another number, up or down, as long as it is better. The least time of each
-// number counts, as whatever else the machine does only adds to it.
+// The best number of a machine cannot be predicted: it depends on the bus, the host's memory and
+// caches, and other load. So the program's own copies are timed; no copy is made for measurement
+// alone. Copies of similar size are compared. The first few use the number that was best on one
+// machine, the next few a larger or smaller one, as long as that is better. The minimum time of
+// each number counts, since other load only adds to it.
 
 #include <array>
 #include <bit>
@@ -21,21 +21,22 @@ namespace isthmus {
 class thread_choice {
  public:
   static constexpr std::size_t k_most = 16;
-  // Below, what a copy takes tells more of the threads' waking than of their number.
+  // Below this size the time of a copy depends more on the wake-up of the threads than on their
+  // number.
   static constexpr std::size_t k_least_timed = std::size_t{4} << 20;
   static constexpr std::size_t k_samples = 3;
 
-  // At most `most`, which is 1 or more and may change from call to call.
+  // At most `most`, which is at least 1 and may change from call to call.
   [[nodiscard]] std::size_t threads_for(std::size_t nbytes, std::size_t most) noexcept;
-  // Whether `threads_for` has nothing left to find out there.
+  // Whether `threads_for` has nothing left to measure for that size.
   [[nodiscard]] bool is_settled(std::size_t nbytes, std::size_t most) noexcept;
-  // A copy with that many threads, all to itself, took as long.
+  // Records the time of a copy that used that many threads throughout.
   void took(std::size_t nbytes, std::size_t threads, std::chrono::nanoseconds time) noexcept;
 
  private:
   struct sample {
     std::size_t count = 0;
-    double least = 0;  // ns a byte
+    double least = 0;  // ns per byte
   };
   using samples = std::array<sample, k_most + 1>;  // by the number of threads
   struct choice {
@@ -44,7 +45,7 @@ class thread_choice {
   };
 
   [[nodiscard]] static choice choose(const samples& of, std::size_t most) noexcept;
-  // Of sizes up to twice the least: what a byte takes depends on how many there are.
+  // Samples of similar sizes, within a factor of two: the time per byte depends on the size.
   [[nodiscard]] samples& like(std::size_t nbytes) noexcept;
   [[nodiscard]] choice chosen(std::size_t nbytes, std::size_t most) noexcept;
 

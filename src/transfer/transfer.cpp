@@ -8,7 +8,7 @@
 namespace isthmus {
 namespace {
 
-// Rows of one pitch may lie between each other's, as two column blocks of one matrix do.
+// Rows of one pitch may interleave, like two column blocks of one matrix.
 bool rows_overlap(const endpoint& destination, const endpoint& source, const pitched& shape) {
   const auto to_bytes = shape.extent(shape.destination_pitch);
   const auto from_bytes = shape.extent(shape.source_pitch);
@@ -25,7 +25,7 @@ bool rows_overlap(const endpoint& destination, const endpoint& source, const pit
   return apart < shape.width || pitch - apart < shape.width;
 }
 
-// One row where the rows follow each other without a gap.
+// Joins rows that follow each other without a gap into one.
 pitched simplest(const pitched& shape) {
   if (shape.destination_pitch != shape.width || shape.source_pitch != shape.width) {
     return shape;
@@ -112,7 +112,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
 
 namespace {
 
-// `call(queue, after)` on a queue that reaches the place, behind what writes there.
+// `call(queue, after)` on a queue that reaches the memory, ordered after writes there.
 template <class Call>
 submitted tell_of(queue* asked, const endpoint& place, std::size_t nbytes, transfer_options options,
                   const Call& call) {

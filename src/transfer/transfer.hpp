@@ -1,19 +1,19 @@
 #pragma once
-// Every copy and fill there is.
+// All copies and fills of the library. Thread-safe.
 //
-// What the host can touch on both sides is copied by the host where the caller blocks anyway: 20 to
-// 40 times faster than a driver's queue at 4 KiB (measured on Intel's OpenCL runtime). Everything
-// else goes to a queue; between contexts and devices by way of the host, in pieces.
+// If the host can access both sides and the caller blocks anyway, the host copies: 20 to 40 times
+// faster than a driver's queue at 4 KiB (measured on Intel's OpenCL runtime). Everything else goes
+// to a queue; copies between contexts or devices go through host memory, in chunks.
 
 #include "transfer/endpoint.hpp"
 
 namespace isthmus {
 
-// A null event: the operation has ended (blocking form).
+// A null event: the operation has completed (blocking form).
 using submitted = result<ref<event>>;
 
 // `on` null: the destination's preferred queue, else the source's. Errors: INVALID_ARGUMENT for
-// overlap, WRONG_CONTEXT if `on` has to do with neither side; those of the queue.
+// overlap, WRONG_CONTEXT if `on` is in the context of neither side; those of the queue.
 [[nodiscard]] submitted copy(queue* on, const endpoint& destination, const endpoint& source,
                              std::size_t nbytes, transfer_options options);
 
@@ -31,7 +31,7 @@ struct pitched {
 [[nodiscard]] submitted copy_2d(queue* on, const endpoint& destination, const endpoint& source,
                                 const pitched& shape, transfer_options options);
 
-// The same where the caller knows that no byte is on both sides, and that there are some.
+// The same if the caller knows that the sides share no byte, and that they are not empty.
 [[nodiscard]] submitted copy_2d_apart(queue* on, const endpoint& destination,
                                       const endpoint& source, const pitched& shape,
                                       transfer_options options);
