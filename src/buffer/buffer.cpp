@@ -33,7 +33,7 @@ buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
       offset_{base.offset_ + offset},
       nbytes_{nbytes} {}
 
-// Nobody is left to call `free`, or to hold the memory by way of this buffer.
+// No thread can call `free`, or obtain the memory through this buffer, any more.
 buffer::~buffer() {
   if (memory_ != nullptr && !dead_.load(std::memory_order_relaxed)) {
     memory_->release_last();
@@ -41,7 +41,7 @@ buffer::~buffer() {
   if (!counted_view_ || os::drivers_are_gone()) {
     return;
   }
-  // Memory that was freed before has seen to it.
+  // If the memory was freed before, its release has already handled the view.
   if (auto memory = whole_->hold(); memory && *memory) {
     (*memory)->view_ended(*on_);
   }
@@ -76,8 +76,7 @@ result<ref<allocation>> buffer::hold() {
   if (dead()) {
     return closed();
   }
-  // In a forked child the lock may be held by a thread that is no more; there is but one thread
-  // there.
+  // In a forked child a thread of the parent may have held the lock; the child has one thread only.
   std::unique_lock held{whole_->lock_, std::defer_lock};
   if (!os::is_forked_child()) {
     held.lock();
@@ -103,8 +102,8 @@ void buffer::free() noexcept {
 
 namespace {
 
-// Nothing where that depends on whether the work on it has ended, which takes a reference to find
-// out.
+// Nothing if it depends on whether the work on the memory has completed, which takes a reference to
+// find out.
 std::optional<bool> end_may_wait(allocation& of) noexcept {
   auto* const from = of.from();
   if (from == nullptr || from->as_pool() == nullptr || from->unique() || of.lies_within() ||
@@ -121,8 +120,9 @@ bool buffer::free_may_wait() noexcept {
     return exports() != 0 || is_slice();
   }
   {
-    // Another thread may free it meanwhile, with the same reference too: it keeps the memory until
-    // it has had the lock, which costs less than a reference.
+    // Another thread may free the buffer meanwhile, with the same reference too. `free` takes this
+    // lock before it releases the memory, so the memory lives while it is held; this costs less
+    // than a reference.
     const std::lock_guard held{whole_->lock_};
     if (whole_->memory_ == nullptr || whole_->dead_.load(std::memory_order_relaxed)) {
       return false;
@@ -252,7 +252,7 @@ result<ref<event>> buffer::pending() {
   return end_of_all(*found);
 }
 
-// Where there is no memory nothing can be pending on it.
+// Without memory nothing can be pending.
 std::array<const unsigned char*, ISTHMUS_WATCHED> buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = dead() ? nullptr : whole_->memory_;
@@ -302,7 +302,7 @@ result<void*> buffer::begin_export_to_queue(queue* user) {
     std::erase_if(*found, [](const ref<event>& each) { return !each->pending(); });
     ISTHMUS_TRY(user->stand_behind(*found));
   }
-  ISTHMUS_TRY(check_contents_of(*side));  // after what may have waited for such a copy
+  ISTHMUS_TRY(check_contents_of(*side));  // after a wait for such a copy
   return keep_exported(*std::move(side));
 }
 

@@ -1,4 +1,4 @@
-// How the memory of a new buffer is obtained.
+// Obtains the memory of a new buffer.
 
 #include <chrono>
 #include <utility>
@@ -15,12 +15,12 @@
 namespace isthmus {
 namespace {
 
-// As a pool's, where nobody says otherwise.
+// The default of a pool.
 constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
 
-// Tries again once a thread of the library has returned as much as is wanted since `returned`, or
-// all that it had to return there: a program that frees memory faster than that thread calls the
-// driver is not refused.
+// Retries when a library thread has returned as much as is requested since `returned`, or
+// everything that it had to return there. A program that frees memory faster than that thread calls
+// the driver is thus not refused.
 result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
                                     memory_resource* from, const device& where,
                                     std::uint64_t returned, error refusal) {
@@ -50,12 +50,12 @@ result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
   return refusal;
 }
 
-// A warm pool calls no driver, so that a new buffer would not notice the loss of its device. Once
-// an error has reported any loss, the driver is queried, which waits for no work. A driver that
-// does not report how much memory is free reports no loss here either: the first operation does.
+// A warm pool calls no driver, so a new buffer would not notice the loss of its device. Once an
+// error has reported any device loss, the driver is queried, which waits for no work. A driver that
+// does not report how much memory is free reports no loss here either; the first operation does.
 error refuse_if_lost(device& where) {
   if (only_at_hand()) {
-    return error::no_memory();  // no driver may be called: the caller tries again where one may
+    return error::no_memory();  // no driver may be called: the caller retries where one may
   }
   const auto losses = device_losses.load(std::memory_order_acquire);
   auto seen = where.memory();
@@ -123,7 +123,7 @@ result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request
     }
     if (is_short(made) && no_wait == 0 && &where == &on.where() && from != nullptr &&
         from->as_pool() != nullptr && default_pools::only().has(*from->as_pool())) {
-      // A pool takes pieces of 64 KiB or more: the driver may have less than that.
+      // A pool obtains pieces of 64 KiB or more; the driver may have less than that.
       auto unpooled = allocation::create(on, wanted, nullptr);
       made = unpooled ? std::move(unpooled) : std::move(made);
     }

@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-// Where the driver does not tell what allocation it is: the last byte is such memory, too.
+// If the driver does not report the allocation: the last byte must be memory of the same kind.
 error check_last_byte(const queue& on, const foreign_memory& what, usm_kind kind) {
   const auto* const last = static_cast<const std::byte*>(what.pointer) + (what.nbytes - 1);
   if (facts_of(on.home(), last).kind == kind) {

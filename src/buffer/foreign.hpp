@@ -1,11 +1,11 @@
 #pragma once
-// What is checked before memory of somebody else's becomes a buffer.
+// Checks memory of another library before a buffer adopts it. Thread-safe.
 
 #include "buffer/buffer.hpp"
 
 namespace isthmus {
 
-// The kind that it is; INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if it cannot be a buffer on
+// Returns its kind. INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if it cannot be a buffer on
 // `on`.
 [[nodiscard]] result<usm_kind> check_foreign(const queue& on, const foreign_memory& what);
 

@@ -1,4 +1,4 @@
-// Buffers in several processes.
+// Sharing of buffers between processes.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 namespace isthmus {
 namespace {
 
-// An allocation of another process's that this one has opened.
+// An allocation of another process that this process has opened.
 struct opened_memory {
   ref<context> home;
   device& where;
@@ -42,8 +42,9 @@ std::size_t alignment_of(const void* pointer) {
   return std::size_t{1} << std::min(std::countr_zero(address(pointer)), 30);
 }
 
-// All of it: the driver gives the same address for each opening, and so whatever of it is a buffer
-// has its uses in common with the others. Of two threads that open it first one has to be.
+// Records the complete allocation: the driver returns the same address for each opening, so all
+// buffers over it share its uses. The lock ensures that only one of two threads that open it at
+// once records it first.
 result<ref<allocation>> record_whole(queue& on, std::unique_ptr<opened_memory> opened,
                                      std::size_t nbytes) {
   static std::mutex first;
@@ -63,7 +64,7 @@ result<shared_bytes> buffer::share() {
   if (auto refused = refuse_sharing(on_->where())) {
     return refused;
   }
-  auto whole = at(0, nbytes_, false);  // which holds the memory meanwhile
+  auto whole = at(0, nbytes_, false);  // holds the memory meanwhile
   ISTHMUS_TRY(whole);
   if (!whole->memory) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a buffer of 0 bytes has no memory to share");
