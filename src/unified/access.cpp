@@ -141,8 +141,7 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
     }
   }};
   if (host_is_there_ && !one_memory_) {
-    host_->refine(
-        wanted.range);  // first: earlier writes, found in whole granules, go with the upload
+    host_->refine(wanted.range);  // first: writes found in whole granules go with the upload
   }
   auto first = wanted;
   first.range = whole_chunks(wanted.range);

@@ -264,8 +264,10 @@ class unified_buffer final : public ref_counted {
   const bool one_memory_;
   std::recursive_mutex lock_;
   std::atomic<bool> dead_{false};
+  // Views begin under the lock and end without it. A view that ends sets `unseen_` and then
+  // decrements `views_` (release), so a thread that holds the lock, loads `views_` as 0 (acquire)
+  // and then `unseen_` as false knows that no view has written since the last scan.
   std::atomic<std::size_t> views_{0};
-  // Views that have ended may have written since the last scan.
   std::atomic<bool> unseen_{false};
 
   // Exact host writes that have begun and are not counted yet. Their bytes belong to the writer:
