@@ -22,7 +22,7 @@ namespace {
 using lane = staging_ring::lane;
 using slot = staging_ring::slot;
 
-// A thread is worthwhile for as many chunks as its staging slot has blocks.
+// Smallest chunk: the bytes that are worth a thread, divided among the blocks of its staging slot.
 constexpr std::size_t k_least_piece = k_bytes_worth_a_thread / staging_ring::k_slots;
 
 // Within a device a block holds a chunk twice: as read, and as it will be written.

@@ -69,8 +69,8 @@ void host_driven::forget() noexcept {
 }
 
 // Waits and copies on a library thread; later work on `on` waits for it. Nothing fails or blocks
-// after the fence is submitted: `done` may depend on events that the caller completes only once this
-// has returned.
+// after the fence is submitted: `done` may depend on events that the caller completes only once
+// this has returned.
 submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>& what) {
   const ref<event> done{what->done_};
   auto work = reserved_work::make([what] {

@@ -10,7 +10,7 @@ namespace isthmus {
 namespace {
 
 // Copies of up to this size bypass the caches: this leaves their contents and avoids reading each
-// line before it is written. In larger copies the pinned memory had better stay in the caches,
+// line before it is written. In larger copies the pinned memory should stay in the caches,
 // where the device reaches it sooner: 1 GiB to the device at 48 GB/s through the caches against 44
 // past them, but 64 MiB at 41 against 44 (H100).
 constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;

@@ -46,8 +46,9 @@ class parts {
 // Chunks consist of whole rows; rows longer than `most_bytes` are divided.
 [[nodiscard]] std::unique_ptr<const parts> cut_rows(const copy_2d_shape& rows,
                                                     std::size_t most_bytes);
-// Chunks consist of whole ranges, except ranges that do not fit in one. A range keeps the word
-// alignment that it has on `device_side` when it is packed, so that it can be moved word by word.
+// Chunks consist of whole ranges, except those that straddle the boundary of two chunks. A range
+// keeps the word alignment that it has on `device_side` when it is packed, so that it can be moved
+// word by word.
 [[nodiscard]] std::unique_ptr<const parts> cut_ranges(const ranged_copy& what, side device_side,
                                                       std::size_t most_bytes);
 

@@ -1,8 +1,8 @@
 #pragma once
 // Copies of many ranges between two endpoints as one operation.
 //
-// If the caller blocks and the host can access both sides, the host copies. Otherwise one operation
-// of a queue copies all ranges: on CUDA a kernel (backend/cuda/ranges.hpp), with pageable memory
+// The host copies as in transfer.hpp if it can access both sides. Otherwise one operation of a
+// queue copies all ranges: on CUDA a kernel (backend/cuda/ranges.hpp), with pageable memory
 // gathered or scattered through the staging ring. Other backends copy range by range.
 
 #include <span>
