@@ -32,8 +32,7 @@ std::string name_ranges(const range_set& ranges) {
 }  // namespace
 
 bool unified_buffer::must_look() const noexcept {
-  return host_ && host_is_there_ &&
-         (unseen_.load(std::memory_order_acquire) || views_.load(std::memory_order_acquire) != 0);
+  return host_ && host_is_there_ && who_writes() != tracking::writers::none;
 }
 
 range_set unified_buffer::settled(range_set ranges) const {
@@ -44,6 +43,7 @@ range_set unified_buffer::settled(range_set ranges) const {
 }
 
 // Views begin under the lock, so a thread that holds it and sees no view has exclusive access.
+// `views_` is loaded first: a view that ends between the loads is then seen in one of the two.
 tracking::writers unified_buffer::who_writes() const noexcept {
   const bool none =
       views_.load(std::memory_order_acquire) == 0 && !unseen_.load(std::memory_order_acquire);
