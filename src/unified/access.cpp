@@ -40,8 +40,8 @@ result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
 // Sets `unseen_` first: a scan that no longer sees the view then sees `unseen_`.
 void unified_buffer::end_host_view() noexcept {
   unseen_.store(true, std::memory_order_seq_cst);
-  if (views_.fetch_sub(1, std::memory_order_acq_rel) == 1 &&
-      dead_.load(std::memory_order_acquire)) {
+  if (views_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+      dead_.load(std::memory_order_seq_cst)) {
     free();
   }
 }

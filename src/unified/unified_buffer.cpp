@@ -77,7 +77,9 @@ void unified_buffer::free() noexcept {
     return;
   }
   const auto held = enter();
-  dead_.store(true, std::memory_order_release);
+  // Sequentially consistent, as the load of `views_` below and the pair in `end_host_view`: of a
+  // free and the end of the last view at least one sees the other, and frees the host copy.
+  dead_.store(true, std::memory_order_seq_cst);
   device_ = {};
   std::erase_if(writing_, [](const exact_write& each) { return each.has_ended; });
   let_host_go();
@@ -86,7 +88,7 @@ void unified_buffer::free() noexcept {
 // Keeps the host copy while a caller has, or may have, a pointer to it. The last reference then
 // frees it.
 void unified_buffer::let_host_go() noexcept {
-  if (views_.load(std::memory_order_acquire) != 0 || !writing_.empty() || is_read_) {
+  if (views_.load(std::memory_order_seq_cst) != 0 || !writing_.empty() || is_read_) {
     return;
   }
   end_pins();
