@@ -1,17 +1,27 @@
-// Memory resources over others, and of your own; all are values like any `resource`.
+// Memory resources over other resources (adaptors), and user-defined ones. All are values like any
+// `resource`.
 //
 //   auto pool = isthmus::resource::pool(queue.context(), isthmus::kind::device);
 //   auto counted = isthmus::resource::statistics(isthmus::resource::limit(pool, 1 << 30));
 //   isthmus::buffer buffer(1000, isthmus::kind::device, {.on = queue, .from = counted});
 //   assert(isthmus::statistics_of(counted).current_bytes == 1000);
 //
-// Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
-// slower memory is better than none, failure_callback() to make room, custom() for an allocator
-// that the library does not have, aligned() and binning() to choose by size, monotonic() for what
-// ends together, fixed_size() where all blocks have one size, arena() where threads must not share
-// what they free, prefetch() for shared memory that the device uses first, log() to replay what a
-// program did, debug() to find who writes where he may not. Cost: over a pool a call each, and what
-// docs/resources.md tells; a lock by log(). Threads: any, but for statistics_scope.
+// Which one to use:
+// - statistics() counts what a part of a program uses, and limit() bounds it.
+// - fallback() uses slower memory when there is no other, and failure_callback() frees memory on
+//   demand.
+// - aligned() and binning() choose by the size of the request.
+// - monotonic() serves what is freed together, fixed_size() blocks of one size, arena() threads
+//   that must not share freed blocks.
+// - prefetch() serves shared memory that the device uses first.
+// - log() records what a program did for replay, and debug() finds writes outside of blocks.
+// - custom() wraps an allocator that the library does not have.
+//
+// An adaptor keeps its upstream alive and has its kind, context and device. Each block must be
+// freed through the resource that allocated it.
+//
+// Cost: over a pool a call each, and what docs/resources.md states; log() takes a lock.
+// Thread-safe, except for statistics_scope, which belongs to one thread.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -25,20 +35,20 @@ inline namespace v1 {
 
 namespace detail {
 
-// A text that lives till this thread's next one, without its end where it is long: what was thrown
-// may be that there is no memory.
+// A copy of `text` that is valid until this thread's next call. Truncates long texts, at a
+// character, instead of allocating: the exception may have been std::bad_alloc.
 inline const char* keep_text(const char* text) noexcept {
   thread_local constinit std::array<char, 1024> kept{};
   const std::string_view whole{text};
   auto length = std::min(whole.size(), kept.size() - 1);
   while (length < whole.size() && (whole[length] & 0xC0) == 0x80) {
-    --length;  // not within a character
+    --length;  // never cuts a UTF-8 character in two
   }
   kept[whole.copy(kept.data(), length)] = 0;
   return kept.data();
 }
 
-// Runs a function of the caller's: its exception as a status and a text.
+// Runs a function of the caller and converts its exception to a status and a text.
 template <class Body>
 isthmus_status_t run_guarded(const char** message, Body&& body) noexcept {
   try {
@@ -58,6 +68,7 @@ isthmus_status_t run_guarded(const char** message, Body&& body) noexcept {
   return ISTHMUS_ERROR_CALLBACK;
 }
 
+// The operations of a user-defined resource, as the C ABI calls them.
 template <memory_source Source>
 struct source_operations {
   static Source& in(void* object) noexcept { return *static_cast<Source*>(object); }
@@ -101,9 +112,9 @@ struct source_operations {
 
 }  // namespace detail
 
-// A resource that is `source`, which dies with the last reference to the resource and its memory.
-// What it gives is checked: callback_failed for NULL, for other alignment, for memory that is not
-// of this kind as far as the driver can tell.
+// A resource that calls `source`, which is destroyed with the last reference to the resource and
+// its memory. The memory that it returns is checked: callback_failed for NULL, for a misaligned
+// pointer, and for memory of another kind as far as the driver reports it.
 template <class Source>
   requires memory_source<std::decay_t<Source>>
 resource resource::custom(const context& context, kind of, Source&& source, const device& where) {
@@ -114,14 +125,14 @@ resource resource::custom(const context& context, kind of, Source&& source, cons
                                 detail::make_owner(std::forward<Source>(source)));
 }
 
-// Counts what goes through it. With threads too the counts are exact, each by itself, as long as
-// memory goes back where it came from; a scope goes slower than a thread in none.
+// Counts allocations. Each count is exact, with threads too, provided that blocks are freed through
+// this resource. An allocation takes longer in a scope (statistics_scope) than outside.
 inline resource resource::statistics(const resource& upstream) {
   return detail::make<resource>(isthmus_resource_statistics, upstream.get());
 }
 
-// Live now, the most at a time since the beginning or the reset, and all allocated since then; as
-// requested.
+// Bytes, as requested, and blocks: live now, the maximum since creation or reset, and the total
+// allocated since then.
 struct statistics {
   std::uint64_t current_bytes = 0;
   std::uint64_t current_count = 0;
@@ -148,18 +159,18 @@ template <class Noun>
 }
 }  // namespace detail
 
-// Throws invalid_argument for a resource that statistics() did not make.
+// The counts of a statistics() resource. Throws invalid_argument for any other resource.
 [[nodiscard]] inline statistics statistics_of(const resource& counted) {
   return detail::read_statistics(&isthmus_statistics_query, counted.get());
 }
-// The peaks become what is live now, the totals 0.
+// Sets the peaks to what is live now, and the totals to 0. Throws as statistics_of().
 inline void reset_statistics(const resource& counted) {
   detail::check(isthmus_statistics_reset(counted.get()));
 }
 
-// Counts what this thread allocates from a counted resource while it lives, and that memory's end,
-// whenever it comes; outer scopes of the thread count it too. Scopes of a thread end in the reverse
-// order.
+// While it lives, counts what the calling thread allocates from a statistics() resource, and the
+// frees of that memory, whenever they happen. Scopes nest: outer scopes of the thread count the
+// same. The scopes of a thread must end in reverse order.
 class statistics_scope {
  public:
   // Throws invalid_argument for a resource that statistics() did not make.
@@ -175,6 +186,7 @@ class statistics_scope {
     isthmus_scope_release(raw_);
   }
 
+  // The counts so far. Any thread may call it.
   [[nodiscard]] statistics read() const {
     return detail::read_statistics(&isthmus_scope_query, raw_);
   }
@@ -184,10 +196,12 @@ class statistics_scope {
   isthmus_scope_t* raw_ = nullptr;
 };
 
-// Throws out_of_memory for what would make more than `limit_bytes` live at a time.
+// Throws out_of_memory for requests that would make more than `limit_bytes`, as requested, live at
+// a time.
 inline resource resource::limit(const resource& upstream, std::uint64_t limit_bytes) {
   return detail::make<resource>(isthmus_resource_limit, upstream.get(), limit_bytes);
 }
+// The limit of a limit() resource, and the bytes in use.
 struct limit_state {
   std::uint64_t limit_bytes = 0;
   std::uint64_t in_use_bytes = 0;
@@ -199,76 +213,83 @@ struct limit_state {
   return now;
 }
 
-// Asks `second`, of the same context and of any kind, where `first` has no memory. Throws
-// wrong_context.
+// Uses `second`, of the same context and of any kind, when `first` has no memory. A buffer reports
+// the kind that it received. Throws wrong_context.
 inline resource resource::fallback(const resource& first, const resource& second) {
   return detail::make<resource>(isthmus_resource_fallback, first.get(), second.get());
 }
 
-// Aligns requests of at least `from_bytes` to `alignment` or more. Throws invalid_argument.
+// Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to the alignment of
+// the request if that is larger. Throws invalid_argument.
 inline resource resource::aligned(const resource& upstream, std::size_t alignment,
                                   std::size_t from_bytes) {
   return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, from_bytes);
 }
 
-// Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
-// all of one context, of any kinds. Throws wrong_context, invalid_argument.
+// Each request goes to the first bin, in ascending order of size, that it fits in, and larger ones
+// to `upstream`. All resources have one context; kinds may differ. Throws wrong_context,
+// invalid_argument.
 inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
   for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
 }
 
-// Finds writes beside blocks and to freed ones: red zones around blocks, `kept_bytes` of freed ones
-// poisoned and kept for a while. Waits for queues; for programs under test. What is found is told
-// on the standard error stream and thrown by verify(). Throws unsupported for device memory.
+// Detects writes outside of blocks and to freed ones, for programs under test: blocks lie between
+// red zones, and `kept_bytes` of freed blocks are poisoned and kept for a while. Allocations wait
+// for their queue. Findings are written to standard error and thrown by resource::verify(). Throws
+// unsupported for an upstream that may provide device memory.
 inline resource resource::debug(const resource& upstream, std::uint64_t kept_bytes) {
   return detail::make<resource>(isthmus_resource_debug, upstream.get(), kept_bytes);
 }
 
-// Cuts blocks off chunks, one behind the other, and gives the chunks back together: by
-// release_monotonic(), or with the last reference. The first has `first_bytes` (0: 64 KiB), each
-// further one twice those of the one before. Throws unsupported for an upstream of several kinds.
+// Cuts consecutive blocks from chunks and returns all chunks together: by release_monotonic(), or
+// with the last reference. The first chunk has `first_bytes` (0: 64 KiB), each further one twice
+// the size of the one before. Throws unsupported for an upstream of several kinds.
 inline resource resource::monotonic(const resource& upstream, std::size_t first_bytes) {
   return detail::make<resource>(isthmus_resource_monotonic, upstream.get(), first_bytes);
 }
-// Behind the work on every queue that blocks were allocated or deallocated on; they must not be
-// used any more. Throws invalid_argument for a resource that monotonic() did not make.
+// Returns all chunks, after the work on every queue on which blocks were allocated or deallocated.
+// The blocks must not be used afterwards. Throws invalid_argument for a resource that monotonic()
+// did not make.
 inline void release_monotonic(const resource& of) {
   detail::check(isthmus_monotonic_release(of.get()));
 }
 
-// Blocks of one size, cut from slabs of `blocks` each (0: a MiB of them). Throws invalid_argument
-// for larger requests, as for 0 bytes; unsupported for an upstream of several kinds.
+// Blocks of `block_bytes` each, cut from slabs of `blocks` blocks (0: as many as fill a MiB).
+// Throws invalid_argument for larger requests and for a `block_bytes` of 0; unsupported for an
+// upstream of several kinds.
 inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
                                      std::size_t blocks) {
   return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);
 }
 
-// Blocks of any size, cut from superblocks that each thread has of its own for each queue. These
-// hold at most `limit_bytes` (0: no limit). Throws unsupported for an upstream of several kinds.
+// Blocks of any size, cut from superblocks that are divided among pairs of a thread and a queue.
+// The superblocks hold at most `limit_bytes` (0: no limit). Throws unsupported for an upstream of
+// several kinds.
 inline resource resource::arena(const resource& upstream, std::uint64_t limit_bytes) {
   return detail::make<resource>(isthmus_resource_arena, upstream.get(), limit_bytes);
 }
 
-// Asks the driver to move shared memory to the device as it is allocated, on the request's queue:
-// a hint, nothing for other kinds and devices that cannot.
+// Prefetches shared memory to the device when it is allocated, on the request's queue. It is a
+// hint: it does nothing for other kinds and for devices that cannot prefetch.
 inline resource resource::prefetch(const resource& upstream) {
   return detail::make<resource>(isthmus_resource_prefetch, upstream.get());
 }
 
-// Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the
-// last rows with the last reference, or as the process exits. Throws invalid_argument for a file
-// that cannot be made, or that another log is being written to.
+// Writes a row for each allocation, failure and free to a file, in the columns of RMM's logs. The
+// last rows are written with the last reference, or when the process exits. Throws invalid_argument
+// for a file that cannot be created, or that another log writes.
 inline resource resource::log(const resource& upstream, const std::string& path) {
   return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
 }
-// Throws invalid_argument for a resource that log() did not make, driver_error where rows were lost
-// since the last time, because the file took no more.
+// Writes the rows so far. Throws invalid_argument for a resource that log() did not make;
+// driver_error, once, if rows were lost since the last flush because the file could not be written.
 inline void flush_log(const resource& logged) { detail::check(isthmus_log_flush(logged.get())); }
 
-// Calls `function(nbytes)` where upstream has not the memory; it returns whether to try again, and
-// may free and allocate. What it throws ends the request.
+// Calls `function(nbytes)` when upstream has no memory for a request, on the requesting thread. It
+// returns whether to try again, and may free and allocate. If it throws, the request fails with
+// that error.
 template <class Function>
   requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
 resource resource::failure_callback(const resource& upstream, Function&& function) {

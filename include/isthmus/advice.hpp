@@ -1,9 +1,10 @@
-// Advice on shared memory by name: the same words for every driver, which each translates.
+// Advice on shared memory by name. The names are the same for all drivers; each is translated to
+// the driver's number.
 //
 //   isthmus::advise(a.bytes(), isthmus::advice::read_mostly);
 //
-// What a driver has no word for is unsupported, before anything is done; so is every advice on a
-// device without capability::advise. Advice is a hint. Cost: a driver's call. Threads: any.
+// Advice is a hint. Throws unsupported, before anything is done, for advice that the driver does
+// not have, and on a device without capability::advise. Cost: a driver call. Thread-safe.
 #pragma once
 
 #include <isthmus/fill.hpp>
@@ -13,21 +14,23 @@
 namespace isthmus {
 inline namespace v1 {
 
+// What to advise; each `clear_` name withdraws the advice before it.
 enum class advice {
   read_mostly,  // read far more often than written: each side may keep a copy
   clear_read_mostly,
-  preferred_location,  // where it should lie, whoever uses it
+  preferred_location,  // should reside on the device, whichever side uses it
   clear_preferred_location,
-  accessed_by,  // the device uses it, and should reach it without a fault
+  accessed_by,  // the device accesses it, and should do so without a fault
   clear_accessed_by,
-  non_atomic_mostly,  // hardly ever used by atomic operations
+  non_atomic_mostly,  // rarely used by atomic operations
   clear_non_atomic_mostly,
-  bias_cached,  // worth the device's caches
+  bias_cached,  // should use the device's caches
   clear_bias_cached,
-  bias_uncached,  // not worth them
+  bias_uncached,  // should bypass the device's caches
   clear_bias_uncached,
 };
 
+// "read_mostly" for advice::read_mostly, and so on.
 [[nodiscard]] constexpr std::string_view name(advice value) noexcept {
   switch (value) {
     case advice::read_mostly: return "read_mostly";
@@ -48,12 +51,12 @@ enum class advice {
 
 namespace detail {
 
-// CUmem_advise.
+// CUmem_advise: the same order, from 1.
 [[nodiscard]] constexpr std::optional<std::uint32_t> cuda_advice(advice what) noexcept {
   if (what > advice::clear_accessed_by) return std::nullopt;
   return static_cast<std::uint32_t>(what) + 1U;
 }
-// ze_memory_advice_t, which SYCL passes on as it is.
+// ze_memory_advice_t, which SYCL passes on unchanged.
 [[nodiscard]] constexpr std::optional<std::uint32_t> level_zero_advice(advice what) noexcept {
   switch (what) {
     case advice::read_mostly: return 0;
@@ -67,7 +70,7 @@ namespace detail {
     default: return std::nullopt;
   }
 }
-// OpenCL's extension has a place for numbers, and names none; a simulated device takes any.
+// OpenCL's extension takes numbers but defines none. A simulated device accepts any.
 [[nodiscard]] inline std::optional<std::uint32_t> number_of_advice(const device& where,
                                                                    advice what) {
   const std::string_view backend = where.info().backend;
@@ -98,7 +101,7 @@ namespace detail {
 
 }  // namespace detail
 
-// About the device that the buffer's queue is of.
+// Advises about the device of the buffer's queue.
 inline void advise(const buffer& memory, advice what, operation how = {}) {
   advise(memory, detail::require_advice(memory.queue().device(), what), std::move(how));
 }

@@ -6,14 +6,15 @@
 //   isthmus::copy(column, values);                                    // array_copy.hpp
 //   b(7) = 1.0f;                                                      // waits for the last writer
 //
-// Copies and views of an array are references to the same elements: they keep its memory, which
-// goes back behind the last work on it when the last of them has gone. None of that blocks. T
-// const: only read. How arrays are made: array_make.hpp.
-// Cost: a view some 10 ns and no allocation; an element of shared or host memory 2 to 3 ns while
-// nothing is pending on its buffer, and as long as the work takes where something is. Loops take
-// host() instead. Threads: any, on one array object as on any plain value; elements as plain
-// memory. buffer().free() on one thread while another is inside an element access of the same
-// buffer is the caller's to rule out; host views hold the memory against it.
+// Copies and views of an array are references to the same elements and keep the memory alive. When
+// the last of them is dropped the memory is released, after the last operation on it. None of this
+// blocks. An array of const T is only read. array_make.hpp creates arrays.
+//
+// Cost: a view takes some 10 ns and no allocation. An element of shared or host memory takes 2 to 3
+// ns while nothing is pending on its buffer, and otherwise waits for the pending operations. Loops
+// use host() instead. Thread safety: one array object is like any plain value, its elements like
+// plain memory. The caller ensures that no thread calls buffer().free() while another one is inside
+// an element access of the same buffer. Host views keep the memory alive regardless.
 #pragma once
 
 #include <isthmus/array_memory.hpp>
@@ -26,6 +27,8 @@ inline namespace v1 {
 
 class dyn_array;
 
+// A typed array of rank N. A default-constructed, moved-from or freed array is empty: it may be
+// assigned to, tested, compared and destroyed.
 template <class T, std::size_t N>
 class array : public detail::array_base<N> {
   static_assert(element<T>,
@@ -40,12 +43,13 @@ class array : public detail::array_base<N> {
   using value_type = std::remove_const_t<T>;
 
   array() noexcept = default;
-  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than
-  // it has, invalid_argument where T could not lie there, read_only where T must be const.
+  // An array over a buffer: dense, in row-major order, from `byte_offset` on. Throws out_of_range
+  // for more elements than the buffer holds, invalid_argument if elements of T would not be
+  // aligned, read_only if the buffer is read-only and T is not const.
   array(v1::buffer in, const axes<N>& shape, std::size_t byte_offset = 0)
       : array(std::move(in),
               layout<N>::dense(shape, k_item, static_cast<std::int64_t>(byte_offset))) {}
-  // The same, wherever they lie: distances may be negative, 0 or have gaps.
+  // The same with any layout: strides may be negative, 0, or leave gaps.
   template <std::same_as<v1::layout<N>> Layout>
   array(v1::buffer in, const Layout& where) : base(detail::array_memory(std::move(in)), where) {
     memory_.require(layout_, sizeof(T), alignof(T));
@@ -53,7 +57,7 @@ class array : public detail::array_base<N> {
       raise(status::read_only, "this buffer is read-only: its arrays are of const elements");
     }
   }
-  // An array to be read alone.
+  // Converts an array of T to one of const T.
   template <class Other>
     requires(std::is_const_v<T> && std::same_as<Other, value_type>)
   array(const array<Other, N>& other) noexcept : base(other) {}
@@ -61,24 +65,27 @@ class array : public detail::array_base<N> {
   [[nodiscard]] static constexpr dtype type() noexcept { return dtype_of<T>; }
   [[nodiscard]] static constexpr std::size_t rank() noexcept { return N; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return this->size() * sizeof(T); }
-  // Of the first element, of device memory too, for kernels: null of no elements, and of memory
-  // that is freed.
+  // The address of the first element, also of device memory, to be passed to kernels. NULL if there
+  // are no elements or the memory was freed.
   [[nodiscard]] T* pointer() const noexcept { return reinterpret_cast<T*>(this->live_pointer()); }
+  // True if the elements are in row-major order without gaps.
   [[nodiscard]] bool is_contiguous() const noexcept { return layout_.is_contiguous(k_item); }
-  // Its bytes and no others, for functions and hints that take a buffer: which may be written to,
-  // of const T too, where buffer() may. Throws invalid_argument where it has gaps.
+  // Exactly the array's bytes, for functions and hints that take a buffer. It may be written to
+  // where buffer() may, even if T is const. Throws invalid_argument if the array has gaps.
   [[nodiscard]] v1::buffer bytes() const { return this->bytes_of(k_item); }
 
-  // Waits for what is pending on its bytes, on any queue; errors are those of its events.
+  // Waits for the operations that are pending on its bytes, on any queue. Errors of operations are
+  // reported by their own events.
   void wait() const { this->wait_for(k_item); }
-  // The same, and lets the host touch it while the view lives. Throws unsupported for device kind.
+  // Waits likewise and returns a view through which the host may access the elements while the view
+  // lives. Throws unsupported for device kind.
   [[nodiscard]] host_array_view<T, N> host() const {
     const auto all = layout_.reach(k_item);
     return host_array_view<T, N>(memory_.part(all.begin, all.end), layout_);
   }
 
-  // One element, once the last work on its buffer has ended. Negative indices count from the end;
-  // throws out_of_range. Of device memory: see element.hpp.
+  // One element, after the last operation on its buffer has ended. Negative indices count from the
+  // end. Throws out_of_range. For elements of device memory see element.hpp.
   template <array_index... Index>
   [[nodiscard]] auto operator()(Index... index) const {
     static_assert(sizeof...(Index) == N, "one index for each axis");
@@ -93,7 +100,8 @@ class array : public detail::array_base<N> {
     return (*this)(index);
   }
 
-  // Some of it, or with axes more: see slicing.hpp. `a[i]` of several axes is a.view(i).
+  // A part of the array, or the array with more axes: see slicing.hpp. For several axes `a[i]` is
+  // a.view(i).
   template <array_key... Keys>
   [[nodiscard]] auto view(const Keys&... keys) const {
     return with(detail::sliced(layout_, keys...));
@@ -103,11 +111,11 @@ class array : public detail::array_base<N> {
   [[nodiscard]] auto operator[](const Key& key) const {
     return view(key);
   }
-  // The axes the other way round, or in that order.
+  // The array with its axes reversed, or in the given order. No copy.
   [[nodiscard]] array transpose() const { return with(layout_.transposed()); }
   [[nodiscard]] array permute(const axes<N>& order) const { return with(layout_.permuted(order)); }
-  // The elements, rows first, in another shape; -1: what is left. Throws invalid_argument where
-  // that takes a copy, which to_array(*this) makes.
+  // The elements, in row-major order, in another shape, of which one extent may be -1: the rest.
+  // Throws invalid_argument if that needs a copy; to_array(*this) makes one.
   template <std::size_t M>
   [[nodiscard]] array<T, M> reshape(const axes<M>& shape) const {
     return with(layout_.reshaped(shape, k_item));
@@ -116,7 +124,8 @@ class array : public detail::array_base<N> {
   [[nodiscard]] array<T, M> reshape(const axis_size (&shape)[M]) const {
     return reshape(detail::axes_of(shape));
   }
-  // As NumPy's, to be read alone: an element may lie at several indices.
+  // The array broadcast to a shape, by NumPy's rules. Read-only, because one element may have
+  // several indices.
   template <std::size_t M>
   [[nodiscard]] array<const T, M> broadcast_to(const axes<M>& shape) const {
     return array<const T, M>(memory_, layout_.broadcast_to(shape, k_item), detail::unchecked{});
@@ -125,8 +134,8 @@ class array : public detail::array_base<N> {
   [[nodiscard]] array<const T, M> broadcast_to(const axis_size (&shape)[M]) const {
     return broadcast_to(detail::axes_of(shape));
   }
-  // The same bytes as elements of U: the last axis is scaled, and must have no gaps. Elements may
-  // be read and written as either; of host views see host_array.hpp.
+  // The same bytes as elements of U. The last axis is scaled and must have no gaps. Elements may be
+  // read and written as either type; for host views see host_array.hpp.
   template <element U>
   [[nodiscard]] auto reinterpret() const {
     using other = std::conditional_t<std::is_const_v<T>, const U, U>;
@@ -135,10 +144,10 @@ class array : public detail::array_base<N> {
     return array<other, N>(detail::array_memory(memory_), where, detail::unchecked{});
   }
 
-  // The same elements, at the same place; arrays without memory are equal.
+  // True for the same elements of the same buffer. Arrays without memory are equal.
   friend bool operator==(const array& a, const array& b) noexcept { return a.is_at(b); }
 
-  // Of a layout that is known to be right.
+  // For the library. Precondition: `where` is valid in `memory`.
   array(detail::array_memory memory, const v1::layout<N>& where, detail::unchecked) noexcept
       : base(std::move(memory), where) {}
 
@@ -164,7 +173,8 @@ class array : public detail::array_base<N> {
   [[nodiscard]] detail::element_place place_at(std::int64_t at) const noexcept {
     return {memory_.start() + at, nullptr, 0};
   }
-  // Of device memory, or of what is not known to be idle. Apart, so that the other way stays short.
+  // Device memory, or a buffer that may have pending operations. Out of line, so that the common
+  // path stays short.
   [[nodiscard, gnu::noinline, gnu::cold]] detail::element_place after_a_closer_look(
       std::int64_t at) const {
     if (this->is_device()) {

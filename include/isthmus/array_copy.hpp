@@ -1,21 +1,24 @@
-// Copies and fills of arrays: between any kinds, devices and plain memory of the host, with any
-// strides on either side, converted on the way.
+// Copies and fills of arrays: between any kinds and devices and plain host memory, with any strides
+// on either side and with conversion of the elements.
 //
 //   isthmus::copy(a, b);                              // b is broadcast to a's shape
-//   isthmus::copy(a, values);                         // a vector, span or array of the same number
+//   isthmus::copy(a, values);                         // a vector, span or std::array
 //   isthmus::copy(values, a, isthmus::casting::unsafe);
 //   isthmus::fill(a.view(isthmus::slice(1, 3)), 0.0f);
 //   auto done = isthmus::copy_async(a, b, {.on = queue, .after = ready});
 //
-// Plain memory has the array's shape, rows first; what is like a std::mdspan has its own. Arrays
-// may overlap: it is as if the source had been set aside. Throws invalid_argument for shapes that
-// do not fit and changes of type that `casting` does not allow, before anything moves; same_kind is
-// what it is where none is named.
-// Blocking forms end when the copy has; the others give an event, and memory of the caller's lives
-// until then (`keep`): a temporary of his is not taken. Arrays may go at once. Both come behind
-// what is pending on either side and before what is put there later. Cost: as copies of bytes where
-// nothing is converted and each side is one run; else also the host's time for what it converts or
-// gathers. Threads: any.
+// Plain memory has the array's shape, in row-major order; types like std::mdspan have their own
+// shape. Arrays may overlap: the result is as if the source had been copied first. Throws
+// invalid_argument, before anything is copied, for shapes that do not fit and for conversions that
+// `casting` does not allow. The default is casting::same_kind.
+//
+// The blocking functions return when the copy has completed. The `_async` functions return an
+// event. Plain memory must then live until the event completes (see `keep`), so that temporaries
+// are rejected; arrays may be dropped at once. Both are ordered after the operations pending on
+// either side, and before those that are submitted to it later.
+//
+// Cost: as for copies of bytes if nothing is converted and each side is contiguous; otherwise also
+// the host's time to convert or to gather the elements. Thread-safe.
 #pragma once
 
 #include <isthmus/array.hpp>
@@ -38,6 +41,7 @@ struct is_array<dyn_array> : std::true_type {};
 
 }  // namespace detail
 
+// An array<T, N> or a dyn_array.
 template <class X>
 concept any_array = detail::is_array<std::remove_cvref_t<X>>::value;
 
@@ -58,17 +62,19 @@ concept host_mdspan =
       requires element<typename std::remove_cvref_t<X>::element_type>;
     };
 
+// What copy() takes as its source or destination.
 template <class X>
 concept array_side = any_array<X> || host_elements<X> || host_mdspan<X>;
 
-// What is at least there when an operation that is not waited for ends: no temporary vector.
+// An argument that an asynchronous operation may use after the call: not a temporary container.
 template <class X>
 concept outlives_call =
     !host_elements<X> || std::ranges::borrowed_range<X> || std::is_lvalue_reference_v<X>;
 
 namespace detail {
 
-// One side of a copy as the C ABI takes it; borrows what it is made of.
+// One side of a copy as the C ABI takes it. Borrows the memory and the layout of what it was
+// constructed from.
 class array_place {
  public:
   template <class T, std::size_t N>
@@ -76,7 +82,7 @@ class array_place {
       : is_constant_(std::is_const_v<T>), raw_(raw_of(of, dtype_of<T>)) {}
   explicit array_place(const dyn_array& of)
       : is_constant_(of.read_only()), raw_(raw_of(of, of.type())) {}
-  // Of a shape that the other side tells.
+  // Plain memory, which has the shape of the other side.
   template <host_elements Memory, class Other>
   array_place(Memory&& memory, const Other& other) : array_place(std::span(memory), other, 0) {}
   template <host_mdspan Memory>
@@ -162,7 +168,7 @@ constexpr void require_variable() noexcept {
                 "the destination's elements are const");
 }
 
-// The call of the C ABI is put on a queue, and waited for or given as an event.
+// Makes the call of the C ABI and waits for it, or returns its event.
 template <bool Blocks, class Call>
 auto start(operation& what, Call call) {
   if constexpr (Blocks) {
@@ -199,7 +205,8 @@ auto fill_array(const Array& to, const Value& value, casting how, operation& wha
 template <class Value>
 inline constexpr bool is_whole = std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
 
-// Of a value for which no casting was named: a whole number is taken by all integers that have it.
+// Fills with a value without a casting rule: an integer is accepted by every integer dtype that can
+// represent it.
 template <bool Blocks, class Value>
 auto fill_fitting(const dyn_array& to, const Value& value, operation& what) {
   return visit(to.type(), [&]<class T>() {
@@ -219,7 +226,8 @@ auto fill_fitting(const dyn_array& to, const Value& value, operation& what) {
 
 }  // namespace detail
 
-// At least one side is an array. `casting` is told by its name, which `{}` is none of.
+// Copies `from` to `to`, of which at least one is an array. A casting rule must be given as a
+// `casting`: `{}` is not one.
 template <array_side To, array_side From>
   requires(any_array<To> || any_array<From>)
 void copy(To&& to, From&& from, operation what = {}) {
@@ -241,7 +249,7 @@ event copy_async(To&& to, From&& from, Casting how, operation what = {}) {
   return detail::copy_arrays<false>(to, from, how, what);
 }
 
-// Every element; of a value that converts to T as C++ does it.
+// Sets every element to `value`, which is converted to T by the rules of C++.
 template <class T, std::size_t N>
 void fill(const array<T, N>& to, const std::type_identity_t<T>& value, operation what = {}) {
   detail::fill_array<true>(to, value, casting::no, what);
@@ -250,8 +258,9 @@ template <class T, std::size_t N>
 event fill_async(const array<T, N>& to, const std::type_identity_t<T>& value, operation what = {}) {
   return detail::fill_array<false>(to, value, casting::no, what);
 }
-// Of any type, as `casting` allows. Where none is named a whole number is taken by every integer
-// type that has it, and out_of_range for others; all else as same_kind.
+// Sets every element to a value of any type, as `casting` allows. By default an integer is accepted
+// by every integer dtype that can represent it, and throws out_of_range for the others; every other
+// value follows same_kind.
 template <std::same_as<dyn_array> Array, element Value>
 void fill(const Array& to, const Value& value, operation what = {}) {
   detail::fill_fitting<true>(to, value, what);
@@ -269,8 +278,8 @@ event fill_async(const Array& to, const Value& value, Casting how, operation wha
   return detail::fill_array<false>(to, value, how, what);
 }
 
-// Whether they have a byte of an element in common: exact up to a bound on the work, above which
-// true where their extents meet. False of freed memory, and of none.
+// True if an element of one array shares a byte with an element of the other. Exact up to a bound
+// on the work; beyond it true if the extents intersect. False for freed and for empty arrays.
 template <any_array One, any_array Other>
 [[nodiscard]] bool overlaps(const One& one, const Other& other) {
   if (!one || !other) return false;

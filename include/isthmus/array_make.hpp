@@ -1,16 +1,17 @@
-// How arrays are made, and made into the host's own.
+// Creation of arrays, and copies of arrays to the host.
 //
 //   auto a = isthmus::empty<float>({2, 3});                          // device memory, from a pool
 //   auto b = isthmus::full<int>(10, 7, isthmus::kind::host);         // one axis of 10
 //   auto c = isthmus::to_array(values, {2, 3});                      // a copy of a vector
 //   auto d = isthmus::like(c, isthmus::kind::shared);                // of c's shape and type
 //   std::vector<float> back = isthmus::to_vector(c);
-//   auto e = isthmus::zeros(isthmus::dtype::int8, {2, 3});           // of a type told at run time
+//   auto e = isthmus::zeros(isthmus::dtype::int8, {2, 3});           // a dtype known at run time
 //
-// What ends with a scope or a function: scratch.hpp.
-// Throws invalid_argument for negative extents and for more bytes than memory can have,
-// out_of_memory, unsupported for a kind that the device has not. Cost: a pool's allocation, some
-// ten nanoseconds to 100; what also fills or copies waits for that. Threads: any.
+// For arrays that end with a scope or a function see scratch.hpp.
+//
+// Throws invalid_argument for negative extents and for more bytes than memory can hold,
+// out_of_memory, and unsupported for a kind that the device lacks. Cost: a pool's allocation, some
+// ten to 100 nanoseconds. Functions that also fill or copy wait for that to complete. Thread-safe.
 #pragma once
 
 #include <isthmus/array_copy.hpp>
@@ -50,14 +51,15 @@ template <class T, any_array Array>
 
 }  // namespace detail
 
-// Extents; or a number: one axis of so many elements. In braces they are told as they are.
+// A shape: extents, or a number for one axis of as many elements. In braces the extents are given
+// directly.
 template <class X>
 concept array_shape = requires(const X& shape) { detail::as_axes(shape); };
-// Of elements of T in such a shape.
+// The array type of elements of T in such a shape.
 template <class T, array_shape Shape>
 using array_of = array<T, decltype(detail::as_axes(std::declval<const Shape&>()))::size()>;
 
-// Its elements hold whatever the memory held.
+// An array whose elements have undefined values.
 template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> empty(const Shape& shape, kind of = kind::device,
                                        const array_options& options = {}) {
@@ -70,6 +72,7 @@ template <class T, std::size_t N>
                                 const array_options& options = {}) {
   return empty<T>(detail::axes_of(shape), of, options);
 }
+// An array of elements that all equal `value`.
 template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
                                       kind of = kind::device, const array_options& options = {}) {
@@ -82,6 +85,7 @@ template <class T, std::size_t N>
                                kind of = kind::device, const array_options& options = {}) {
   return full<T>(detail::axes_of(shape), value, of, options);
 }
+// An array of zeros.
 template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> zeros(const Shape& shape, kind of = kind::device,
                                        const array_options& options = {}) {
@@ -92,6 +96,7 @@ template <class T, std::size_t N>
                                 const array_options& options = {}) {
   return zeros<T>(detail::axes_of(shape), of, options);
 }
+// An array of ones.
 template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> ones(const Shape& shape, kind of = kind::device,
                                       const array_options& options = {}) {
@@ -103,7 +108,7 @@ template <class T, std::size_t N>
   return ones<T>(detail::axes_of(shape), of, options);
 }
 
-// Of a type that is known at run time alone; `value` as fill() takes it.
+// The same for a dtype and a rank that are known at run time only. `value` is as fill() takes it.
 [[nodiscard]] inline dyn_array empty(dtype type, const axes<dynamic_rank>& shape,
                                      kind of = kind::device, const array_options& options = {}) {
   const auto item = static_cast<std::int64_t>(nbytes(type));
@@ -127,7 +132,8 @@ template <element Value>
   return full(type, shape, true, of, options);
 }
 
-// Empty, of the same shape and type, on the same queue; of the same kind too where none is named.
+// An array of undefined elements with the shape, dtype and queue of `other`, and with its kind if
+// none is given. Dense, whatever the strides of `other`.
 template <class T, std::size_t N>
 [[nodiscard]] array<std::remove_const_t<T>, N> like(const array<T, N>& other,
                                                     kind of = kind::unknown) {
@@ -140,7 +146,7 @@ template <std::same_as<dyn_array> Array>
   const queue on = other.queue();
   return empty(other.type(), other.shape(), of == kind::unknown ? other.kind() : of, {.on = on});
 }
-// The same, filled.
+// The same, filled with `value`, zeros or ones.
 template <class T, std::size_t N>
 [[nodiscard]] auto full_like(const array<T, N>& other,
                              const std::type_identity_t<std::remove_const_t<T>>& value,
@@ -168,7 +174,8 @@ template <any_array Array>
   return made;
 }
 
-// A copy of plain memory, of one axis or of that shape, rows first.
+// An array with a copy of plain memory: of one axis, or of the given shape in row-major order.
+// Throws invalid_argument if the shape does not have as many elements.
 template <host_elements Values, std::size_t N>
 [[nodiscard]] auto to_array(const Values& values, const axes<N>& shape, kind of = kind::device,
                             const array_options& options = {}) {
@@ -186,7 +193,7 @@ template <host_elements Values>
                             const array_options& options = {}) {
   return to_array(values, axes<1>{std::ranges::size(values)}, of, options);
 }
-// Of a std::mdspan and the like.
+// A copy of a std::mdspan or the like, of its shape.
 template <host_mdspan Values>
 [[nodiscard]] auto to_array(const Values& values, kind of = kind::device,
                             const array_options& options = {}) {
@@ -198,7 +205,7 @@ template <host_mdspan Values>
   copy(made, values, casting::no);
   return made;
 }
-// Of another array, dense; of its kind and on its queue where none is named.
+// A dense copy of another array, on its queue, and of its kind if none is given.
 template <class T, std::size_t N>
 [[nodiscard]] auto to_array(const array<T, N>& other, kind of = kind::unknown) {
   auto made = like(other, of);
@@ -206,13 +213,14 @@ template <class T, std::size_t N>
   return made;
 }
 
-// All elements, rows first, once the work on them has ended. Those of bool make a
-// std::vector<bool>, by way of a byte each.
+// All elements in row-major order, after the operations on them have ended. Elements of bool are
+// returned as a std::vector<bool>, through one byte each.
 template <class T, std::size_t N>
 [[nodiscard]] std::vector<std::remove_const_t<T>> to_vector(const array<T, N>& from) {
   return detail::copied<std::remove_const_t<T>>(from);
 }
-// Of exactly that type; throws invalid_argument for another.
+// The same for elements of exactly the type T. Throws invalid_argument if the array has another
+// dtype.
 template <element T, std::same_as<dyn_array> Array>
 [[nodiscard]] std::vector<T> to_vector(const Array& from) {
   if (dtype_of<T> != from.type()) {

@@ -1,5 +1,6 @@
-// What arrays of a known type and of any type have in common: a reference to a buffer, and where in
-// it the elements lie. To be used through array.hpp and dyn_array.hpp.
+// What arrays of a known dtype (array.hpp) and of any dtype (dyn_array.hpp) have in common: a
+// reference to a buffer, and the layout of the elements in it. Include those headers instead of
+// this one.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +15,14 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Options of a new array.
 struct array_options {
   queue_choice on{};           // {}: the default queue of the default device
-  std::int64_t alignment = 0;  // of the first element; 0 or less: the device's own
+  std::int64_t alignment = 0;  // of the first element; 0 or less: the device's base alignment
   resource from{};             // {}: the default pool of the kind, see default_pool.hpp
-  // What is taken where there is no memory of the kind asked for: shared, host; unknown: nothing,
-  // out_of_memory. What was taken, kind() tells.
+  // The kind to use if no memory of the requested kind is left: shared or host, from its default
+  // pool. `unknown`: none, the request throws out_of_memory. kind() of the array reports the kind
+  // used.
   v1::kind fallback = v1::kind::unknown;
 };
 
@@ -33,6 +36,7 @@ namespace detail {
        .alignment = options.alignment,
        .from = options.from ? options.from : find_default_pool(of, on.get(), pool_use::arrays)});
 }
+// Allocates as requested, or from the default pool of the fallback kind.
 [[nodiscard]] inline buffer allocate(std::size_t nbytes, kind of, const array_options& options) {
   const queue on = chosen_queue(options.on);
   if (options.fallback == kind::unknown) return allocate_once(nbytes, of, on, options);
@@ -43,7 +47,7 @@ namespace detail {
   }
 }
 
-// The buffer of an array, with what never changes of it at hand.
+// The buffer of an array, with cached copies of those properties that never change.
 class array_memory {
  public:
   array_memory() noexcept = default;
@@ -57,7 +61,7 @@ class array_memory {
 
   array_memory(const array_memory&) noexcept = default;
   array_memory& operator=(const array_memory&) noexcept = default;
-  // What is left behind watches nothing any more.
+  // A moved-from object watches no buffer.
   array_memory(array_memory&& other) noexcept
       : buffer_(std::move(other.buffer_)),
         start_(std::exchange(other.start_, nullptr)),
@@ -77,14 +81,15 @@ class array_memory {
   ~array_memory() = default;
 
   [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(buffer_); }
-  // Or there was some, until it was freed.
+  // True also after the array was freed.
   [[nodiscard]] bool was_made() const noexcept { return freed_ || is_there(); }
-  // Throws closed for an array that was freed, invalid_argument for one that was never made.
+  // Throws closed for a freed array, invalid_argument for an empty one.
   [[nodiscard]] const v1::buffer& buffer() const {
     if (!buffer_) [[unlikely]]
       raise_absent();
     return buffer_;
   }
+  // Drops the reference to the buffer.
   void let_go() noexcept {
     freed_ = freed_ || buffer_;
     buffer_ = {};
@@ -92,14 +97,15 @@ class array_memory {
     watch_ = k_unwatched;
   }
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
-  // The same as far as the buffer lives, which others may have freed: else null.
+  // The same, or NULL if another array or the caller freed the buffer.
   [[nodiscard]] std::byte* live_start() const noexcept {
     return static_cast<std::byte*>(isthmus_buffer_pointer(buffer_.get()));
   }
   [[nodiscard]] v1::kind kind() const noexcept { return kind_; }
   [[nodiscard]] bool read_only() const noexcept { return read_only_; }
 
-  // That elements which lie in `bytes` are all within, and lie as their type must.
+  // Checks that all elements of the layout lie within the buffer (out_of_range) and are aligned
+  // (invalid_argument).
   template <std::size_t Rank>
   void require(const layout<Rank>& of, std::size_t item, std::size_t alignment) const {
     static_cast<void>(checked_count(of.shape, static_cast<std::int64_t>(item)));
@@ -125,15 +131,17 @@ class array_memory {
     }
   }
 
-  // Whether the host may touch it and nothing is pending on it, as far as is seen without a call.
+  // True if the host can access the memory and nothing is pending on it, as far as the flags of
+  // isthmus_buffer_watch show: without a call. Loads each flag with acquire semantics, in order.
   [[nodiscard]] bool looks_idle() const noexcept {
     static_assert(ISTHMUS_WATCHED == 5);
     return !is_set(0) && !is_set(1) && !is_set(2) && !is_set(3) && !is_set(4);
   }
+  // As isthmus_buffer_idle: queries the library.
   [[nodiscard]] bool idle() const noexcept { return isthmus_buffer_idle(buffer_.get()) != 0; }
-  // Waits for what is pending on those bytes. Throws closed for a freed buffer.
+  // Waits for the operations that are pending on these bytes. Throws closed for a freed buffer.
   void wait_for(std::int64_t begin, std::int64_t end) const { part(begin, end).wait(); }
-  // Those bytes alone.
+  // A slice of exactly these bytes.
   [[nodiscard]] v1::buffer part(std::int64_t begin, std::int64_t end) const {
     return buffer().slice(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
   }
@@ -141,7 +149,7 @@ class array_memory {
  private:
   using watch = std::array<const unsigned char*, ISTHMUS_WATCHED>;
 
-  // A library that has fewer flags leaves the rest to one that is never set.
+  // If the library has fewer flags, the others point to one that is never set.
   [[nodiscard]] static watch watched(const v1::buffer& of) noexcept {
     watch flags{};
     const auto told = isthmus_buffer_watch(of.get(), flags.data(), flags.size());
@@ -159,7 +167,8 @@ class array_memory {
   v1::buffer buffer_;
   std::byte* start_ = nullptr;
   static constexpr unsigned char k_clear = 0;
-  // Of device memory, and of none, a flag that is always set.
+  // Device memory, and objects without memory, watch a flag that is always set, so that
+  // looks_idle() is false.
   static constexpr unsigned char k_set = 1;
   static constexpr watch k_unwatched{&k_set, &k_clear, &k_clear, &k_clear, &k_clear};
   watch watch_ = k_unwatched;
@@ -168,10 +177,10 @@ class array_memory {
   bool freed_ = false;
 };
 
-// Tells constructors that what they get was checked.
+// Tag of constructors whose arguments were already checked.
 struct unchecked {};
 
-// What both forms tell of themselves.
+// The common part of array and dyn_array.
 template <std::size_t Rank>
 class array_base {
  public:
@@ -179,9 +188,12 @@ class array_base {
   [[nodiscard]] bool is_device() const noexcept { return kind() == v1::kind::device; }
   [[nodiscard]] bool is_shared() const noexcept { return kind() == v1::kind::shared; }
   [[nodiscard]] bool is_host() const noexcept { return kind() == v1::kind::host; }
-  // False of one that is default-made, moved from or freed: it may be assigned to or destroyed.
+  // False if the array is default-constructed, moved from or freed. It may then be assigned to or
+  // destroyed.
   [[nodiscard]] explicit operator bool() const noexcept { return memory_.is_there(); }
 
+  // The queue, device and context of the buffer. Throw closed for a freed array, invalid_argument
+  // for an empty one.
   [[nodiscard]] v1::queue queue() const { return memory_.buffer().queue(); }
   [[nodiscard]] v1::device device() const { return queue().device(); }
   [[nodiscard]] v1::context context() const { return queue().context(); }
@@ -189,24 +201,25 @@ class array_base {
   [[nodiscard]] const axes<Rank>& shape() const noexcept { return layout_.shape; }
   [[nodiscard]] const axes<Rank>& strides() const noexcept { return layout_.strides; }  // in bytes
   [[nodiscard]] std::size_t rank() const noexcept { return layout_.rank(); }
-  // Throws out_of_range where there is no such axis.
+  // The number of elements along an axis. Throws out_of_range if there is no such axis.
   [[nodiscard]] std::int64_t extent(std::size_t axis) const { return number_at(shape(), axis); }
-  // Elements: none where no memory was ever made, whatever the shape.
+  // The number of elements: 0 for an array that never had memory, whatever its shape.
   [[nodiscard]] std::size_t size() const noexcept {
     return memory_.was_made() ? static_cast<std::size_t>(layout_.count()) : 0;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-  // Of the first element, from the buffer's start.
+  // Of the first element, from the start of the buffer.
   [[nodiscard]] std::size_t byte_offset() const noexcept {
     return static_cast<std::size_t>(layout_.offset);
   }
   [[nodiscard]] const v1::layout<Rank>& layout() const noexcept { return layout_; }
-  // All of it, whatever part of it this is.
+  // The whole buffer, even if the array is a part of it.
   [[nodiscard]] const v1::buffer& buffer() const { return memory_.buffer(); }
 
-  // Ends this array early: its use throws closed from here on, and to free it again does nothing.
-  // Copies and views of it go on and keep the memory, as do host views; with the last of all these
-  // it goes back, behind the work on it. Never blocks. buffer().free() ends all arrays on it.
+  // Frees this array early: further use throws closed, a second free does nothing. Copies, views
+  // and host views of it remain usable and keep the memory alive. The memory is released with the
+  // last of them, after the operations on it. Never blocks. buffer().free() instead closes all
+  // arrays on the buffer.
   void free() noexcept { memory_.let_go(); }
 
  protected:
@@ -215,7 +228,7 @@ class array_base {
   array_base(array_memory memory, const v1::layout<Rank>& where) noexcept
       : memory_(std::move(memory)), layout_(where) {}
 
-  // Of the first element: null of no elements, and of memory that is freed.
+  // The address of the first element, or NULL if there are no elements or the memory was freed.
   [[nodiscard]] std::byte* live_pointer() const noexcept {
     std::byte* const start = empty() ? nullptr : memory_.live_start();
     return start == nullptr ? nullptr : start + layout_.offset;

@@ -1,15 +1,17 @@
-// How arrays print: their elements, through a host copy of no more than what is shown.
+// Text of arrays: prints the elements through a host copy of only those that are shown.
 //
 //   std::cout << a;                                       // [[0.5   1]
 //                                                         //  [  2 3.5]]
 //   std::string text = isthmus::to_string(a, {.edge = 2});
 //   std::cout << isthmus::describe(a);                    // array device (2, 2) float32, ...
 //
-// As NumPy: of more than `threshold` elements the first and last `edge` along each axis that has
-// more, and "..." for the rest. Floating-point numbers have the fewest digits that give them back,
-// complex ones are as streams have them. What has no memory, or was freed, is "(no memory)".
-// Blocks till the work that is pending on what is shown has ended; errors are those of its events.
-// Cost: a copy for each corner. Threads: any.
+// As in NumPy, an array of more than `threshold` elements is abbreviated: along each axis of more
+// than 2 * `edge` elements the first and last `edge` are shown, with "..." in between.
+// Floating-point numbers have the fewest digits that restore them exactly; complex ones are written
+// as streams write them. An array without memory, or a freed one, is "(no memory)".
+//
+// Blocks until the operations pending on the shown elements have ended. Errors of operations are
+// reported by their own events. Cost: one copy per corner. Thread-safe.
 #pragma once
 
 #include <isthmus/array_copy.hpp>
@@ -25,10 +27,11 @@
 namespace isthmus {
 inline namespace v1 {
 
+// How arrays are printed.
 struct print_options {
-  std::size_t threshold = 1000;  // so many elements are all shown
-  std::size_t edge = 3;          // of more, so many at either end of an axis
-  std::size_t width = 75;        // characters of a line
+  std::size_t threshold = 1000;  // up to this many elements are all shown
+  std::size_t edge = 3;          // beyond it, elements shown at either end of an axis
+  std::size_t width = 75;        // characters per line
 };
 
 namespace detail {
@@ -42,7 +45,7 @@ template <class T>
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-// Of 16 bits: as the number of so many digits that gives it back.
+// For 16-bit numbers: tries 1 digit, then 2, until the text converts back to the same number.
 template <class Half>
 [[nodiscard]] std::string fewest_digits_of_half(Half value) {
   constexpr int k_enough = 5;
@@ -71,12 +74,12 @@ template <class T>
   }
 }
 
-// Also where its buffer was freed by another of its arrays.
+// False also if the buffer was freed through another array on it.
 [[nodiscard]] inline bool is_to_be_seen(const dyn_array& of) noexcept {
   return of && (of.empty() || of.pointer() != nullptr);
 }
 
-// So many of an axis, from one on.
+// The `count` elements of an axis from `begin`.
 [[nodiscard]] inline dyn_array part_of(const dyn_array& of, std::size_t axis, std::int64_t begin,
                                        std::int64_t count) {
   auto where = of.layout();
@@ -85,7 +88,7 @@ template <class T>
   return {of.buffer(), of.type(), where};
 }
 
-// The corners of `from` which, together, are `to`.
+// Copies the corners of `from` that `to` consists of.
 inline void copy_corners(const dyn_array& to, const dyn_array& from, std::size_t axis = 0) {
   if (axis == to.rank()) {
     copy(to, from);
@@ -99,7 +102,7 @@ inline void copy_corners(const dyn_array& to, const dyn_array& from, std::size_t
   }
 }
 
-// The text of an array that has elements.
+// Builds the text of an array. Precondition: it has elements.
 class array_text {
  public:
   array_text(const dyn_array& of, const print_options& how) : of_(of), width_(how.width) {
@@ -147,7 +150,7 @@ class array_text {
     }
     text_ += is_cut && shown_[axis] == 0 ? "...]" : "]";
   }
-  // Rows stand below one another, with as many empty lines between as they have axes more than one.
+  // Rows start new lines. One empty line more separates them for each axis more that they have.
   void separate(std::size_t axis) {
     const auto inner = shown_.size() - axis - 1;
     const bool is_full = text_.size() - line_ + 1 + longest_ >= width_;
@@ -169,15 +172,16 @@ class array_text {
   const dyn_array& of_;
   std::size_t width_;
   axes<dynamic_rank> shown_ = of_.shape();
-  std::vector<std::string> elements_;  // that are shown, rows first
+  std::vector<std::string> elements_;  // those shown, in row-major order
   std::size_t longest_ = 0;            // of their texts
   std::size_t next_ = 0;
   std::string text_;
-  std::size_t line_ = 0;  // where it begins in the text
+  std::size_t line_ = 0;  // start of the current line in the text
 };
 
 }  // namespace detail
 
+// The elements as text.
 [[nodiscard]] inline std::string to_string(const dyn_array& of, const print_options& how = {}) {
   if (!detail::is_to_be_seen(of)) return "(no memory)";
   return of.empty() ? "[]" : detail::array_text(of, how).make();
@@ -187,7 +191,7 @@ inline std::ostream& operator<<(std::ostream& out, const dyn_array& of) {
   return out << to_string(of);
 }
 
-// What it is and where, in a line. Asks no device.
+// A line with kind, shape, dtype, size and device. Waits for nothing and calls no driver.
 [[nodiscard]] inline std::string describe(const dyn_array& of) {
   std::string text = "array " + std::string(name(of.kind())) + " " + to_string(of.shape()) + " " +
                      std::string(name(of.type()));

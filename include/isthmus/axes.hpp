@@ -1,10 +1,10 @@
-// One number for each axis of an array, the outermost first: extents, or distances in bytes.
+// One number per axis of an array, the outermost axis first: extents, or strides in bytes.
 //
 //   isthmus::axes<2> shape{rows, columns};
-//   isthmus::axes<isthmus::dynamic_rank> any{2, 3, 4};        // of up to 16 axes
+//   isthmus::axes<isthmus::dynamic_rank> any{2, 3, 4};        // up to 16 axes
 //
-// operator[] does not look whether there is such an axis. Cost: no allocation; the numbers lie
-// inside. Threads: plain values.
+// operator[] does not check its argument. Cost: no allocation; the numbers are stored inline.
+// Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/error.hpp>
@@ -21,11 +21,13 @@
 namespace isthmus {
 inline namespace v1 {
 
+// The rank of axes, layouts and arrays whose number of axes is known at run time only.
 inline constexpr std::size_t dynamic_rank = std::numeric_limits<std::size_t>::max();
-// Of any array of these headers.
+// The maximum number of axes.
 inline constexpr std::size_t most_axes = 16;
 
-// A number of elements as functions take it, of any integer type.
+// A number of elements as a function argument, from any integer type. Throws invalid_argument for
+// unsigned values that do not fit int64.
 struct axis_size {
   template <std::integral Integer>
   constexpr axis_size(Integer number) : value(static_cast<std::int64_t>(number)) {
@@ -48,7 +50,7 @@ class axes {
   constexpr axes(Number... each) : numbers_{axis_size(each).value...} {}
 
   [[nodiscard]] static constexpr std::size_t size() noexcept { return Rank; }
-  // For code that is one for both forms.
+  // Does nothing; for code that handles both forms.
   constexpr void resize(std::size_t) noexcept {}
 
   [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_.data(); }
@@ -66,7 +68,7 @@ class axes {
   std::array<std::int64_t, Rank> numbers_{};
 };
 
-// Of a rank that is known at run time alone, up to `most_axes`.
+// A number of axes that is known at run time only, up to `most_axes`.
 template <>
 class axes<dynamic_rank> {
  public:
@@ -82,7 +84,7 @@ class axes<dynamic_rank> {
     copy(other);
   }
   constexpr explicit axes(std::span<const std::int64_t> all) { copy(all); }
-  // Copies only the numbers that there are.
+  // Copies only the numbers in use.
   constexpr axes(const axes& other) noexcept { copy(other); }
   constexpr axes& operator=(const axes& other) noexcept {
     copy(other);
@@ -91,7 +93,7 @@ class axes<dynamic_rank> {
   constexpr ~axes() = default;
 
   [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }
-  // Throws invalid_argument for more than `most_axes`.
+  // Sets new numbers to 0. Throws invalid_argument for more than `most_axes`.
   constexpr void resize(std::size_t count) {
     if (count > most_axes) {
       raise(status::invalid_argument, "an array of " + std::to_string(count) +
@@ -125,7 +127,7 @@ class axes<dynamic_rank> {
     count_ = count;
   }
 
-  std::array<std::int64_t, most_axes> numbers_;  // not set behind `count_`
+  std::array<std::int64_t, most_axes> numbers_;  // only the first `count_` are initialized
   std::size_t count_ = 0;
 };
 
@@ -148,7 +150,7 @@ template <std::size_t Rank>
   return made;
 }
 
-// Of an axis by its number, which must be one.
+// The number of an axis. Throws out_of_range if there is no such axis.
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t number_at(const axes<Rank>& numbers, std::size_t axis) {
   if (axis >= numbers.size()) {

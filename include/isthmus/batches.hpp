@@ -1,15 +1,16 @@
-// Data that does not fit at once, in pieces.
+// Processes data that does not fit at once in batches.
 //
 //   for (std::span<const float> batch : isthmus::batches(data, 1000)) {
 //     auto on_device = isthmus::to_array(batch);
 //     ...
 //   }
 //   isthmus::batches(a, 100, [](const auto& rows) { ... });       // 100 rows of an array at a time
-//   isthmus::batches(data, [](const auto& batch) { ... });        // as many as memory suffices for
+//   isthmus::batches(data, [](const auto& batch) { ... });        // as many as fit in memory
 //
-// Pieces are views; the last one may be shorter. Where the function runs out of memory the same
-// elements are tried again in pieces of half the size, which stays for the rest: what it did to
-// them before is done again. Cost: a view each. Threads: plain values.
+// Batches are views; the last one may be shorter. If the function runs out of memory the same
+// elements are tried again in batches of half the size, which then applies to the rest. What the
+// function did to them before it failed is therefore done again. Cost: a view per batch. Thread
+// safety: as plain values.
 #pragma once
 
 #include <isthmus/dyn_array.hpp>
@@ -45,11 +46,12 @@ struct array_source {
 
 }  // namespace detail
 
-// A range of pieces of `size` elements, or rows, each.
+// A range of batches of `size` elements, or rows, each. An input range: it may be iterated
+// repeatedly.
 template <class Source>
 class batch_range : public std::ranges::view_base {
  public:
-  // Throws invalid_argument for pieces of nothing.
+  // Throws invalid_argument for a `size` of 0.
   batch_range(Source from, std::size_t size) : from_(std::move(from)), size_(size) {
     if (size == 0) raise(status::invalid_argument, "batches of 0 elements: 1 or more can be");
   }
@@ -110,7 +112,7 @@ template <std::same_as<dyn_array> Array>
 template <class Data>
 concept has_batches = requires(Data&& data) { source_of(data); };
 
-// False where that takes more memory than there is.
+// Calls `function`; returns false if it ran out of memory and this is not the last try.
 template <class Function, class Piece>
 bool suffices(Function& function, Piece&& piece, bool is_last_try) {
   try {
@@ -137,21 +139,22 @@ void call_with_batches(const Source& from, std::size_t size, Function& function)
 
 }  // namespace detail
 
-// Of elements, or of rows: the first axis. Plain memory lives longer than the range.
+// The batches of plain memory, in elements, or of an array, in rows along its first axis. Plain
+// memory must outlive the range. Throws invalid_argument for a `size` of 0.
 template <detail::has_batches Data>
   requires(!std::ranges::range<Data> || std::ranges::borrowed_range<Data> ||
            std::is_lvalue_reference_v<Data>)
 [[nodiscard]] auto batches(Data&& data, std::size_t size) {
   return batch_range(detail::source_of(data), size);
 }
-// Calls `function` with one after the other. Throws what it threw where not even one element's
-// memory sufficed.
+// Calls `function` with each batch. If a batch of a single element or row runs out of memory,
+// throws what the function threw.
 template <detail::has_batches Data, class Function>
 void batches(Data&& data, std::size_t size, Function&& function) {
   const auto range = batch_range(detail::source_of(data), size);
   detail::call_with_batches(range.source(), size, function);
 }
-// The same, all at once where memory suffices.
+// The same, starting with a single batch of everything.
 template <detail::has_batches Data, class Function>
   requires(!std::integral<std::remove_cvref_t<Function>>)
 void batches(Data&& data, Function&& function) {

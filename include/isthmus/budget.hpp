@@ -1,13 +1,13 @@
-// A budget: bytes that several pools may have of their drivers' memory together; and bytes as
-// people write them.
+// A budget limits the driver memory that several pools hold together. This header also parses sizes
+// as people write them.
 //
 //   const isthmus::budget shared(isthmus::parse_bytes("6GiB"));
 //   auto a = isthmus::resource::pool(context, isthmus::kind::device, {.share = shared});
 //   auto b = isthmus::resource::pool(context, isthmus::kind::host, {.share = shared});
 //
-// A pool that would go over it gives back what it has free, then the others do, and then it throws
-// out_of_memory, which says who holds what. Cost: none but where a pool grows or gives memory back.
-// Threads: any.
+// A pool that would exceed the budget first releases its own free memory, then the other pools
+// release theirs, and then it throws out_of_memory, whose message lists what each pool holds. Cost:
+// none, except where a pool grows or releases memory. Thread-safe.
 #pragma once
 
 #include <isthmus/device.hpp>
@@ -17,8 +17,8 @@
 namespace isthmus {
 inline namespace v1 {
 
-// "4096", "64MiB", "1.5GiB", or "80%" of the memory of one kind that `where` has, which a share
-// needs. Throws invalid_argument for any other text.
+// Parses "4096", "64MiB", "1.5GiB", or a share such as "80%" of the memory for `of` that `where`
+// has; only a share needs these two. Throws invalid_argument for any other text.
 [[nodiscard]] inline std::uint64_t parse_bytes(const std::string& text,
                                                const device& where = device(),
                                                kind of = kind::unknown) {
@@ -28,22 +28,23 @@ inline namespace v1 {
   return bytes;
 }
 
-// In bytes; `isthmus_budget_info_t` says what each is.
+// The state of a budget, in bytes where nothing else is stated. See isthmus_budget_info_t.
 struct budget_info {
   std::uint64_t limit = 0;
   std::uint64_t held = 0;
   std::uint64_t free = 0;
   std::uint64_t peak_held = 0;
-  std::uint64_t pools = 0;      // how many live
-  std::uint64_t refusals = 0;   // how often a pool asked for what did not fit at once
-  std::uint64_t reclaimed = 0;  // given back by pools for others
+  std::uint64_t pools = 0;      // alive
+  std::uint64_t refusals = 0;   // requests that did not fit at once
+  std::uint64_t reclaimed = 0;  // released by pools on behalf of others
 };
 
+// A counted reference to a budget. Its pools keep it alive.
 class budget : public detail::handle<budget, isthmus_budget_t, isthmus_budget_retain,
                                      isthmus_budget_release> {
  public:
   budget() noexcept = default;
-  // Throws invalid_argument for 0.
+  // Throws invalid_argument for a limit of 0.
   explicit budget(std::uint64_t limit_bytes)
       : budget(detail::make<budget>(isthmus_budget_create, limit_bytes)) {}
 

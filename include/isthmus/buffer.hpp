@@ -1,15 +1,17 @@
-// A buffer: owns one allocation of USM, or shares somebody else's; bytes without a type.
+// A buffer owns one USM allocation, or refers to memory that another library allocated. It holds
+// untyped bytes.
 //
 //   isthmus::buffer a(1 << 20);                                   // device memory, default device
 //   isthmus::buffer b(4096, isthmus::kind::shared, {.on = queue, .alignment = 64});
 //   auto part = b.slice(100, 50);                                 // keeps b's memory alive
 //   for (float& x : b.host<float>()) x = 0;                       // shared and host kinds
 //
-// Copies of a buffer are references to the same one. Dropping the last of them, or free(), never
-// blocks: the memory goes back when the last operation on it has ended. Cost: an allocation from a
-// pool, some ten nanoseconds, unless `from` names a resource that keeps none, as
-// resource::provider, which calls the driver; a slice allocates no memory.
-// Threads: any; operations on one buffer from several queues wait for each other.
+// Copies of a `buffer` are references to the same buffer. Neither free() nor dropping the last
+// reference blocks: the memory is released once the last operation on it has completed.
+//
+// Cost: an allocation from a pool takes some ten nanoseconds. It takes a driver call if `from`
+// names a resource without a cache, such as resource::provider. A slice allocates no memory.
+// Thread-safe. Operations on one buffer from several queues wait for each other.
 #pragma once
 
 #include <isthmus/queue.hpp>
@@ -24,29 +26,36 @@ inline namespace v1 {
 template <class T>
 class host_view;
 
+// Options of a new buffer.
 struct buffer_options {
   queue_choice on{};           // {}: the default queue of the default device
-  std::int64_t alignment = 0;  // 0 or less: the device's own
+  std::int64_t alignment = 0;  // in bytes, a power of two; 0 or less: the device's base alignment
   resource from{};             // {}: the default pool of buffers, see default_pool.hpp
 };
 
+// Options of buffer::adopt().
 struct adopt_options {
+  // {}: the default queue of the default device
   queue_choice on{};
-  v1::kind kind = v1::kind::unknown;  // unknown: what the driver says it is
+  v1::kind kind = v1::kind::unknown;  // unknown: the kind that the driver reports
   bool read_only = false;
 };
 
+// The properties of a buffer, as buffer::info() returns them.
 struct buffer_info {
   void* pointer = nullptr;
   std::size_t nbytes = 0;
+  // As requested, or the device's base alignment.
   std::size_t alignment = 0;
   v1::kind kind = v1::kind::unknown;
   bool read_only = false;
   bool is_slice = false;
+  // Host views and other exports of the memory that have not ended.
   std::size_t exports = 0;
 };
 
-// Frees what buffer::disown gave.
+// Deleter of the pointer that buffer::disown() returns. The free does not block: it is deferred
+// until operations in flight have completed.
 class usm_deleter {
  public:
   usm_deleter() noexcept = default;
@@ -60,36 +69,43 @@ class usm_deleter {
 };
 using usm_pointer = std::unique_ptr<std::byte[], usm_deleter>;
 
+// A counted reference to a buffer. Calls on a freed buffer throw closed.
 class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_retain,
                                      isthmus_buffer_release> {
  public:
   buffer() noexcept = default;
+  // Allocates `nbytes` bytes, of which there may be 0. The contents are undefined. Throws
+  // out_of_memory, unsupported for a kind that the device lacks, invalid_argument for an alignment
+  // that is not a power of two, wrong_context for a resource of another context than the queue's.
   explicit buffer(std::size_t nbytes, v1::kind of = v1::kind::device,
                   const buffer_options& options = {})
       : handle(create(nbytes, of, options)) {}
 
-  // A buffer over USM of somebody else's, which `owner` (any object) keeps alive: it is destroyed
-  // when the memory is no longer needed. The queue's context must know the memory.
+  // A buffer over USM that another library allocated. `owner` (any object) keeps the memory alive
+  // and is destroyed when the memory is no longer needed. The buffer is read-only if T is const.
+  // Throws wrong_context if the queue's context does not know the memory, out_of_range if it
+  // extends past its allocation.
   template <class T, class Owner>
   [[nodiscard]] static buffer adopt(std::span<T> memory, Owner&& owner,
                                     const adopt_options& options = {}) {
     return adopt_raw(memory.data(), memory.size_bytes(), std::is_const_v<T>, options,
                      detail::make_owner(std::forward<Owner>(owner)));
   }
+  // `count` elements, which the deleter of `memory` frees.
   template <class T, class Deleter>
   [[nodiscard]] static buffer adopt(std::unique_ptr<T[], Deleter> memory, std::size_t count,
                                     const adopt_options& options = {}) {
     const std::span<T> all(memory.get(), count);
     return adopt(all, std::move(memory), options);
   }
-  // Shares `memory` with its other owners.
+  // `count` elements, shared with the other owners of `memory`.
   template <class T>
   [[nodiscard]] static buffer adopt(std::shared_ptr<T> memory, std::size_t count,
                                     const adopt_options& options = {}) {
     const std::span<std::remove_extent_t<T>> all(memory.get(), count);
     return adopt(all, std::move(memory), options);
   }
-  // Calls `deleter(pointer)` when the memory is no longer needed.
+  // `nbytes` bytes from `pointer`. Calls `deleter(pointer)` when the memory is no longer needed.
   template <std::invocable<void*> Deleter>
   [[nodiscard]] static buffer adopt(void* pointer, std::size_t nbytes, Deleter&& deleter,
                                     const adopt_options& options = {}) {
@@ -98,26 +114,31 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
                      detail::make_owner(held(pointer, std::forward<Deleter>(deleter))));
   }
 
-  // Gives the memory away: a pointer, and in it what frees it, after the work in flight. This
-  // buffer is dead afterwards. Throws invalid_argument while slices, exports or views of the memory
-  // live.
+  // Transfers the ownership of the memory to the returned pointer, whose deleter frees it after the
+  // operations in flight. This buffer is closed afterwards. Throws invalid_argument for slices, for
+  // 0 bytes, and while other references, slices, exports or views of the memory exist.
   [[nodiscard]] usm_pointer disown() const {
     void* pointer = nullptr;
     isthmus_owner_t owner{};
     detail::check(isthmus_buffer_disown(get(), &pointer, &owner));
     const usm_deleter deleter(owner);
-    if (pointer == nullptr) deleter(nullptr);  // 0 bytes: a unique_ptr would never call it
+    if (pointer == nullptr) deleter(nullptr);  // a unique_ptr without a pointer would not call it
     return usm_pointer(static_cast<std::byte*>(pointer), deleter);
   }
 
+  // Bytes [offset, offset + nbytes) as a buffer that keeps this one's memory alive. Throws
+  // out_of_range.
   [[nodiscard]] buffer slice(std::size_t offset, std::size_t nbytes) const {
     return detail::make<buffer>(isthmus_buffer_slice, get(), offset, nbytes);
   }
-  // The same memory, its operations put on another queue of the context.
+  // A buffer of the same memory whose operations are submitted to `queue`, a queue of the same
+  // context. Throws wrong_context.
   [[nodiscard]] buffer on(const v1::queue& queue) const {
     return detail::make<buffer>(isthmus_buffer_on_queue, get(), queue.get());
   }
-  // Dead at once, slices too: further use throws closed. Freeing twice does nothing.
+  // Closes the buffer at once: further use, of its slices too, throws closed. The memory is
+  // released once operations and host views have ended. Freeing a slice closes only the slice. A
+  // second free does nothing. Never blocks.
   void free() const noexcept { isthmus_buffer_free(get()); }
 
   [[nodiscard]] buffer_info info() const {
@@ -125,23 +146,31 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
     return {raw.pointer,        raw.nbytes,        raw.alignment, static_cast<v1::kind>(raw.kind),
             raw.read_only != 0, raw.is_slice != 0, raw.exports};
   }
+  // In bytes.
   [[nodiscard]] std::size_t size() const { return raw_info().nbytes; }
   [[nodiscard]] v1::kind kind() const { return info().kind; }
-  // Of device memory too, for kernels; the host may touch it through host() alone.
+  // The address of the first byte, to be passed to kernels; NULL for 0 bytes. The host accesses the
+  // memory only through host(). Device memory has an address too.
   [[nodiscard]] void* pointer() const { return raw_info().pointer; }
+  // The queue that operations on this buffer are submitted to by default.
   [[nodiscard]] v1::queue queue() const { return v1::queue::share(raw_info().queue); }
 
-  // Waits for what is pending on this buffer, on any queue; errors are those of its events.
+  // Waits for the operations that are pending on this buffer, on any queue. Errors of operations
+  // are reported by their own events. Throws dependency_failed if a unified buffer's copy into
+  // these bytes has failed and they were not written since.
   void wait() const { detail::check(isthmus_buffer_wait(get(), -1)); }
-  // The end of what is pending now, as an event that cannot fail.
+  // An event that completes once everything that is pending now has ended. It cannot fail.
   [[nodiscard]] event pending() const { return detail::make<event>(isthmus_buffer_pending, get()); }
-  // Waits likewise and lets the host touch it while the view lives. T
-  // const: reads only. Throws unsupported for device kind. Defined in host_view.hpp.
+  // Waits as wait() does and returns a view through which the host may access the memory while the
+  // view lives. With a const T the view is read-only. Throws unsupported for device kind; read_only
+  // for a read-only buffer unless T is const; invalid_argument if the bytes are not whole, aligned
+  // objects of T. Defined in host_view.hpp.
   template <class T = std::byte>
   [[nodiscard]] host_view<T> host() const;
 
-  // Makes work known that the library did not start: until the event, or all now on the queue, has
-  // completed the memory is not given back, and operations on other queues wait.
+  // Declares external work, such as a kernel of the caller, that uses the memory. Until `work`, or
+  // everything now on that queue, has completed, the memory is not released and operations on other
+  // queues wait.
   void record(const event& work) const {
     detail::check(isthmus_buffer_record_event(get(), work.get()));
   }

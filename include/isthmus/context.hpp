@@ -1,8 +1,8 @@
-// A context: what USM belongs to. Most programs never name one: queues stand on the default context
-// of their device. Make one to keep memory apart, or adopt a driver's to share memory with its
-// owner.
+// A context: USM memory belongs to it. Most programs never name one, because queues use the default
+// context of their device. Create one to keep memory separate, or adopt a driver's context to share
+// memory with its owner.
 //
-// Cost: a driver call to make one. Threads: any.
+// Cost: creating one takes a driver call. Thread-safe.
 #pragma once
 
 #include <isthmus/device.hpp>
@@ -13,32 +13,36 @@
 namespace isthmus {
 inline namespace v1 {
 
+// A counted reference to a context.
 class context : public detail::handle<context, isthmus_context_t, isthmus_context_retain,
                                       isthmus_context_release> {
  public:
   context() noexcept = default;
-  // Of devices of one platform.
+  // A new context of devices of one platform.
   explicit context(std::span<const device> devices) : handle(create(devices)) {}
   context(std::initializer_list<device> devices)
       : context(std::span<const device>(devices.begin(), devices.size())) {}
 
-  // The one that the devices of a platform share; always the same.
+  // The default context of the device's platform, shared by its devices. Always the same one.
   [[nodiscard]] static context of(const device& device) {
     return detail::make<context>(isthmus_context_default, device.get());
   }
-  // A driver's own context (OpenCL: cl_context), kept alive by the driver's reference count.
+  // Adopts a driver's context (OpenCL: cl_context; SYCL: sycl::context, as dpctl's reference; CUDA:
+  // the primary CUcontext of `device`). The driver's reference count keeps it alive.
   [[nodiscard]] static context adopt(const device& device, void* native) {
     return detail::make<context>(isthmus_context_adopt, device.get(), native, isthmus_owner_t{});
   }
-  // The same, kept alive by `owner`, any object, which dies when it is no longer needed.
+  // The same, kept alive by `owner`, any object. It is destroyed when the context is no longer
+  // needed.
   template <class Owner>
   [[nodiscard]] static context adopt(const device& device, void* native, Owner&& owner) {
     return detail::make<context>(isthmus_context_adopt, device.get(), native,
                                  detail::make_owner(std::forward<Owner>(owner)));
   }
 
-  // One driver context in two back-ends: this one, of SYCL on OpenCL, as one of `device`'s, an
-  // OpenCL device. Throws unsupported for others, and where SYCL's library gives no native handles.
+  // One driver context in two backends: this context, of SYCL on OpenCL, as a context of `device`,
+  // an OpenCL device. Throws unsupported for other backends, and if the SYCL library does not
+  // expose native handles; wrong_context if `device` is not one of this context's.
   [[nodiscard]] context share_with(const device& device) const {
     return detail::make<context>(isthmus_context_share, get(), device.get());
   }
@@ -52,10 +56,11 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
     }
     return result;
   }
-  // OpenCL: cl_context; valid while this context lives.
+  // The driver's handle (OpenCL: cl_context), or NULL where there is none. Valid while this context
+  // lives.
   [[nodiscard]] void* native() const noexcept { return isthmus_context_native(get()); }
 
-  // Equal when they stand for the same driver context.
+  // Two contexts are equal if they refer to the same driver context.
   friend bool operator==(const context& a, const context& b) noexcept {
     return a.get() == b.get() ||
            (a && b && isthmus_context_key(a.get()) == isthmus_context_key(b.get()));

@@ -1,15 +1,18 @@
-// Copies, fills, prefetch and advice between any two places: buffers of any kind, device and
-// platform, and memory of the caller's on the host.
+// Copies between any two endpoints: buffers of any kind, device and platform, and plain host memory
+// of the caller.
 //
-//   isthmus::copy(buffer, std::span(values));                     // ends when the copy has
+//   isthmus::copy(buffer, std::span(values));                     // returns when it has completed
 //   isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset
 //   auto done = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
 //
-// A copy is as long as its source, which the destination must hold; `count` bytes where that is
-// given.
-// Cost: what the host can touch is copied by the host when nothing is pending on it, else a
-// queue does it; an async form with nothing to wait for and to keep allocates nothing here.
-// Threads: any.
+// A copy has the length of its source, or `nbytes` bytes for copy_n(); the destination must have as
+// many. Throws out_of_range if an endpoint is too small, invalid_argument for overlapping ranges,
+// closed for a freed buffer, read_only for a read-only destination. The `_async` functions return
+// an event, which reports the errors of the copy itself.
+//
+// Cost: the host copies memory that it can access if nothing is pending on it; otherwise a queue
+// does. An asynchronous copy without `after` and `keep` allocates nothing in this header.
+// Thread-safe.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -17,7 +20,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Bytes of a buffer from `offset` on.
+// The bytes of a buffer from `offset` on. Borrows the buffer; made by at().
 struct buffer_part {
   const v1::buffer& buffer;
   std::size_t offset = 0;
@@ -26,7 +29,7 @@ struct buffer_part {
   return {buffer, offset};
 }
 
-// Where a copy reads. An argument: it borrows the buffer or memory.
+// The source of a copy. Borrows the buffer or the memory: meant as an argument.
 class source {
  public:
   source(const buffer& whole) : source(buffer_part{whole, 0}) {}
@@ -48,7 +51,7 @@ class source {
   std::size_t nbytes_ = 0;
 };
 
-// Where a copy or fill writes. An argument: it borrows the buffer or memory.
+// The destination of a copy or fill. Borrows the buffer or the memory: meant as an argument.
 class destination : public source {
  public:
   destination(const buffer& whole) : source(whole) {}
@@ -58,8 +61,8 @@ class destination : public source {
   destination(std::span<T> memory) noexcept : source(memory) {}
 };
 
-// Objects that an operation owns till it has ended; made by keep(a, b, ...). They go on whichever
-// thread ends it: their destructors may let go of buffers, but neither wait nor submit.
+// Objects that an operation keeps alive until it has ended, made by keep(a, b, ...). They are
+// destroyed on any thread: their destructors may release buffers, but must neither wait nor submit.
 class keepers {
  public:
   keepers() noexcept = default;
@@ -74,10 +77,10 @@ class keepers {
 
   template <class Value>
   void add(Value&& value) {
-    owners_.reserve(owners_.size() + 1);  // so that nothing throws while the new owner is nobody's
+    owners_.reserve(owners_.size() + 1);  // push_back must not throw: it would leak the owner
     owners_.push_back(detail::make_owner(std::forward<Value>(value)));
   }
-  // For the library, which releases them from now on.
+  // Transfers the owners to the library, which releases them.
   [[nodiscard]] std::vector<isthmus_owner_t> detach() noexcept {
     return std::exchange(owners_, {});
   }
@@ -85,6 +88,7 @@ class keepers {
  private:
   std::vector<isthmus_owner_t> owners_;
 };
+// Keepers that own copies of `values`, or the values themselves if they are moved.
 template <class... Values>
 [[nodiscard]] keepers keep(Values&&... values) {
   keepers result;
@@ -92,15 +96,16 @@ template <class... Values>
   return result;
 }
 
+// Options of an operation.
 struct operation {
   queue_choice on{};     // {}: the destination buffer's queue, else the source's
-  dependencies after{};  // what it waits for
-  keepers keep{};        // what it keeps alive
+  dependencies after{};  // events that it waits for; their failure becomes the operation's
+  keepers keep{};        // objects that live until it has ended
 };
 
 namespace detail {
 
-// Calls `function(raw operation, raw event)` of the C ABI.
+// Calls `function(raw operation, raw event)` of the C ABI. A NULL event blocks.
 template <class Function>
 void run(operation& how, isthmus_event_t** event, Function function) {
   const std::vector<isthmus_owner_t> owners = how.keep.detach();
@@ -125,7 +130,8 @@ inline void require_room(const source& place, std::size_t nbytes, const char* wh
                                   std::to_string(place.size()) + " bytes");
 }
 
-// The C call of one copy, bounds checked: the library cannot know where the caller's memory ends.
+// The C call of one copy. Checks the bounds here, since the library does not know where the
+// caller's memory ends.
 inline auto copy_call(const destination& to, const source& from, std::size_t nbytes,
                       queue_choice on) {
   require_room(from, nbytes, "source");
@@ -137,12 +143,15 @@ inline auto copy_call(const destination& to, const source& from, std::size_t nby
 
 }  // namespace detail
 
+// Copies and waits until the copy has completed; throws its error.
 inline void copy(const destination& to, const source& from, operation how = {}) {
   detail::run(how, nullptr, detail::copy_call(to, from, from.size(), how.on));
 }
+// Submits the copy and returns an event that completes with it. Plain memory must live until then.
 inline event copy_async(const destination& to, const source& from, operation how = {}) {
   return detail::run_async(how, detail::copy_call(to, from, from.size(), how.on));
 }
+// The same for the first `nbytes` bytes.
 inline void copy_n(const destination& to, const source& from, std::size_t nbytes,
                    operation how = {}) {
   detail::run(how, nullptr, detail::copy_call(to, from, nbytes, how.on));

@@ -1,8 +1,10 @@
-// Copies of `height` rows of `width` bytes, `pitch` bytes apart on each side.
+// Copies of `height` rows of `width` bytes, whose starts are `pitch` bytes apart on each side.
 //
 //   isthmus::copy_2d({image, 8192}, {std::span(tile), 256}, {.width = 256, .height = 64});
 //
-// Cost: one driver call where the driver has it. Threads: any.
+// Throws out_of_range if the rows exceed an endpoint, invalid_argument if several rows have a pitch
+// below `width`, and the errors of copy().
+// Cost: one driver call if the driver supports such copies. Thread-safe.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -10,11 +12,13 @@
 namespace isthmus {
 inline namespace v1 {
 
+// A source or destination of rows.
 template <class Place>
 struct pitched {
   Place place;
   std::size_t pitch = 0;
 };
+// The size of the rows, in bytes, and their number.
 struct extent {
   std::size_t width = 0;
   std::size_t height = 0;
@@ -22,7 +26,7 @@ struct extent {
 
 namespace detail {
 
-// Bytes from the first row's start to the last row's end; saturates.
+// Bytes from the start of the first row to the end of the last one; saturates.
 [[nodiscard]] inline std::size_t reach(extent size, std::size_t pitch) noexcept {
   constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   if (size.width == 0 || size.height == 0) return 0;
@@ -43,10 +47,12 @@ inline auto copy_2d_call(const pitched<destination>& to, const pitched<source>& 
 
 }  // namespace detail
 
+// Copies and waits until the copy has completed; throws its error.
 inline void copy_2d(const pitched<destination>& to, const pitched<source>& from, extent size,
                     operation how = {}) {
   detail::run(how, nullptr, detail::copy_2d_call(to, from, size, how.on));
 }
+// Submits the copy and returns an event that completes with it.
 inline event copy_2d_async(const pitched<destination>& to, const pitched<source>& from, extent size,
                            operation how = {}) {
   return detail::run_async(how, detail::copy_2d_call(to, from, size, how.on));

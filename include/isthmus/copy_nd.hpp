@@ -1,13 +1,16 @@
-// Copies of arrays of up to 8 dimensions whose elements lie any distance apart on each side.
+// Copies of arrays of up to 8 dimensions, with any strides on each side.
 //
 //   // A transposed matrix of floats on the host, packed in a buffer.
 //   isthmus::copy_nd({buffer, {rows * 4, 4}}, {std::span(matrix), {4, columns * 4}},
 //                    {columns, rows}, sizeof(float));
 //
-// Dimensions that follow each other without a gap are joined first; what is left goes in the fewest
-// operations: one run, rows at one distance, or many ranges. Plain memory of the host is gathered
-// or scattered by the library's threads where a device has pinned memory for that.
-// Cost: some nanoseconds an element on a thread where a side has single elements. Threads: any.
+// Contiguous dimensions are joined first. The rest is copied in the fewest operations: one range,
+// rows at one pitch, or many ranges. Plain host memory is gathered or scattered by the copy threads
+// if the device has pinned memory for staging. Throws invalid_argument for unequal numbers of
+// dimensions and for strides that isthmus_copy_nd does not allow, out_of_range if the elements
+// exceed an endpoint.
+//
+// Cost: some nanoseconds per element and thread if a side has isolated elements. Thread-safe.
 #pragma once
 
 #include <array>
@@ -16,7 +19,8 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Extents or distances, the outermost first.
+// Extents, or strides in bytes, the outermost dimension first. Throws invalid_argument for more
+// than 8.
 class dimensions {
  public:
   static constexpr std::size_t most = 8;
@@ -41,6 +45,7 @@ class dimensions {
   std::size_t count_ = 0;
 };
 
+// A source or destination with strides.
 template <class Place>
 struct strided {
   Place place;
@@ -49,7 +54,7 @@ struct strided {
 
 namespace detail {
 
-// Bytes from the first element's start to the last one's end; saturates.
+// Bytes from the start of the first element to the end of the last one; saturates.
 [[nodiscard]] inline std::size_t reach(const dimensions& shape, const dimensions& strides,
                                        std::size_t item_bytes) noexcept {
   constexpr std::size_t k_most = std::numeric_limits<std::size_t>::max();
@@ -84,10 +89,13 @@ inline auto copy_nd_call(const strided<destination>& to, const strided<source>& 
 
 }  // namespace detail
 
+// Copies `shape` elements of `item_bytes` each and waits until the copy has completed; throws its
+// error.
 inline void copy_nd(const strided<destination>& to, const strided<source>& from,
                     const dimensions& shape, std::size_t item_bytes, operation how = {}) {
   detail::run(how, nullptr, detail::copy_nd_call(to, from, shape, item_bytes, how.on));
 }
+// Submits the copy and returns an event that completes with it.
 inline event copy_nd_async(const strided<destination>& to, const strided<source>& from,
                            const dimensions& shape, std::size_t item_bytes, operation how = {}) {
   return detail::run_async(how, detail::copy_nd_call(to, from, shape, item_bytes, how.on));

@@ -1,14 +1,16 @@
-// Copies of many ranges between two places as one operation: pages that were written, rows picked
-// from a table, and their way back.
+// Copies of many ranges between two endpoints as one operation: written pages, rows of a table, and
+// the reverse.
 //
 //   const std::vector<isthmus::copy_range> pages{{0, 8192, 4096}, {4096, 65536, 4096}};
 //   isthmus::copy_ranges(buffer, std::span(values), pages);
 //
-// The ranges are checked as a whole before anything moves, and are the caller's again at once. They
-// move in no order: where two write the same bytes, or one writes what another reads, that is
-// invalid_argument.
-// Cost: one kernel on CUDA, 0.1 us a range of 4 KiB; elsewhere a copy a range, where the host does
-// not do it. n log n where the ranges are not in the order of their destinations. Threads: any.
+// All ranges are checked before anything is copied: throws out_of_range for a range that exceeds an
+// endpoint, invalid_argument if two ranges write the same bytes or one writes what another reads.
+// The ranges are copied in unspecified order. The caller may change the list of ranges once the
+// call returns.
+//
+// Cost: with CUDA one kernel, 0.1 us per range of 4 KiB; elsewhere one copy per range, unless the
+// host copies. Ranges that are not sorted by destination are sorted first, in n log n. Thread-safe.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -45,10 +47,12 @@ inline auto copy_ranges_call(const destination& to, const source& from,
 
 }  // namespace detail
 
+// Copies and waits until the copy has completed; throws its error.
 inline void copy_ranges(const destination& to, const source& from,
                         std::span<const copy_range> ranges, operation how = {}) {
   detail::run(how, nullptr, detail::copy_ranges_call(to, from, ranges, how.on));
 }
+// Submits the copy and returns an event that completes with it.
 inline event copy_ranges_async(const destination& to, const source& from,
                                std::span<const copy_range> ranges, operation how = {}) {
   return detail::run_async(how, detail::copy_ranges_call(to, from, ranges, how.on));

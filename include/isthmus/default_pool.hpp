@@ -1,11 +1,11 @@
-// The pools that memory comes from where no resource is named: one for each kind of memory of a
-// device in a context, of the whole process and all languages (isthmus_default_pool).
+// The default pools, which serve requests that name no resource. There is one per context, device
+// and kind of memory, for the whole process and all languages (isthmus_default_pool).
 //
-//   isthmus::default_pool(isthmus::kind::device, queue).trim();   // gives back what is free
+//   isthmus::default_pool(isthmus::kind::device, queue).trim();   // returns free memory
 //
-// What was not needed for 10 s goes back to the driver by itself. Cost: a look-up under a lock,
-// some ten nanoseconds. Threads: any. A pool stays while a resource refers to it or its memory is
-// in use.
+// A pool lives while a resource refers to it or its memory is in use. Memory that was not used for
+// 10 s is returned to the driver automatically. Cost: a look-up under a lock, some ten nanoseconds.
+// Thread-safe.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -13,13 +13,13 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Buffers and arrays have one pool, except on devices that share memory with other processes and
-// whose memory can move (CUDA): there it does not move where buffers have it from.
+// Buffers and arrays share one pool, except on devices that can share memory with other processes
+// and whose memory can move (CUDA). There the pool of buffers does not move its memory.
 enum class pool_use { arrays, buffers };
 
 namespace detail {
 
-// The queue itself, or the default one.
+// The queue itself, or the default queue of the default device.
 [[nodiscard]] inline queue chosen_queue(queue_choice on) {
   return on.get() != nullptr
              ? queue::share(on.get())
@@ -33,7 +33,8 @@ namespace detail {
 
 }  // namespace detail
 
-// Throws unsupported for a kind that the device has not.
+// The default pool of a kind, for the context and device of a queue ({}: the default queue). Throws
+// unsupported for a kind that the device lacks.
 [[nodiscard]] inline resource default_pool(kind of = kind::device, queue_choice on = {},
                                            pool_use use = pool_use::arrays) {
   return detail::find_default_pool(of, on.get(), use);

@@ -1,10 +1,10 @@
-// A device: what has memory of its own and queues that work on it.
+// A device has memory, and queues that execute operations.
 //
 //   auto best = isthmus::device::best();        // with USM; or what ISTHMUS_DEVICE names
 //   isthmus::device second("opencl:cpu:1");
 //
-// Cost: finding a device opens the drivers that its filter allows, once; after that a look-up.
-// Threads: any.
+// Cost: finding a device opens the drivers that its filter allows, once; after that it is a
+// look-up. Thread-safe.
 #pragma once
 
 #include <isthmus/platform.hpp>
@@ -14,43 +14,51 @@
 namespace isthmus {
 inline namespace v1 {
 
+// What a device is.
 enum class device_type : isthmus_device_type_t {
   cpu = ISTHMUS_DEVICE_CPU,
   gpu = ISTHMUS_DEVICE_GPU,
   accelerator = ISTHMUS_DEVICE_ACCELERATOR,
 };
 
-// The strings live as long as the device.
+// The properties of a device. The strings live as long as the device.
 struct device_info {
   std::string_view backend;
-  std::string_view filter;  // finds this device again
+  std::string_view filter;  // identifies this device: the argument of its constructor
   std::string_view name;
   std::string_view vendor;
   std::string_view driver_version;
   device_type type = device_type::cpu;
   std::uint32_t compute_units = 0;
   std::uint32_t copy_engines = 0;
+  // A bit per capability, see device::can().
   std::uint64_t capabilities = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t max_allocation_bytes = 0;
-  std::uint64_t base_alignment = 0;  // of an allocation that asks for none
+  std::uint64_t base_alignment = 0;  // of an allocation without an alignment
   std::uint64_t max_alignment = 0;
-  std::string_view lacks;  // what the driver lacks and what stands in for it, or ""
+  // What the driver lacks and how it is substituted, or "".
+  std::string_view lacks;
 };
 
+// The memory of a device, as the driver reports it.
 struct memory_info {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
 
+// A counted reference to a device.
 class device : public detail::handle<device, isthmus_device_t, isthmus_device_retain,
                                      isthmus_device_release> {
  public:
-  // not_found lists what there is.
+  // The device that a filter names: backend, type and number, each optional, joined by ':'. Throws
+  // not_found with a list of the devices found. See isthmus_device_find.
   explicit device(const std::string& filter) : handle(find(filter)) {}
   explicit device(const char* filter) : device(std::string(filter)) {}
 
   device() noexcept = default;
+  // The default device: the one that the environment variable ISTHMUS_DEVICE names, otherwise the
+  // best device with USM.
   [[nodiscard]] static device best() { return device(""); }
 
   [[nodiscard]] device_info info() const {
@@ -73,6 +81,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   [[nodiscard]] bool can(capability what) const {
     return (raw_info().capabilities & static_cast<std::uint64_t>(what)) != 0;
   }
+  // True if the device has memory of this kind.
   [[nodiscard]] bool offers(v1::kind which) const {
     switch (which) {
       case kind::device: return can(capability::device_kind);
@@ -82,7 +91,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
     }
     return false;
   }
-  // Throws unsupported where the driver does not tell.
+  // Free and total memory. Throws unsupported where the driver does not report it.
   [[nodiscard]] memory_info memory() const {
     memory_info result;
     detail::check(isthmus_device_memory(get(), &result.free_bytes, &result.total_bytes));
@@ -91,10 +100,12 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   [[nodiscard]] v1::platform platform() const {
     return detail::make<v1::platform>(isthmus_device_platform, get());
   }
-  // OpenCL: cl_device_id. NULL where the driver has none.
+  // The driver's handle (OpenCL: cl_device_id), or NULL where there is none.
   [[nodiscard]] void* native() const noexcept { return isthmus_device_native(get()); }
 
-  // The one whose handle that is: `device::of_native("opencl", id)`. Throws not_found.
+  // The device with this driver handle: `device::of_native("opencl", id)`. Throws not_found if no
+  // such device is listed, invalid_argument for an unknown backend. Precondition: `native` is a
+  // live handle of that driver.
   [[nodiscard]] static device of_native(const std::string& backend, void* native) {
     isthmus_device_t* raw = nullptr;
     detail::check(isthmus_device_find_native(backend.c_str(), native, &raw));
@@ -120,6 +131,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   }
 };
 
+// The devices of a platform.
 [[nodiscard]] inline std::vector<device> devices(const platform& from) {
   std::vector<device> result;
   for (std::size_t i = 0; i < from.info().device_count; ++i) {
@@ -128,7 +140,7 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   return result;
 }
 
-// Of every platform; opens every driver.
+// The devices of all platforms. Opens every driver.
 [[nodiscard]] inline std::vector<device> devices() {
   std::vector<device> result;
   for (const platform& from : platforms()) {

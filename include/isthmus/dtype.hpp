@@ -1,12 +1,13 @@
-// What the elements of an array are: dtype tells it at run time, dtype_of<T> at compile time.
+// The type of an array's elements: `dtype` at run time, `dtype_of<T>` at compile time.
 //
 //   static_assert(isthmus::dtype_of<float> == isthmus::dtype::float32);
 //   isthmus::can_cast(isthmus::dtype::int32, isthmus::dtype::float32);   // false: not every value
 //
 // An element is bool, an integer of 1, 2, 4 or 8 bytes, float16, bfloat16, float, double, long
-// double, std::complex of the last three, and where the compiler has them std::float16_t and
-// std::bfloat16_t. Records and objects are none: memory has numbers only. Cost: none at run time.
-// Threads: plain values.
+// double, std::complex of the last three, or, where the compiler has them, std::float16_t and
+// std::bfloat16_t. Structures and objects are not elements.
+//
+// Cost: none at run time. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/error.hpp>
@@ -24,7 +25,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// `bool_` has its underscore from the language, as in NumPy.
+// The element types. `bool_` has its underscore because bool is a keyword, as in NumPy.
 enum class dtype : isthmus_dtype_t {
   bool_ = ISTHMUS_BOOL,
   int8 = ISTHMUS_INT8,
@@ -45,18 +46,18 @@ enum class dtype : isthmus_dtype_t {
   clongdouble = ISTHMUS_CLONGDOUBLE,
 };
 
-// Which changes of dtype a copy may make; each allows what those before it do.
+// Which conversions of dtype a copy may make: NumPy's rules. Each includes those before it.
 enum class casting : isthmus_casting_t {
   no = ISTHMUS_CASTING_NO,
-  safe = ISTHMUS_CASTING_SAFE,  // every value is kept
+  safe = ISTHMUS_CASTING_SAFE,  // every value is preserved
   same_kind =
-      ISTHMUS_CASTING_SAME_KIND,  // within or to a later one of bool, integer, float, complex
+      ISTHMUS_CASTING_SAME_KIND,  // within a kind or to a later: bool, uint, int, float, complex
   unsafe = ISTHMUS_CASTING_UNSAFE,
 };
 
 namespace detail {
 
-// 0: no element.
+// Returns 0 for types that are not elements.
 template <class T>
 [[nodiscard]] constexpr isthmus_dtype_t integer_dtype() noexcept {
   constexpr isthmus_dtype_t first = std::is_signed_v<T> ? ISTHMUS_INT8 : ISTHMUS_UINT8;
@@ -102,15 +103,17 @@ template <class T>
 
 }  // namespace detail
 
-// What an array may hold; const T: what it holds is only read.
+// A type that an array may hold. Elements of const T are only read.
 template <class T>
 concept element =
     !std::is_volatile_v<T> && !std::is_reference_v<T> && detail::number_of_dtype<T>() != 0;
 
+// The dtype of elements of T.
 template <element T>
 inline constexpr dtype dtype_of = static_cast<dtype>(detail::number_of_dtype<T>());
 
-// Calls `function.template operator()<T>()` with the T that is the dtype.
+// Calls `function.template operator()<T>()` with the T of the dtype. Throws invalid_argument for a
+// number that is not a dtype.
 template <class Function>
 decltype(auto) visit(dtype of, Function&& function) {
   switch (of) {
@@ -136,17 +139,18 @@ decltype(auto) visit(dtype of, Function&& function) {
         std::to_string(static_cast<isthmus_dtype_t>(of)) + " is the number of no dtype");
 }
 
-// Bytes of an element. Throws invalid_argument for a number that is no dtype.
+// Bytes of an element. Throws invalid_argument for a number that is not a dtype.
 [[nodiscard]] inline std::size_t nbytes(dtype of) {
   return visit(of, []<class T>() { return sizeof(T); });
 }
-// NumPy's: "float32"; lives for ever. Throws as above.
+// The name as in NumPy: "float32". The string is never freed. Throws as nbytes().
 [[nodiscard]] inline std::string_view name(dtype of) {
   isthmus_dtype_info_t info{};
   info.struct_size = sizeof info;
   detail::check(isthmus_dtype_info(static_cast<isthmus_dtype_t>(of), &info));
   return info.name;
 }
+// True if `how` allows elements of `from` to be converted to `to`.
 [[nodiscard]] inline bool can_cast(dtype from, dtype to, casting how = casting::safe) noexcept {
   return isthmus_can_cast(static_cast<isthmus_dtype_t>(from), static_cast<isthmus_dtype_t>(to),
                           static_cast<isthmus_casting_t>(how)) != 0;

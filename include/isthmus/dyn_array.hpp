@@ -1,11 +1,11 @@
-// An array whose type and number of axes are known at run time alone: what a file or another
-// language gives. Up to 16 axes.
+// An array whose dtype and rank (up to 16 axes) are known at run time only, as when they come from
+// a file or another language.
 //
 //   auto any = isthmus::empty(isthmus::dtype::float32, {2, 3, 4});      // array_make.hpp
-//   auto typed = any.as<float, 3>();                  // the same elements; throws for others
+//   auto typed = any.as<float, 3>();                  // the same elements; throws for other types
 //   float x = any.get<float>({0, 1, 2});
 //
-// All else, cost and threads: as array<T, N>, which converts to it.
+// Everything else, cost and thread safety included, is as for array<T, N>, which converts to it.
 #pragma once
 
 #include <isthmus/array.hpp>
@@ -13,6 +13,7 @@
 namespace isthmus {
 inline namespace v1 {
 
+// An array of any dtype and rank. A default-constructed, moved-from or freed one is empty.
 class dyn_array : public detail::array_base<dynamic_rank> {
   using base = detail::array_base<dynamic_rank>;
 
@@ -20,12 +21,14 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   using axes_type = axes<dynamic_rank>;
 
   dyn_array() noexcept = default;
-  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than
-  // it has, invalid_argument for no dtype, for too many axes, and where they would not be aligned.
+  // An array over a buffer: dense, in row-major order, from `byte_offset` on. Throws out_of_range
+  // for more elements than the buffer holds; invalid_argument for an unknown dtype, for too many
+  // axes, and for elements that would not be aligned.
   dyn_array(v1::buffer in, v1::dtype of, const axes_type& shape, std::size_t byte_offset = 0)
       : dyn_array(std::move(in), of,
                   v1::layout<dynamic_rank>::dense(shape, item_of(of),
                                                   static_cast<std::int64_t>(byte_offset))) {}
+  // The same with any layout.
   template <std::same_as<v1::layout<dynamic_rank>> Layout>
   dyn_array(v1::buffer in, v1::dtype of, const Layout& where)
       : base(detail::array_memory(std::move(in)), where),
@@ -33,6 +36,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
         read_only_(memory_.read_only()) {
     memory_.require(layout_, v1::nbytes(of), alignment_of(of));
   }
+  // The same elements; read-only if T is const.
   template <class T, std::size_t N>
   dyn_array(const array<T, N>& other)
       : base(detail::array_memory(other.memory_),
@@ -42,16 +46,17 @@ class dyn_array : public detail::array_base<dynamic_rank> {
 
   [[nodiscard]] v1::dtype type() const noexcept { return type_; }
   [[nodiscard]] std::size_t nbytes() const { return size() * v1::nbytes(type_); }
+  // True for arrays of const elements and of read-only buffers.
   [[nodiscard]] bool read_only() const noexcept { return read_only_; }
-  // Of the first element: null of no elements, and of memory that is freed. For who only reads
-  // where read_only() says so, which no type tells here.
+  // The address of the first element; NULL if there are no elements or the memory was freed. If
+  // read_only() is true the memory must not be written, which the type does not express.
   [[nodiscard]] void* pointer() const noexcept { return live_pointer(); }
   [[nodiscard]] bool is_contiguous() const { return layout_.is_contiguous(item()); }
-  // Its bytes and no others, as array's.
+  // Exactly the array's bytes, as array::bytes().
   [[nodiscard]] v1::buffer bytes() const { return bytes_of(item()); }
 
-  // The same elements as an array of a known type. Throws invalid_argument for another type or
-  // number of axes, read_only where T must be const.
+  // The same elements as an array of a type known at compile time. Throws invalid_argument for
+  // another dtype or rank, read_only if the array is read-only and T is not const.
   template <element T, std::size_t N>
   [[nodiscard]] array<T, N> as() const {
     if (dtype_of<T> != type_ || rank() != N) {
@@ -70,13 +75,13 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     return array<T, N>(memory_, where, detail::unchecked{});
   }
 
-  // As array's; of exactly that type, as as() has it.
+  // As array::host(). Throws as as().
   template <element T, std::size_t N>
   [[nodiscard]] host_array_view<T, N> host() const {
     return as<T, N>().host();
   }
 
-  // One element, as array's; of exactly that type.
+  // One element, as array::operator(). Throws as as(), and out_of_range.
   template <element T>
   [[nodiscard]] T get(const axes_type& index) const {
     return at(index).template as<const T, 0>()();
@@ -86,6 +91,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     at(index).template as<T, 0>()() = value;
   }
 
+  // As the functions of array. An index list of the wrong length throws invalid_argument.
   template <array_key... Keys>
   [[nodiscard]] dyn_array view(const Keys&... keys) const {
     dyn_array made(memory_, type_, read_only_);
@@ -103,7 +109,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   [[nodiscard]] dyn_array reshape(const axes_type& shape) const {
     return with(layout_.reshaped(shape, item()));
   }
-  // To be read alone.
+  // Read-only, because one element may have several indices.
   [[nodiscard]] dyn_array broadcast_to(const axes_type& shape) const {
     dyn_array made = with(layout_.broadcast_to(shape, item()));
     made.read_only_ = true;
@@ -116,16 +122,16 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     return made;
   }
 
-  // Waits for what is pending on its bytes, on any queue.
+  // Waits for the operations that are pending on its bytes, on any queue.
   void wait() const { wait_for(item()); }
 
-  // The same elements, at the same place; arrays without memory are equal.
+  // True for the same elements of the same buffer. Arrays without memory are equal.
   friend bool operator==(const dyn_array& a, const dyn_array& b) noexcept {
     return a.type_ == b.type_ && a.is_at(b);
   }
 
  private:
-  // Its layout is for the caller to tell.
+  // The caller sets the layout.
   dyn_array(const detail::array_memory& memory, v1::dtype of, bool read_only) noexcept
       : base(memory), type_(of), read_only_(read_only) {}
   [[nodiscard]] std::int64_t item() const { return item_of(type_); }

@@ -1,15 +1,15 @@
-// One element of an array: what `a(i, j)` gives. It converts to the element's value and may be
-// assigned to, and is used at once: it borrows the array, so that one that was kept in a variable
-// is not taken.
+// A reference to one element of an array: the result of `a(i, j)`. It converts to the element's
+// value and can be assigned to. It borrows the array and must be used at once: its operations are
+// rvalue-qualified, so that one that was kept in a variable does not compile.
 //
 //   const float x = a(1, 2);
 //   a(1, 2) = 3;
 //   { const isthmus::allow_scalar scope; device_array(0) += 1; }
 //
-// An element of shared or host memory is read and written in place, as whatever type: bytes of
-// another type's are defined, and any byte but 0 is true. One of device memory is copied,
-// by itself, some microseconds each time: it throws unsupported, with advice, on a thread without
-// an allow_scalar. Threads: as the elements themselves.
+// Elements of shared or host memory are read and written in place, by copying their bytes: reading
+// them as another type is defined, and for bool any byte other than 0 is true. Each access to an
+// element of device memory is a copy and takes some microseconds. It throws unsupported, with
+// advice, on a thread without an allow_scalar. Thread safety: as the elements themselves.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -20,13 +20,14 @@
 namespace isthmus {
 inline namespace v1 {
 
-// While one lives, its thread may touch single elements of device memory.
+// While one lives, its thread may access single elements of device memory. Scopes nest.
 class allow_scalar {
  public:
   allow_scalar() noexcept { ++depth_; }
   allow_scalar(const allow_scalar&) = delete;
   allow_scalar& operator=(const allow_scalar&) = delete;
   ~allow_scalar() { --depth_; }
+  // True if the calling thread has one.
   [[nodiscard]] static bool here() noexcept { return depth_ != 0; }
 
  private:
@@ -38,7 +39,8 @@ class element_reference;
 
 namespace detail {
 
-// Where one element lies: on the host at `at`, or, with `far`, at `offset` into device memory.
+// The location of an element: at `at` on the host, or, if `far` is set, at `offset` in device
+// memory.
 struct element_place {
   std::byte* at = nullptr;
   isthmus_buffer_t* far = nullptr;
@@ -77,6 +79,7 @@ inline constexpr bool is_element_reference<element_reference<T>> = true;
 
 }  // namespace detail
 
+// What an index expression on an array returns.
 template <element T>
 class element_reference {
   static_assert(!std::is_const_v<T>);
@@ -88,23 +91,25 @@ class element_reference {
 
   [[nodiscard]] T get() const&& { return load(); }
   operator T() const&& { return load(); }
-  // C++ makes one conversion by itself, and from these to float it would take two.
+  // C++ makes one user-defined conversion implicitly, and from float16 or bfloat16 to float it
+  // would take two.
   operator float() const&&
     requires(std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
   {
     return load();
   }
 
-  // All give the new value.
+  // All assignments return the new value.
   T operator=(T value) const&& { return store(value); }
-  // The element, as all assignments: not where it lies.
+  // Assigns the value of the other element; does not rebind the reference.
   T operator=(element_reference&& other) && { return store(other.load()); }
   T operator+=(T value) const&& { return store(static_cast<T>(load() + value)); }
   T operator-=(T value) const&& { return store(static_cast<T>(load() - value)); }
   T operator*=(T value) const&& { return store(static_cast<T>(load() * value)); }
   T operator/=(T value) const&& { return store(static_cast<T>(load() / value)); }
 
-  // As their values: of those that are templates themselves C++ finds no comparison.
+  // Compare the values. C++ would not find comparison operators that are templates themselves, such
+  // as those of std::complex.
   friend bool operator==(const element_reference& a, const element_reference& b) {
     return a.load() == b.load();
   }

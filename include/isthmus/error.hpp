@@ -1,12 +1,13 @@
-// The exceptions of this C++ surface. Every one is an `isthmus::error`, whose text says what was
-// wrong (the value, the limit, what to do); the statuses that programs tell apart have a class
-// each:
+// The exceptions of the C++ API. Each is an `isthmus::error`, whose text states the value, the
+// limit and the remedy. Each status that programs handle separately has a class:
 //
 //   try { ... } catch (const isthmus::out_of_memory& problem) { ... }
 //
-// An out_of_memory is no std::bad_alloc: with two std::exception bases no handler for
+// out_of_memory does not derive from std::bad_alloc: with two std::exception bases, no handler for
 // std::exception would catch it. (The std::pmr adaptor of resource.hpp does throw a
-// std::bad_alloc.) Cost: nothing until thrown. Threads: plain values.
+// std::bad_alloc.)
+//
+// Cost: nothing until thrown. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/status.hpp>
@@ -19,6 +20,8 @@
 namespace isthmus {
 inline namespace v1 {
 
+// The base of all exceptions of this API. Statuses without a class of their own are thrown as
+// `error` itself.
 class error : public std::runtime_error {
  public:
   error(v1::status code, const std::string& message)
@@ -30,6 +33,7 @@ class error : public std::runtime_error {
   v1::status code_;
 };
 
+// The exception of one status.
 template <v1::status Code>
 class error_of final : public error {
  public:
@@ -77,7 +81,7 @@ static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
 
 namespace detail {
 
-// For calls of the C ABI: throws what they left on this thread.
+// Throws the failure of a call of the C ABI, with the message that it left on this thread.
 inline void check(isthmus_status_t code) {
   if (code != ISTHMUS_OK) raise(static_cast<v1::status>(code), isthmus_error_message());
 }

@@ -1,12 +1,13 @@
-// An event: the end of an operation, or (host_event) something that the host says has happened.
+// An event is the completion of an operation, or (host_event) of something that the host reports.
 //
 //   isthmus::event copied = isthmus::copy_async(buffer, bytes);
-//   copied.wait();                              // throws what went wrong
-//   if (!copied.wait_for(10ms)) ...             // not yet
-//   co_await copied.on(scheduler);              // resumed where `scheduler` says
+//   copied.wait();                              // throws the error of the operation
+//   if (!copied.wait_for(10ms)) ...             // not yet completed
+//   co_await copied.on(scheduler);              // resumes where `scheduler` decides
 //
-// Cost: a pointer; a wait on what has ended is a load. Dropping an event drops no work: the
-// operation runs on and owns what it needs. Threads: any.
+// Dropping an event does not cancel the operation, which continues and owns what it needs.
+//
+// Cost: an event is a pointer; waiting for a completed event is a load. Thread-safe.
 #pragma once
 
 #include <isthmus/context.hpp>
@@ -20,7 +21,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// On the device's clock.
+// Times of an operation, on the device's clock.
 struct event_times {
   std::chrono::nanoseconds submitted{};
   std::chrono::nanoseconds started{};
@@ -30,36 +31,41 @@ struct event_times {
 template <class Scheduler>
 class event_awaiter;
 
+// A counted reference to an event.
 class [[nodiscard]] event
     : public detail::handle<event, isthmus_event_t, isthmus_event_retain, isthmus_event_release> {
  public:
   event() noexcept = default;
-  // A driver's own event (SYCL: sycl::event, as dpctl's reference), by its own reference count.
+  // Adopts a driver's event (SYCL: sycl::event, as dpctl's reference), which the driver's reference
+  // count keeps alive. Throws unsupported for other drivers.
   [[nodiscard]] static event adopt(const context& home, void* native) {
     return detail::make<event>(isthmus_event_adopt, home.get(), native, isthmus_owner_t{});
   }
 
-  // Blocks till the operation has ended; throws the error that it ended with.
+  // Blocks until the operation has ended. Throws the error that it ended with.
   void wait() const { detail::check(isthmus_event_wait(get(), -1)); }
-  // False when the time ran out first.
+  // Blocks for at most `time`. Returns false if the operation has not ended by then; otherwise as
+  // wait().
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
     isthmus_status_t code = isthmus_event_wait(get(), nanoseconds(time));
     if (code == ISTHMUS_ERROR_TIMEOUT) {
       if (!done()) return false;
-      code = isthmus_event_wait(get(), -1);  // it ended after all, or with this very error
+      code = isthmus_event_wait(get(), -1);  // it ended meanwhile, or failed with this very status
     }
     detail::check(code);
     return true;
   }
-  // Never blocks. A failed operation is done as well.
+  // True once the operation has ended, also if it failed. Never blocks.
   [[nodiscard]] bool done() const noexcept { return status() != v1::status::pending; }
+  // status::pending, status::ok, or the error of the operation. Never blocks.
   [[nodiscard]] v1::status status() const noexcept {
     return static_cast<v1::status>(isthmus_event_status(get()));
   }
 
-  // Calls `function()` once, on completion (at once if complete), on any thread. It must not throw
-  // nor use this library: let it wake a thread that does.
+  // Calls `function()` once on completion, on any thread, or at once if the event is complete.
+  // `function` must not throw. It may release buffers and events, but must not call anything else
+  // of this library: use it to wake a thread that does.
   template <class Function>
   void then(Function&& function) const {
     using stored = std::decay_t<Function>;
@@ -71,14 +77,18 @@ class [[nodiscard]] event
                                      delete held;
                                    }}));
   }
-  // Writes the 8-byte number 1 to (a copy of) an eventfd on completion: for event loops.
+  // Writes the number 1, as 8 bytes, to a duplicate of the file descriptor (an eventfd, for
+  // example) on completion, or at once if the event is complete: for event loops. Never blocks; if
+  // a pipe is full, nothing is written.
   void notify(int descriptor) const { detail::check(isthmus_event_notify(get(), descriptor)); }
-  // For co_await: `scheduler(handle)` is called on any thread and must see to it that `handle()` is
-  // called on another, as work of the library may not be started where it is called.
+  // For co_await. On completion `scheduler(handle)` is called on any thread. It must arrange that
+  // another thread calls `handle()`, because the thread that calls `scheduler` must not start work
+  // of the library. The co_await expression throws as wait().
   template <class Scheduler>
   [[nodiscard]] event_awaiter<std::decay_t<Scheduler>> on(Scheduler&& scheduler) const;
 
-  // Throws unsupported where the driver keeps no times.
+  // The times of a completed operation. Throws unsupported where the driver does not record them,
+  // and an error with status::pending before completion.
   [[nodiscard]] event_times times() const {
     std::uint64_t submitted = 0;
     std::uint64_t started = 0;
@@ -89,8 +99,9 @@ class [[nodiscard]] event
     };
     return {time(submitted), time(started), time(ended)};
   }
-  // From the end of `earlier` to this one's, both of which it waits for: of two marks of queues of
-  // one device. Throws unsupported for events without times, invalid_argument for two devices'.
+  // The time from the end of `earlier` to the end of this event; waits for both. Takes two marks of
+  // queues of one device, or other events that record their times. Throws unsupported for events
+  // without times, invalid_argument for events of two devices.
   [[nodiscard]] std::chrono::nanoseconds elapsed_since(const event& earlier) const {
     earlier.wait();
     wait();
@@ -98,7 +109,8 @@ class [[nodiscard]] event
     detail::check(isthmus_event_elapsed(get(), earlier.get(), &elapsed));
     return std::chrono::nanoseconds(elapsed);
   }
-  // OpenCL: cl_event; NULL where there is none.
+  // The driver's event (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent), or NULL where there is
+  // none. Valid while this event lives.
   [[nodiscard]] void* native() const noexcept { return isthmus_event_native(get()); }
 
   friend bool operator==(const event& a, const event& b) noexcept { return a.get() == b.get(); }
@@ -107,7 +119,7 @@ class [[nodiscard]] event
   explicit event(isthmus_event_t* raw) noexcept : handle(raw) {}
 
  private:
-  // Saturates, and never gives a negative number, which would wait for ever.
+  // Saturates, and never returns a negative number, which would wait indefinitely.
   template <class Rep, class Period>
   static std::int64_t nanoseconds(std::chrono::duration<Rep, Period> time) {
     using wide = std::chrono::duration<long double, std::nano>;
@@ -119,14 +131,18 @@ class [[nodiscard]] event
   }
 };
 
-// An event that the host completes, once. When the last copy goes uncompleted it fails as
-// abandoned, so that no queue waits for ever.
+// An event that the host completes, once. If the last reference is dropped before, the event fails
+// as abandoned, so that no queue waits for it indefinitely.
 class [[nodiscard]] host_event : public event {
  public:
+  // A new event that is pending.
   host_event() : event(create()) {}
 
+  // Completes the event with success. Throws invalid_argument if it is complete.
   void complete() const { detail::check(isthmus_event_complete(get(), ISTHMUS_OK, nullptr)); }
-  // What waits for it fails: with `message` where the event itself is waited for.
+  // Completes the event with a failure. Operations that wait for it fail with dependency_failed;
+  // waiting for the event itself throws `code` with `message`. `code` is an error other than
+  // status::timeout. Throws invalid_argument if the event is complete.
   void fail(const std::string& message, v1::status code = v1::status::callback) const {
     const auto raw = static_cast<isthmus_status_t>(code);
     detail::check(isthmus_event_complete(get(), raw, message.c_str()));
@@ -141,6 +157,7 @@ class [[nodiscard]] host_event : public event {
 };
 
 template <class Scheduler>
+// What event::on() returns; used through co_await only.
 class event_awaiter {
  public:
   event_awaiter(event awaited, Scheduler scheduler)
@@ -149,7 +166,8 @@ class event_awaiter {
   [[nodiscard]] bool await_ready() const noexcept { return event_.done(); }
   template <class CoroutineHandle>
   void await_suspend(CoroutineHandle coroutine) const {
-    // Once `then` has been called this awaiter may be gone: everything used lies in the function.
+    // The coroutine may resume, and destroy this awaiter, as soon as `then` has registered the
+    // function. Hence the function owns all that it uses, and `keep` holds the event.
     event keep = event_;
     keep.then([schedule = scheduler_, coroutine]() mutable noexcept { schedule(coroutine); });
   }
@@ -165,8 +183,8 @@ event_awaiter<std::decay_t<Scheduler>> event::on(Scheduler&& scheduler) const {
   return {*this, std::forward<Scheduler>(scheduler)};
 }
 
-// What an operation waits for, of any context or platform: written as one event or {a, b}. It
-// borrows the events and is meant as an argument, which they outlive.
+// The events that an operation waits for, of any context or platform. Written as one event or as
+// {a, b}. It borrows the events, which must outlive it: meant as an argument.
 class dependencies {
  public:
   dependencies() noexcept = default;

@@ -3,7 +3,8 @@
 //   isthmus::fill(buffer, std::byte{0});
 //   isthmus::fill(buffer, 1.5f);              // a pattern of 1, 2, 4, 8 or 16 bytes
 //
-// Cost: as copies. Threads: any.
+// The blocking functions throw the error of the operation; the `_async` functions return an event.
+// Cost: as copies. Thread-safe.
 #pragma once
 
 #include <isthmus/copy.hpp>
@@ -11,6 +12,7 @@
 namespace isthmus {
 inline namespace v1 {
 
+// A value whose bytes can be repeated.
 template <class T>
 concept fill_pattern =
     std::is_trivially_copyable_v<T> &&
@@ -37,7 +39,9 @@ inline auto advise_call(const destination& place, std::uint32_t advice, queue_ch
 
 }  // namespace detail
 
-// The whole destination, whose size must be a multiple of the pattern's.
+// Fills the whole destination, whose size must be a multiple of the pattern's. The pattern is read
+// before this returns. Throws invalid_argument for other sizes, unsupported for an address that the
+// device cannot fill with this pattern (see isthmus_fill).
 template <fill_pattern T>
 void fill(const destination& to, const T& pattern, operation how = {}) {
   detail::run(how, nullptr, detail::fill_call(to, pattern, how.on));
@@ -47,10 +51,11 @@ event fill_async(const destination& to, const T& pattern, operation how = {}) {
   return detail::run_async(how, detail::fill_call(to, pattern, how.on));
 }
 
-// Where shared memory will be used next. A hint: it may do nothing; unsupported without
-// capability::prefetch.
+// Where shared memory will be used next.
 enum class prefetch_to { device, host };
 
+// Moves shared memory there. A hint, which may have no effect. Throws unsupported without
+// capability::prefetch.
 inline void prefetch(const destination& place, prefetch_to where = prefetch_to::device,
                      operation how = {}) {
   const bool host = where == prefetch_to::host;
@@ -62,7 +67,8 @@ inline event prefetch_async(const destination& place, prefetch_to where = prefet
   return detail::run_async(how, detail::prefetch_call(place, host, how.on));
 }
 
-// The driver's own advice number (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise).
+// Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise). Throws
+// unsupported without capability::advise. For advice by name see advice.hpp.
 inline void advise(const destination& place, std::uint32_t advice, operation how = {}) {
   detail::run(how, nullptr, detail::advise_call(place, advice, how.on));
 }

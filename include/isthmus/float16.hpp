@@ -1,11 +1,13 @@
-// Floating-point numbers of 16 bits to keep in arrays: float16 is IEEE 754's binary16, bfloat16 the
-// upper half of a binary32.
+// 16-bit floating-point numbers for use as array elements: float16 is IEEE 754 binary16, bfloat16
+// the upper half of a binary32.
 //
-//   const isthmus::float16 half = 0.1f;      // rounded to the nearest, ties to even
+//   const isthmus::float16 half = 0.1f;      // rounded to nearest, ties to even
 //   const float again = half;                // exact
 //
-// They store; arithmetic is float's, by the conversion. Numbers of more digits than float's are
-// rounded once, not twice. Cost: some instructions a conversion. Threads: plain values.
+// They only store: arithmetic is that of float, through the conversion. Numbers with more digits
+// than float has are rounded once, not twice.
+//
+// Cost: some instructions per conversion. Thread safety: as plain values.
 #pragma once
 
 #include <bit>
@@ -18,8 +20,8 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-// `value` as a float in whose last bit all that was cut off is kept, so that rounding it to fewer
-// bits gives what rounding `value` itself does.
+// `value` rounded to odd: as a float whose last bit is set if anything was cut off. Rounding that
+// to fewer bits gives the same result as rounding `value` directly.
 template <std::floating_point Wide>
 [[nodiscard]] constexpr float round_to_odd(Wide value) noexcept {
   using limits = std::numeric_limits<float>;
@@ -34,7 +36,7 @@ template <std::floating_point Wide>
   return std::bit_cast<float>(is_too_far ? bits - 1U : bits + 1U);
 }
 
-// The same of a whole number as a double, which has 11 bits less.
+// The same for an integer as a double, which has 11 bits less.
 [[nodiscard]] constexpr double whole_to_odd(std::uint64_t value) noexcept {
   if (value >> 53U == 0) return static_cast<double>(value);
   const std::uint64_t cut_off = (value & 0x7ffU) != 0 ? 1 : 0;
@@ -54,7 +56,7 @@ template <class Number>
   }
 }
 
-// `bits` without its last `cut` ones, rounded to nearest, ties to even.
+// `bits` without its last `cut` bits, rounded to nearest, ties to even.
 [[nodiscard]] constexpr std::uint32_t rounded(std::uint32_t bits, std::uint32_t cut) noexcept {
   const std::uint32_t half = 1U << (cut - 1U);
   const std::uint32_t rest = bits & ((1U << cut) - 1U);
@@ -106,7 +108,7 @@ inline constexpr std::uint32_t k_float_infinity = 0x7f800000;
   return std::bit_cast<float>(std::uint32_t{half} << 16U);
 }
 
-// What both have, by how each is made of a float and told as one.
+// The common part of both types, given their conversions from and to float.
 template <class Half, std::uint16_t (*BitsOf)(float), float (*FloatOf)(std::uint16_t)>
 class half {
  public:
@@ -116,6 +118,7 @@ class half {
   constexpr half(Number value) noexcept : bits_(BitsOf(as_float(value))) {}
   constexpr operator float() const noexcept { return FloatOf(bits_); }
 
+  // The number with this representation.
   [[nodiscard]] static constexpr Half from_bits(std::uint16_t bits) noexcept {
     Half made(0.0F);
     static_cast<half&>(made).bits_ = bits;
@@ -129,10 +132,12 @@ class half {
 
 }  // namespace detail
 
+// IEEE 754 binary16.
 class float16 : public detail::half<float16, detail::float16_bits, detail::float_of_float16> {
  public:
   using half::half;
 };
+// The upper half of a binary32.
 class bfloat16 : public detail::half<bfloat16, detail::bfloat16_bits, detail::float_of_bfloat16> {
  public:
   using half::half;
@@ -143,7 +148,7 @@ static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16>);
 static_assert(float16(1.0F).bits() == 0x3c00 && float16(65520.0F).bits() == 0x7c00);
 static_assert(float16(0x1p-25F).bits() == 0 && float16(0x1.8p-25F).bits() == 1);
 static_assert(bfloat16(1.0F).bits() == 0x3f80);
-// Past a middle by less than a float, or a double, tells.
+// Values beyond a midpoint by less than a float, or a double, resolves.
 static_assert(float16(1.0L + 0x1p-11L + 0x1p-60L).bits() == 0x3c01 ||
               std::numeric_limits<long double>::digits < 61);
 static_assert(bfloat16((std::int64_t{1} << 62) + (std::int64_t{1} << 54) + 1).bits() == 0x5e81);

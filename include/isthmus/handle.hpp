@@ -1,9 +1,10 @@
-// A counted reference to an object of the library: what every noun's class is made of.
+// A counted reference to an object of the library: the base of all classes that stand for one.
 //
-// Copies share the object, a move leaves an empty handle behind, and an empty handle may only be
-// assigned to, compared or destroyed: anything else throws invalid_argument. Cost: a pointer; a
-// copy is one atomic increment. Threads: the objects may be used from any thread, one handle object
-// as any plain value (no writes beside reads).
+// Copies share the object. A moved-from handle is empty. An empty handle may be assigned to,
+// compared or destroyed; anything else throws invalid_argument.
+//
+// Cost: a pointer; a copy is one atomic increment. Thread safety: the objects may be used from any
+// thread. One handle object is like any plain value: no concurrent reads and writes.
 #pragma once
 
 #include <isthmus/error.hpp>
@@ -38,13 +39,13 @@ class handle {
   [[nodiscard]] Raw* detach() noexcept { return std::exchange(raw_, nullptr); }
   [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
 
-  // Takes over a reference that a C function gave.
+  // Takes ownership of a reference that a C function returned.
   [[nodiscard]] static Derived take(Raw* raw) noexcept {
     Derived result;
     static_cast<handle&>(result).raw_ = raw;
     return result;
   }
-  // Makes a reference of its own to what somebody else holds.
+  // Adds a reference to an object that is referenced elsewhere.
   [[nodiscard]] static Derived share(Raw* raw) noexcept {
     Retain(raw);
     return take(raw);
@@ -58,7 +59,7 @@ class handle {
   Raw* raw_ = nullptr;
 };
 
-// Something of the caller's that the library keeps: `value` dies when the library lets go of it.
+// Passes an object of the caller to the library, which destroys it when it no longer needs it.
 template <class Value>
 [[nodiscard]] isthmus_owner_t make_owner(Value&& value) {
   using stored = std::decay_t<Value>;
@@ -67,7 +68,7 @@ template <class Value>
           [](void* object) { delete static_cast<stored*>(object); }};
 }
 
-// Calls a function of the C ABI that gives an object through its last argument.
+// Calls a function of the C ABI that returns an object through its last argument.
 template <class Noun, class Function, class... Arguments>
 [[nodiscard]] Noun make(Function function, Arguments... arguments) {
   typename Noun::raw_type* raw = nullptr;

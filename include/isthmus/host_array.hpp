@@ -1,17 +1,19 @@
-// A host array view: an array of shared or host kind as the host's own memory, for loops.
+// A host array view: the host's access to an array of shared or host kind, for loops.
 //
-//   const auto v = a.host();                       // waits for what is pending, once
+//   const auto v = a.host();                       // waits for pending operations, once
 //   for (std::int64_t i = 0; i < v.extent(0); ++i) v(i, 0) = 1;
 //   for (float& x : v.span()) x = 0;               // arrays without gaps
 //
-// Its elements are plain T: bytes must not be written by a view of one type and read by a view of
-// another, which C++ takes for different objects, and a view of bool is of bytes that are 0 or 1.
-// Single elements (element.hpp) have neither limit.
+// Its elements are plain objects of type T. Because of C++'s aliasing rules, bytes written through
+// a view of one type must not be read through a view of another, and the bytes of a view of bool
+// must be 0 or 1. Single elements (element.hpp) have neither restriction.
 //
-// While it lives the memory stays, through free() of the array too. Operations put on a queue
-// meanwhile are not held back: the caller orders them against what he does here. Moves, and is not
-// copied. Cost: an element is one multiplication for each axis; `at` checks its indices besides.
-// Threads: the view as any plain object.
+// The memory lives as long as the view, even if the array is freed. Operations submitted to a queue
+// meanwhile do not wait for the view: the caller orders them with its own accesses. Moves, and is
+// not copied.
+//
+// Cost: an element access takes one multiplication per axis; `at` also checks its indices. Thread
+// safety: the view is like any plain object.
 #pragma once
 
 #include <isthmus/array_memory.hpp>
@@ -23,6 +25,7 @@
 namespace isthmus {
 inline namespace v1 {
 
+// A view of elements of T along `Rank` axes. array::host() returns one.
 template <class T, std::size_t Rank>
 class host_array_view {
  public:
@@ -48,7 +51,7 @@ class host_array_view {
 
   [[nodiscard]] const axes<Rank>& shape() const noexcept { return layout_.shape; }
   [[nodiscard]] const axes<Rank>& strides() const noexcept { return layout_.strides; }  // in bytes
-  // Throws out_of_range where there is no such axis.
+  // The number of elements along an axis. Throws out_of_range if there is no such axis.
   [[nodiscard]] std::int64_t extent(std::size_t axis) const {
     return detail::number_at(shape(), axis);
   }
@@ -56,9 +59,9 @@ class host_array_view {
   [[nodiscard]] std::size_t size() const noexcept {
     return data_ == nullptr ? 0 : static_cast<std::size_t>(layout_.count());
   }
-  // Of the element whose indices are 0.
+  // The address of the element whose indices are all 0.
   [[nodiscard]] T* data() const noexcept { return data_; }
-  // All of them, rows first. Throws invalid_argument where there are gaps between them.
+  // All elements in row-major order. Throws invalid_argument if there are gaps between them.
   [[nodiscard]] std::span<T> span() const {
     if (!layout_.is_contiguous(sizeof(T))) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape()) + " and strides " +
@@ -67,7 +70,7 @@ class host_array_view {
     return {data_, size()};
   }
 
-  // Not checked: from 0 to the extent of each axis.
+  // An element. Indices are not checked: each must be at least 0 and below the extent of its axis.
   template <array_index... Index>
   [[nodiscard]] T& operator()(Index... index) const noexcept {
     static_assert(sizeof...(Index) == Rank, "one index for each axis");
@@ -77,7 +80,7 @@ class host_array_view {
     return *reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data_) +
                                  static_cast<std::uintptr_t>(bytes));
   }
-  // Throws out_of_range; negative indices count from the end.
+  // The same with checks: throws out_of_range. Negative indices count from the end.
   template <array_index... Index>
   [[nodiscard]] T& at(Index... index) const {
     static_assert(sizeof...(Index) == Rank, "one index for each axis");
@@ -93,7 +96,7 @@ class host_array_view {
   template <class, std::size_t>
   friend class array;
 
-  // Pre: elements of T lie at `where`.
+  // Precondition: elements of T lie at `where` in the buffer.
   host_array_view(buffer of, const layout<Rank>& where) : layout_(where) {
     void* start = nullptr;
     const auto bytes = where.reach(sizeof(T));
@@ -109,7 +112,7 @@ class host_array_view {
     return (*this)(index[Axis]...);
   }
 
-  buffer lender_;  // of exactly the bytes from the first to the last element
+  buffer lender_;  // exactly the bytes from the first to the last element
   T* data_ = nullptr;
   layout<Rank> layout_{};
 };

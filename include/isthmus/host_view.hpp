@@ -1,12 +1,14 @@
 // A host view: the bytes of a buffer of shared or host kind as a range of T that the host may
-// touch.
+// access.
 //
 //   isthmus::host_view<float> values = buffer.host<float>();
 //   std::iota(values.begin(), values.end(), 0.0f);
 //
-// While it lives the memory stays, even if the buffer is freed. Operations put on a queue meanwhile
-// are not held back: the caller orders them against what he does here. Cost: a wait for what is
-// pending on the buffer. Threads: the view as any plain object.
+// The memory lives as long as the view, even if the buffer is freed. Operations submitted to a
+// queue meanwhile do not wait for the view: the caller orders them with its own accesses.
+//
+// Cost: a wait for the operations pending on the buffer. Thread safety: the view is like any plain
+// object.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -15,6 +17,7 @@
 namespace isthmus {
 inline namespace v1 {
 
+// A view of the elements of T that a buffer holds. Moves, and is not copied.
 template <class T = std::byte>
 class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
   static_assert(std::is_trivially_copyable_v<T>,
@@ -22,6 +25,7 @@ class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
 
  public:
   host_view() noexcept = default;
+  // As buffer::host(), which lists the errors.
   explicit host_view(buffer of) : host_view(lend(std::move(of))) {}
 
  private:

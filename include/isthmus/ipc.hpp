@@ -1,12 +1,13 @@
-// A buffer's bytes in several processes of one machine, where a device can: CUDA's legacy IPC. For
-// device memory of the driver's own allocator, or of a pool that does not remap.
+// A buffer's bytes in several processes of one machine, where a device supports it: CUDA's legacy
+// IPC. Works for device memory of the driver's allocator, and of a pool that does not remap.
 //
-//   const auto handle = isthmus::ipc_handle::of(buffer);  // to be sent to another process as it is
+//   const auto handle = isthmus::ipc_handle::of(buffer);  // send it unchanged to another process
 //   isthmus::buffer theirs = handle.open(queue);          // there
 //
-// Each process tells the other by means of its own what it has done with the bytes; whoever has the
-// memory keeps it until all others have let go of their buffers. Cost: a driver's call; letting go
-// of an opened one waits for the device. Threads: any.
+// Queues of different processes are not ordered: the processes synchronize their uses of the bytes
+// themselves. The exporting process keeps its buffer until all others have released theirs.
+//
+// Cost: a driver call; releasing an opened buffer waits for all work on the device. Thread-safe.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -19,13 +20,14 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Identifies memory of this process to other processes: plain bytes.
 struct ipc_handle {
   std::array<unsigned char, 64> handle{};  // CUipcMemHandle, of the whole allocation
-  std::uint64_t offset = 0;                // within it
+  std::uint64_t offset = 0;                // of the first byte, within that allocation
   std::uint64_t nbytes = 0;
 
-  // Waits for what is pending on the bytes. Throws unsupported for memory that cannot be shared,
-  // invalid_argument for 0 bytes.
+  // Exports a buffer. Waits for the operations pending on its bytes. Throws unsupported for memory
+  // that cannot be shared, invalid_argument for 0 bytes, closed.
   [[nodiscard]] static ipc_handle of(const buffer& memory) {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;
@@ -36,8 +38,9 @@ struct ipc_handle {
     made.nbytes = raw.nbytes;
     return made;
   }
-  // In another process. {}: on the default queue of the default device. Throws invalid_argument for
-  // a handle of this process's own, or what is none.
+  // Opens the handle in another process, as a buffer of the same device. {}: on the default queue
+  // of the default device. Throws invalid_argument for a handle of this process or an invalid one,
+  // wrong_context for a queue of another device.
   [[nodiscard]] buffer open(const queue_choice& on = {}) const {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;

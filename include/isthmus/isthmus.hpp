@@ -1,10 +1,10 @@
-// Isthmus for C++20: header-only over the C ABI of isthmus.h, all of it.
+// Isthmus for C++20: header-only over the complete C ABI of isthmus.h.
 //
-// The nouns are platform, device, context, queue, event, resource, budget and buffer; each has a
-// header of its name, which may be included alone. All are counted references: copying one is cheap
-// and shares it. Failures are exceptions (error.hpp). Names live in `isthmus`, in the inline
-// namespace v1. Over buffers lie typed arrays: array.hpp and what it names; dyn_array.hpp for types
-// that are known at run time alone.
+// The basic classes are platform, device, context, queue, event, resource, budget and buffer. Each
+// has a header of its name, which may be included alone. All are counted references: copying one is
+// cheap and shares the object. Failures are exceptions (error.hpp). All names are in namespace
+// `isthmus`, in the inline namespace v1. Typed arrays are views of buffers: see array.hpp and the
+// headers that it names, and dyn_array.hpp for dtypes that are known at run time only.
 #pragma once
 
 #include <isthmus/adaptors.hpp>

@@ -1,12 +1,13 @@
-// Where the elements of an array lie in its memory: extents, distances in bytes, and where the
-// first one starts. Arrays have one inside; programs rarely name it.
+// The layout of an array: extents, strides in bytes, and the offset of the first element. Arrays
+// contain one; programs rarely name it.
 //
 //   const auto rows = isthmus::layout<2>::dense({3, 4}, sizeof(float));
 //   rows.permuted({1, 0}).strides;            // (4, 16)
 //
-// A layout knows neither memory nor type: what makes one of another only counts. Distances may be
-// negative or 0. What cannot be had without moving elements is invalid_argument. Cost: no
-// allocation. Threads: plain values.
+// A layout knows neither memory nor dtype; its functions only calculate. Strides may be negative or
+// 0. What would require moving elements throws invalid_argument.
+//
+// Cost: no allocation. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/axes.hpp>
@@ -21,8 +22,9 @@ namespace detail {
 
 inline constexpr std::int64_t k_most_bytes = std::numeric_limits<std::int64_t>::max();
 
-// Elements of that shape, whose bytes must be as many as memory can have, extents of 0 left out of
-// account, so that distances along the others can be told.
+// The number of elements of a shape. Throws invalid_argument for negative extents, and for more
+// bytes than memory can hold. Extents of 0 are left out of that check, so that the strides along
+// the other axes can be represented.
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
   std::int64_t room = k_most_bytes / std::max<std::int64_t>(item, 1);
@@ -43,6 +45,7 @@ template <std::size_t Rank>
   return count;
 }
 
+// Strides of a row-major array without gaps.
 template <std::size_t Rank>
 [[nodiscard]] constexpr axes<Rank> dense_strides(const axes<Rank>& shape,
                                                  std::int64_t item) noexcept {
@@ -57,13 +60,15 @@ template <std::size_t Rank>
 
 }  // namespace detail
 
+// The layout of an array of `Rank` axes. `item` in its functions is the size of an element in
+// bytes.
 template <std::size_t Rank>
 struct layout {
   axes<Rank> shape{};
   axes<Rank> strides{};     // in bytes
   std::int64_t offset = 0;  // of the element whose indices are 0, in bytes
 
-  // Rows first, without gaps. Throws invalid_argument for negative extents and too many bytes.
+  // Row-major, without gaps. Throws invalid_argument for negative extents and for too many bytes.
   [[nodiscard]] static constexpr layout dense(const axes<Rank>& shape, std::int64_t item,
                                               std::int64_t offset = 0) {
     static_cast<void>(detail::checked_count(shape, item));
@@ -71,11 +76,12 @@ struct layout {
   }
 
   [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape.size(); }
-  // Elements.
+  // The number of elements.
   [[nodiscard]] constexpr std::int64_t count() const noexcept {
     return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
   }
-  // Rows first, without gaps; distances along extents of 1 are of no account.
+  // True if the elements are in row-major order without gaps. Strides along extents of 1 are
+  // ignored.
   [[nodiscard]] constexpr bool is_contiguous(std::int64_t item) const noexcept {
     for (std::size_t axis = rank(); axis-- > 0;) {
       if (shape[axis] == 0) return true;
@@ -84,7 +90,7 @@ struct layout {
     }
     return true;
   }
-  // The first byte of any element, and the one behind the last; the same where there are none.
+  // The first byte of any element, and the one after the last; equal if there are no elements.
   struct bytes {
     std::int64_t begin;
     std::int64_t end;
@@ -99,8 +105,8 @@ struct layout {
     return found;
   }
 
-  // Whether all elements lie in that many bytes. Of a layout that holds nothing, too, no way along
-  // an axis is longer than numbers can tell: then nobody need look again who walks there.
+  // True if all elements lie within `nbytes` bytes. It also implies, for empty layouts too, that
+  // the way along any axis fits int64: code that walks an axis need not check for overflow again.
   [[nodiscard]] constexpr bool lies_within(std::size_t nbytes, std::int64_t item) const noexcept {
     bytes corners{offset, offset};
     for (std::size_t axis = 0; axis < rank(); ++axis) {
@@ -116,6 +122,7 @@ struct layout {
     return corners.begin >= 0 && corners.end <= room - item;
   }
 
+  // With the axes in reverse order.
   [[nodiscard]] constexpr layout transposed() const noexcept {
     layout made = *this;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
@@ -124,7 +131,8 @@ struct layout {
     }
     return made;
   }
-  // Axis i of the result is axis order[i] of this one. Each once, negative ones from the end.
+  // Axis i of the result is axis order[i] of this layout. Each axis occurs once; negative numbers
+  // count from the end. Throws invalid_argument otherwise.
   [[nodiscard]] constexpr layout permuted(const axes<Rank>& order) const {
     layout made = *this;
     std::uint32_t seen = 0;
@@ -143,8 +151,8 @@ struct layout {
     return made;
   }
 
-  // As NumPy's: axes are added in front, and extents of 1 stand for any. Throws invalid_argument
-  // for what does not fit, and for more bytes than memory can have.
+  // Broadcasts as NumPy does: axes are added in front, and extents of 1 stand for any. Throws
+  // invalid_argument for shapes that do not fit, and for more bytes than memory can hold.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted,
                                                       std::int64_t item) const {
@@ -165,8 +173,8 @@ struct layout {
     return made;
   }
 
-  // The same elements in the same order, rows first, in another shape, of which one extent may be
-  // -1: whatever is left. Throws invalid_argument where that needs a copy.
+  // The same elements in the same row-major order, in another shape, of which one extent may be -1:
+  // the rest. Throws invalid_argument if that needs a copy.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& asked,
                                                   std::int64_t item) const {
@@ -179,7 +187,8 @@ struct layout {
                                         to_string(wanted) + ": copy it to a dense array first");
   }
 
-  // The same bytes as elements of another size: the last axis, without gaps, is scaled.
+  // The same bytes as elements of another size. The last axis, which must have no gaps, is scaled.
+  // Throws invalid_argument if it has gaps or not a whole number of new elements.
   [[nodiscard]] constexpr layout reinterpreted(std::int64_t from, std::int64_t to) const {
     layout made = *this;
     if (from == to) return made;
@@ -197,6 +206,8 @@ struct layout {
   }
 
  private:
+  // `asked` with -1 replaced by the extent that is left. Throws invalid_argument if the numbers of
+  // elements differ.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr axes<Wanted> with_rest(const axes<Wanted>& asked) const {
     axes<Wanted> wanted = asked;
@@ -224,8 +235,9 @@ struct layout {
                                         " have no shape " + to_string(asked));
   }
 
-  // Whether distances can be told along `made`'s axes: groups of axes of either side that hold the
-  // same number of elements must lie at one distance here. As NumPy's reshape looks for it.
+  // Sets the strides of `made`, and returns false if that is impossible: groups of axes of either
+  // side that hold the same number of elements must have a common stride here. The algorithm of
+  // NumPy's reshape.
   template <std::size_t Wanted>
   [[nodiscard]] constexpr bool follow(layout<Wanted>& made) const {
     const layout<dynamic_rank> old = without_ones();
@@ -250,11 +262,12 @@ struct layout {
       from = from_end;
       to = to_end;
     }
-    for (; to < made.rank(); ++to) {  // extents of 1, along which nobody goes
+    for (; to < made.rank(); ++to) {  // extents of 1, whose strides do not matter
       made.strides[to] = to == 0 ? 1 : made.strides[to - 1];
     }
     return true;
   }
+  // Without the axes of extent 1.
   [[nodiscard]] constexpr layout<dynamic_rank> without_ones() const {
     layout<dynamic_rank> made;
     made.offset = offset;

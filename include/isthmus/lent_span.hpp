@@ -1,8 +1,8 @@
-// A range of T in memory that something of the library lends: what the views of host memory are
-// made of.
+// A range of T in memory that an object of the library keeps valid: the base of the views of host
+// memory.
 //
-// It moves and is not copied; its end gives the memory back, once. Cost: three words. Threads: as
-// any plain object.
+// Moves, and is not copied. Its destructor ends the access, once. Cost: three words. Thread safety:
+// as any plain object.
 #pragma once
 
 #include <ranges>
@@ -13,7 +13,8 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-// `GiveBack(lender.get())` ends the loan; an empty lender has lent nothing.
+// `lender` keeps the memory valid until `GiveBack(lender.get())` is called. An empty lender needs
+// no such call.
 template <class T, class Lender, auto GiveBack>
 class lent_span {
  public:
@@ -41,7 +42,7 @@ class lent_span {
   [[nodiscard]] T& operator[](std::size_t index) const noexcept { return values_[index]; }
 
  protected:
-  // Takes over a loan that has begun.
+  // Takes over an access that has begun; the destructor ends it.
   lent_span(Lender lender, std::span<T> values) noexcept
       : lender_(std::move(lender)), values_(values) {}
 

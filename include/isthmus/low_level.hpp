@@ -1,5 +1,5 @@
-// Memory below arrays: plain pointers, copies counted in elements, lists of operations. The names
-// are those of oneAPI.jl's low level, without its exclamation marks.
+// Memory without arrays: plain pointers, copies counted in elements, and command lists. The names
+// are those of oneAPI.jl's low-level functions, without their exclamation marks.
 //
 //   namespace low = isthmus::low_level;
 //   const auto ctx = low::context();
@@ -8,12 +8,14 @@
 //   low::unsafe_copyto<float>(ctx, dev, p, values.data(), 256).wait();
 //   low::free(ctx, p);
 //
-// "Unsafe" is what they are called there: memory of the host's must be as long as said, and live
-// until the copy has ended. The bounds of memory that these functions gave are held all the same
-// (out_of_range), and work on it is ordered with other work on it. invalid_argument for an address
-// in memory that was freed or that a pool has not allocated, and for plain host memory that is to
-// be prefetched, or filled by a device that does not reach it. Cost: an allocation is a pool's,
-// some ten nanoseconds; the rest as copies and fills. Threads: any.
+// "Unsafe", as in oneAPI.jl: plain host memory must have the stated length and live until the copy
+// has completed. The bounds of memory that these functions allocated are checked nevertheless
+// (out_of_range), and work on it is ordered with other work on it. Throws invalid_argument for an
+// address in memory that was freed or that a pool has not allocated; and for plain host memory as
+// the target of a prefetch, or of a fill by a device that cannot access it.
+//
+// Cost: an allocation is a pool's, some ten nanoseconds; the rest costs what copies and fills cost.
+// Thread-safe, except for command_list, which is like any plain object.
 #pragma once
 
 #include <isthmus/advice.hpp>
@@ -30,21 +32,21 @@ namespace isthmus {
 inline namespace v1 {
 namespace low_level {
 
-// The default device: what ISTHMUS_DEVICE names, else the best with USM.
+// The default device: the one that ISTHMUS_DEVICE names, otherwise the best with USM.
 [[nodiscard]] inline v1::device device() { return detail::chosen_queue({}).device(); }
-// Its default context.
+// The default context of the default device.
 [[nodiscard]] inline v1::context context() { return detail::chosen_queue({}).context(); }
 
-// The queue that everybody shares who works on that device in that context; in the device's default
-// context it is the device's default queue. Lives as long as the process. Throws wrong_context for
-// a device that is not of the context.
+// The queue that all users of a device in a context share. In the device's default context it is
+// the device's default queue. It is never destroyed. Throws wrong_context for a device that is not
+// of the context.
 [[nodiscard]] inline v1::queue global_queue(const v1::context& ctx, const v1::device& dev) {
   if (ctx == v1::context::of(dev)) return v1::queue::of(dev);
   struct table {
     std::mutex lock;
     std::map<std::pair<std::uintptr_t, isthmus_device_t*>, v1::queue> queues;
   };
-  static auto* const made = new table;  // never destroyed, as the pools' table
+  static auto* const made = new table;  // never destroyed, like the table of pools
   const std::lock_guard hold(made->lock);
   v1::queue& found = made->queues[{isthmus_context_key(ctx.get()), dev.get()}];
   if (!found) found = v1::queue(ctx, dev);
@@ -65,25 +67,25 @@ namespace detail {
 
 }  // namespace detail
 
-// Bytes that the device alone reaches, aligned to a power of two. 0 bytes are null. Throws
-// out_of_memory, unsupported for a kind that the device has not.
+// Device memory, aligned to `alignment`, a power of two. 0 bytes return NULL. Throws out_of_memory,
+// unsupported for a kind that the device lacks.
 [[nodiscard]] inline void* device_alloc(const v1::context& ctx, const v1::device& dev,
                                         std::size_t nbytes, std::size_t alignment = 1) {
   return detail::allocate(ctx, dev, kind::device, nbytes, alignment);
 }
-// Of memory that moves to where it is used.
+// Shared memory, which migrates to where it is used. Otherwise as device_alloc().
 [[nodiscard]] inline void* shared_alloc(const v1::context& ctx, const v1::device& dev,
                                         std::size_t nbytes, std::size_t alignment = 1) {
   return detail::allocate(ctx, dev, kind::shared, nbytes, alignment);
 }
-// Of the host's, which all devices of the context reach.
+// Host memory that all devices of the context can access. Otherwise as device_alloc().
 [[nodiscard]] inline void* host_alloc(const v1::context& ctx, std::size_t nbytes,
                                       std::size_t alignment = 1) {
   return detail::allocate(ctx, detail::first_of(ctx), kind::host, nbytes, alignment);
 }
-// What these gave; behind the work on it that the library knows of, without blocking. Null:
-// nothing. Throws invalid_argument for what none of them gave, for an inner pointer and for a
-// second free.
+// Frees memory of these functions, after the work on it that the library knows of, without
+// blocking. NULL does nothing. Throws invalid_argument for other memory, for an inner pointer and
+// for a second free; wrong_context for memory of another context.
 inline void free(const v1::context& ctx, void* pointer) {
   if (pointer == nullptr) return;
   isthmus_context_t* home = nullptr;
@@ -104,15 +106,15 @@ inline void free(const v1::context& ctx, void* pointer) {
 
 // ---- what is known ----
 
-// One of a device's memories; all numbers are bytes.
+// One of a device's memories; all sizes in bytes.
 struct memory_properties_t {
   std::uint64_t total_size = 0;
-  std::optional<std::uint64_t> free_size;  // now; nothing where the driver does not tell
+  std::optional<std::uint64_t> free_size;  // currently; empty where the driver does not report it
   std::uint64_t max_allocation = 0;        // the largest single one
-  std::uint64_t base_alignment = 0;        // of an allocation that asks for none
+  std::uint64_t base_alignment = 0;        // of an allocation without an alignment
   std::uint64_t max_alignment = 0;
 };
-// Every back-end knows of one.
+// The memories of a device; every backend reports exactly one.
 [[nodiscard]] inline std::vector<memory_properties_t> memory_properties(const v1::device& dev) {
   const device_info info = dev.info();
   memory_properties_t found{info.memory_bytes, std::nullopt, info.max_allocation_bytes,
@@ -121,7 +123,7 @@ struct memory_properties_t {
   return {found};
 }
 
-// How a device may use a kind of memory, by Level Zero's numbers; 0: not at all.
+// How a device can access a kind of memory, with Level Zero's numbers; 0: not at all.
 enum access : std::uint32_t {
   no_access = 0,
   rw = 1,
@@ -129,14 +131,14 @@ enum access : std::uint32_t {
   concurrent = 4,
   concurrent_atomic = 8
 };
-// rw or nothing: of atomic and concurrent access no back-end asks its driver, so none is promised,
-// but where the device is the host itself.
+// The access of a device to the kinds of memory: rw or no_access. Backends do not query atomic and
+// concurrent access, so these are reported only where the device is the host itself.
 struct memory_access_properties_t {
   std::uint32_t host = no_access;
   std::uint32_t device = no_access;
   std::uint32_t shared_single_device = no_access;
-  std::uint32_t shared_cross_device = no_access;  // of another device of its context
-  std::uint32_t shared_system = no_access;        // any memory of the process, from malloc too
+  std::uint32_t shared_cross_device = no_access;  // shared memory of another device of its context
+  std::uint32_t shared_system = no_access;        // any memory of the process, including malloc's
 };
 [[nodiscard]] inline memory_access_properties_t memory_access_properties(const v1::device& dev) {
   constexpr std::uint32_t k_all = rw | atomic | concurrent | concurrent_atomic;
@@ -145,9 +147,10 @@ struct memory_access_properties_t {
   return {of(kind::host), of(kind::device), of(kind::shared), no_access, no_access};
 }
 
-// Kind, device and extent of a pointer's allocation, an inner pointer's too: what query() tells.
+// Kind, device and extent of the allocation that contains a pointer, inner ones included: see
+// query().
 [[nodiscard]] inline pointer_info properties(const void* pointer) { return query(pointer); }
-// The same, and what the library does not know the driver of the context is asked for.
+// The same, and queries the context's driver for memory that the library does not know.
 [[nodiscard]] inline pointer_info lookup_alloc(const v1::context& ctx, const void* pointer) {
   return query(pointer, ctx);
 }
@@ -181,15 +184,16 @@ namespace detail {
 
 }  // namespace detail
 
-// `count` elements of T, between USM and memory of the host's in any combination, put on
-// global_queue(ctx, dev): returns at once.
+// Copies `count` elements of T between USM and host memory in any combination, on global_queue(ctx,
+// dev). Returns at once. Throws invalid_argument for more bytes than memory can hold.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 event unsafe_copyto(const v1::context& ctx, const v1::device& dev, void* to, const void* from,
                     std::size_t count) {
   return detail::copy(global_queue(ctx, dev), to, from, detail::bytes_of(count, sizeof(T)));
 }
-// `pattern` `count` times from `to` on, which is USM; it is read before this returns.
+// Writes `pattern` `count` times from `to`, which is USM. The pattern is read before this returns.
+// Returns at once.
 template <fill_pattern T>
 event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* to,
                   const std::type_identity_t<T>& pattern, std::size_t count) {
@@ -199,8 +203,8 @@ event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* to,
 
 // ---- lists of operations ----
 
-// Collects operations for execute(); sizes are bytes. May be executed several times. Pointers are
-// looked at when it is executed.
+// Collects operations for execute(), which may execute the list several times. Sizes are in bytes.
+// Pointers are checked when the list is executed, and must stay valid until then.
 class command_list {
  public:
   void append_copy(void* to, const void* from, std::size_t nbytes) {
@@ -212,7 +216,7 @@ class command_list {
       return detail::fill(on, to, &pattern, sizeof pattern, nbytes);
     });
   }
-  // Asks the driver to move shared memory there: a hint; unsupported without capability::prefetch.
+  // Prefetches shared memory. A hint; execute() throws unsupported without capability::prefetch.
   void append_prefetch(const void* pointer, std::size_t nbytes,
                        prefetch_to where = prefetch_to::device) {
     commands_.push_back([=](const v1::queue& on) {
@@ -222,7 +226,7 @@ class command_list {
                                      static_cast<const isthmus_operation_t*>(nullptr));
     });
   }
-  // Throws unsupported for what the driver of `dev` has no word for.
+  // Throws unsupported for advice that the driver of `dev` does not have.
   void append_advise(const v1::device& dev, const void* pointer, std::size_t nbytes, advice what) {
     const std::uint32_t number = v1::detail::require_advice(dev, what);
     commands_.push_back([=](const v1::queue& on) {
@@ -233,7 +237,8 @@ class command_list {
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return commands_.size(); }
-  // All of it, in order; the event of the last, or of all that the queue has where there is none.
+  // Submits all operations in order. Returns the event of the last one, or a fence of the queue if
+  // the list is empty.
   event put_on(const v1::queue& on) const {
     event last;
     for (const auto& each : commands_) last = each(on);
@@ -244,8 +249,8 @@ class command_list {
   std::vector<std::function<event(const v1::queue&)>> commands_;
 };
 
-// Calls `fill(list)`, and puts what it appended on the queue in that order. Does not wait: the
-// event is of the last operation. Where `fill` throws nothing is put there.
+// Calls `fill(list)`, and submits what it appended to the queue in that order. Does not wait: the
+// event is that of the last operation. If `fill` throws, nothing is submitted.
 template <std::invocable<command_list&> Function>
 event execute(const v1::queue& on, Function&& fill) {
   command_list list;
@@ -256,7 +261,7 @@ inline event execute(const v1::queue& on, const command_list& list) { return lis
 
 // ---- hints ----
 
-// Of memory by its address; blocks.
+// Hints for memory given by address. Block until the hint has completed.
 inline void prefetch(const v1::queue& on, const void* pointer, std::size_t nbytes,
                      prefetch_to where = prefetch_to::device) {
   execute(on, [&](command_list& list) { list.append_prefetch(pointer, nbytes, where); }).wait();
@@ -266,8 +271,8 @@ inline void advise(const v1::queue& on, const void* pointer, std::size_t nbytes,
     list.append_advise(on.device(), pointer, nbytes, what);
   }).wait();
 }
-// Always unsupported: no driver that the library has needs it or has a call for it, since all that
-// is allocated is resident.
+// Always throws unsupported: all allocated memory is resident, and no supported driver has a call
+// for it.
 [[noreturn]] inline void make_resident(const v1::context&, const v1::device& dev, const void*,
                                        std::size_t) {
   raise(status::unsupported, "the driver of " + std::string(dev.info().filter) +

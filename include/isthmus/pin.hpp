@@ -1,13 +1,14 @@
-// Memory of yours that is pinned: a device copies it as fast as the bus goes, and on its own while
-// the host does something else. Choose it for what is copied several times and was allocated by
-// others; buffers of host kind are pinned from the start.
+// Pins host memory of the caller. A device then copies it at bus speed while the host does
+// something else. Use it for memory that is copied several times and that another library
+// allocated; buffers of host kind are pinned from the start.
 //
 //   std::vector<float> values(1 << 28);
 //   const isthmus::pin pinned(std::span(values), queue.device());
 //   auto done = isthmus::copy_async(there, std::span(values));
 //
-// Cost: with CUDA 25 to 115 ms a GiB to pin and as much to undo; nothing where a device needs no
-// pinned memory. Threads: any; a pin as any plain object.
+// Cost: with CUDA pinning takes 25 to 115 ms per GiB, and unpinning as much. Nothing where a device
+// needs no pinned memory. Thread safety: different pins may be used from any threads; one pin is
+// like any plain object.
 #pragma once
 
 #include <isthmus/device.hpp>
@@ -21,11 +22,15 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Pins memory while it lives. Moves, and is not copied.
 class pin {
  public:
   pin() noexcept = default;
-  // The memory must stay where it is while the pin lives. Of constants it is only read, and may lie
-  // where the process may not write. An empty `where`: the default device.
+  // Pins `memory` for the platform of a device; an empty `where` is the default device. The memory
+  // must stay mapped while the pin lives. If T is const the memory is only read, and may be
+  // write-protected. Throws invalid_argument for device memory, unmapped memory, or memory of which
+  // a part is already registered; out_of_memory if the driver cannot pin more; unsupported for
+  // write-protected memory that the device cannot pin.
   template <class T>
   explicit pin(std::span<T> memory, const device& where = device()) {
     const auto bytes = std::as_bytes(memory);
@@ -39,15 +44,18 @@ class pin {
   }
   pin(const pin&) = delete;
   pin& operator=(const pin&) = delete;
-  // Waits for the copies of the memory that are in flight, unless others pin it too.
+  // Waits for the copies of the memory that are in flight, then unpins it unless other pins
+  // overlap. The caller's own driver work on the memory must have completed.
   ~pin() { release(); }
 
+  // Unpins early, as the destructor does.
   void release() noexcept { isthmus_pin_remove(std::exchange(raw_, nullptr), 1); }
-  // Waits for those copies alone.
+  // Waits for the copies that are in flight, without unpinning.
   void wait() const { detail::check(isthmus_pin_wait(raw_, -1)); }
 
+  // In bytes.
   [[nodiscard]] std::size_t size() const { return info().nbytes; }
-  // False where nothing had to be done: the device copies the memory as well as it is.
+  // False if no pinning was needed: the device copies the memory equally well without it.
   [[nodiscard]] bool is_registered() const { return info().is_registered != 0; }
   [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
   [[nodiscard]] isthmus_pin_t* get() const noexcept { return raw_; }

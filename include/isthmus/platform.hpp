@@ -1,8 +1,8 @@
-// A platform: one vendor's driver, or the host. Start here to list what a machine has; to just get
-// a device use device.hpp.
+// A platform: one vendor's driver, or the host. Use it to list what a machine has; to obtain a
+// device see device.hpp.
 //
-// Cost: the first call of platforms() opens every driver (60 ms for Intel's); later ones are cheap.
-// Threads: any.
+// Cost: the first call of platforms() opens every driver (60 ms for Intel's); later calls are
+// cheap. Thread-safe.
 #pragma once
 
 #include <isthmus/handle.hpp>
@@ -13,7 +13,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// The strings live as long as the platform.
+// The properties of a platform. The strings live as long as the platform.
 struct platform_info {
   std::string_view backend;  // "host", "sim", "cuda", "opencl", "sycl"
   std::string_view name;
@@ -23,6 +23,7 @@ struct platform_info {
   std::size_t device_count = 0;
 };
 
+// A counted reference to a platform.
 class platform : public detail::handle<platform, isthmus_platform_t, isthmus_platform_retain,
                                        isthmus_platform_release> {
  public:
@@ -38,6 +39,7 @@ class platform : public detail::handle<platform, isthmus_platform_t, isthmus_pla
   }
 };
 
+// The platforms found. The first call opens every driver.
 [[nodiscard]] inline std::vector<platform> platforms() {
   std::size_t count = 0;
   detail::check(isthmus_platform_count(&count));
@@ -48,12 +50,13 @@ class platform : public detail::handle<platform, isthmus_platform_t, isthmus_pla
   return result;
 }
 
-// A driver that was looked for and cannot be used, with the reason; the strings live for ever.
+// A driver that is absent or unusable, with the reason. The strings are never freed.
 struct absent_driver {
   std::string_view backend;
   std::string_view reason;
 };
 
+// The drivers that are absent or unusable.
 [[nodiscard]] inline std::vector<absent_driver> absent() {
   std::size_t count = 0;
   detail::check(isthmus_absent_count(&count));

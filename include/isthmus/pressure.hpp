@@ -1,14 +1,15 @@
-// When memory is short: what a pool has, what it tries before it throws out_of_memory, and
-// callbacks of the program's that give memory up.
+// Out of memory: how a pool's memory is divided, the out-of-memory stages (`rung`) that a pool
+// tries before it throws out_of_memory, and out-of-memory callbacks (`reclaimer`) that free memory
+// of the program.
 //
 //   isthmus::reclaimer cache_goes([&](const auto&) noexcept { return cache.drop(); });
 //   try {
 //     pool.allocate(nbytes, 0, queue);
 //   } catch (const isthmus::out_of_memory&) {
-//     auto seen = isthmus::error_snapshot();  // live, cached, free; the request, what was tried
+//     auto seen = isthmus::error_snapshot();  // live, cached, free; the request, the stages tried
 //   }
 //
-// Threads: any.
+// Thread-safe, except for no_wait, which belongs to one thread.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -20,7 +21,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// What a pool does, in this order, before it throws out_of_memory (isthmus_rung_t).
+// The out-of-memory stages of a pool, in the order in which it tries them. See isthmus_rung_t.
 enum class rung : isthmus_rung_t {
   settle = ISTHMUS_RUNG_SETTLE,
   revoke = ISTHMUS_RUNG_REVOKE,
@@ -31,21 +32,21 @@ enum class rung : isthmus_rung_t {
   reclaim = ISTHMUS_RUNG_RECLAIM,
   wait = ISTHMUS_RUNG_WAIT
 };
-// As in an error's message; null for a rung that is none.
+// The name used in error messages; NULL for an unknown stage.
 [[nodiscard]] inline const char* name_of(rung which) noexcept {
   return isthmus_rung_name(static_cast<isthmus_rung_t>(which));
 }
 
-// Live blocks that tracking resources (tracking.hpp) know of, by their tag.
+// Live blocks that allocation trackers (tracking.hpp) record, by tag.
 struct tag_holder {
-  std::string tag;          // "" for none
+  std::string tag;          // "" if untagged
   std::uint64_t bytes = 0;  // as requested
   std::uint64_t count = 0;
 
   friend bool operator==(const tag_holder&, const tag_holder&) = default;
 };
 
-// How a pool's memory is divided, in bytes: isthmus_snapshot_t says what each is.
+// How a pool's memory is divided, in bytes. See isthmus_snapshot_t.
 struct snapshot {
   std::uint64_t held = 0;
   std::uint64_t live = 0;
@@ -53,15 +54,16 @@ struct snapshot {
   std::uint64_t waiting = 0;
   std::uint64_t free = 0;
   std::uint64_t largest_free = 0;
-  std::vector<tag_holder> holders;  // who has most of what is live, the largest first
-  // Of an error: the request that found no memory, and its pool's. Empty in a pool's own snapshot.
+  std::vector<tag_holder> holders;  // the largest holders, in descending order
+  // Of an error: the failed request, and the device and kind of its pool. Empty in a pool's own
+  // snapshot.
   std::string device = {};  // its filter
   kind of = kind::unknown;
   std::uint64_t requested = 0;
-  std::vector<rung> rungs = {};  // that were tried, in their order
-  std::string advice = {};       // what to do, as in the message
+  std::vector<rung> rungs = {};  // stages tried, in order
+  std::string advice = {};       // the remedy, as in the message
 
-  // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
+  // The share of the free memory that cannot serve a single request: 0 if it is all in one piece.
   [[nodiscard]] double fragmentation() const noexcept {
     return free <= largest_free ? 0
                                 : 1 - static_cast<double>(largest_free) / static_cast<double>(free);
@@ -95,14 +97,14 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 
 }  // namespace detail
 
-// Throws unsupported for a resource that is no pool.
+// The current snapshot of a pool. Throws unsupported for a resource that is not a pool.
 [[nodiscard]] inline snapshot snapshot_of(const resource& pool) {
   isthmus_snapshot_t raw{};
   raw.struct_size = sizeof raw;
   detail::check(isthmus_resource_snapshot(pool.get(), &raw));
   return detail::to_snapshot(raw);
 }
-// Of the request that this thread's last error is about; nothing unless a pool had no memory.
+// The snapshot of this thread's last error, if that was out_of_memory of a pool; otherwise nothing.
 [[nodiscard]] inline std::optional<snapshot> error_snapshot() {
   isthmus_snapshot_t raw{};
   raw.struct_size = sizeof raw;
@@ -110,11 +112,12 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
   return found ? std::optional{detail::to_snapshot(raw)} : std::nullopt;
 }
 
+// How often a pool tried a stage, and how often the stage served the request.
 struct rung_counts {
   std::uint64_t tried = 0;
-  std::uint64_t served = 0;  // a request was met there
+  std::uint64_t served = 0;  // requests that the stage served
 };
-// Throws unsupported for a resource that is no pool.
+// Throws unsupported for a resource that is not a pool.
 [[nodiscard]] inline rung_counts counts_of(const resource& pool, rung which) {
   rung_counts counts;
   detail::check(isthmus_resource_rung(pool.get(), static_cast<isthmus_rung_t>(which), &counts.tried,
@@ -122,13 +125,15 @@ struct rung_counts {
   return counts;
 }
 
-// While it lives, requests of the thread that made it go up to the rung grow at most: for a thread
-// that holds a lock which callbacks or work on queues may need. With `at_hand` a pool gives only
-// what it keeps ready for this thread, without a lock or a driver's call.
+// While it lives, requests of the thread that created it try no stage after rung::grow: for a
+// thread that holds a lock which callbacks or work on queues may need. With `at_hand` a pool serves
+// only what this thread's cache contains, without a lock or driver call, and throws out_of_memory
+// otherwise. Scopes nest and must end in reverse order.
 class no_wait {
  public:
   explicit no_wait(bool at_hand = false) noexcept : before_(isthmus_no_wait_swap(at_hand ? 2 : 1)) {
-    if (before_ > 1) (void)isthmus_no_wait_swap(before_);  // what a caller must not do, we must not
+    // An inner scope keeps the stricter limit of an outer one.
+    if (before_ > 1) (void)isthmus_no_wait_swap(before_);
   }
   no_wait(const no_wait&) = delete;
   no_wait& operator=(const no_wait&) = delete;
@@ -138,17 +143,18 @@ class no_wait {
   int before_;
 };
 
+// The request for which memory is missing.
 struct reclaim_request {
   device where;
   kind of = kind::unknown;
-  std::uint64_t nbytes = 0;  // that are needed
+  std::uint64_t nbytes = 0;  // needed
 };
 
-// While it lives, `function` is called before a request of any pool of the process waits for memory
-// or throws, and before one that goes to the driver without a pool throws: on the thread that asks
-// for it, by several threads at once if several do, never from inside such a call, with no lock of
-// the library's held. It may allocate and free; it returns about how many bytes it gave up, and is
-// noexcept.
+// An out-of-memory callback. While it lives, `function` is called before a request of any pool of
+// the process waits for memory or throws out_of_memory, and before a direct request to a driver
+// throws it. It is called on the requesting thread, on several threads at once if several requests
+// fail, never from inside such a call, and without a lock of the library. It may allocate and free,
+// must be noexcept, and returns about how many bytes it released.
 class reclaimer {
  public:
   template <class Function>
@@ -160,8 +166,8 @@ class reclaimer {
   }
   reclaimer(const reclaimer&) = delete;
   reclaimer& operator=(const reclaimer&) = delete;
-  // Blocks until its calls have ended: hold no lock that the function takes. Not from inside such a
-  // function, this one or another.
+  // Blocks until running calls of `function` have ended. Precondition: the caller holds no lock
+  // that `function` takes, and is not inside an out-of-memory callback, this one or another.
   ~reclaimer() { isthmus_reclaimer_remove(raw_, 1); }
 
  private:

@@ -1,10 +1,11 @@
-// A queue: where operations are put; they run in the order they were put there.
+// A queue executes operations in the order of their submission.
 //
 //   auto queue = isthmus::queue::of(isthmus::device::best());   // the device's default queue
-//   isthmus::queue second(device);                              // one more: runs beside it
+//   isthmus::queue second(device);                              // another one: runs concurrently
 //
-// Cost: of() is a look-up, a new queue a driver call (a thread on the host, when first needed).
-// Threads: any; operations put by several threads run in some order that each thread's own keeps.
+// Cost: of() is a look-up; a new queue takes a driver call. A queue of the host backend starts a
+// thread when it is first needed. Thread-safe. The order of operations that several threads submit
+// preserves the order of each thread.
 #pragma once
 
 #include <isthmus/context.hpp>
@@ -15,24 +16,32 @@ inline namespace v1 {
 
 class buffer;
 
+// A counted reference to a queue.
 class queue
     : public detail::handle<queue, isthmus_queue_t, isthmus_queue_retain, isthmus_queue_release> {
  public:
   queue() noexcept = default;
+  // A new queue of the device, in the device's default context or in `context`, one of whose
+  // devices it must be. Throws wrong_context.
   explicit queue(const v1::device& device) : handle(create(nullptr, device.get())) {}
   queue(const v1::context& context, const v1::device& device)
       : handle(create(context.get(), device.get())) {}
 
-  // The default queue of a device, one in the process, on the device's default context.
+  // The default queue of a device, in the device's default context. There is one per device in a
+  // process.
   [[nodiscard]] static queue of(const v1::device& device) {
     return detail::make<queue>(isthmus_queue_default, device.get());
   }
-  // A driver's own queue (OpenCL: cl_command_queue), kept alive by the driver's reference count. On
-  // an out-of-order one each operation stands behind a barrier.
+  // Adopts a driver's queue (OpenCL: cl_command_queue; SYCL: sycl::queue, as dpctl's reference;
+  // CUDA: CUstream). The driver's reference count keeps it alive; CUDA has none, so that the stream
+  // must outlive the queue and all memory used on it. On an out-of-order queue each operation is
+  // preceded by a barrier. Throws wrong_context for a queue of another device. See
+  // isthmus_queue_adopt.
   [[nodiscard]] static queue adopt(const v1::device& device, void* native) {
     return detail::make<queue>(isthmus_queue_adopt, device.get(), native, isthmus_owner_t{});
   }
-  // The same, kept alive by `owner`, any object, which dies when it is no longer needed.
+  // The same, kept alive by `owner`, any object. It is destroyed when the queue is no longer
+  // needed.
   template <class Owner>
   [[nodiscard]] static queue adopt(const v1::device& device, void* native, Owner&& owner) {
     return detail::make<queue>(isthmus_queue_adopt, device.get(), native,
@@ -45,33 +54,38 @@ class queue
   [[nodiscard]] v1::context context() const noexcept {
     return v1::context::share(isthmus_queue_context(get()));
   }
-  // OpenCL: cl_command_queue. From here on, what is freed on this queue waits for a fence, as the
-  // queue may have work that the library does not know.
+  // The driver's handle (OpenCL: cl_command_queue), or NULL where there is none. From then on the
+  // queue may have external work, so that memory freed on it is reused only after a fence.
   [[nodiscard]] void* native() const noexcept { return isthmus_queue_native(get()); }
 
+  // True if nothing that the library submitted is pending. Does not block.
   [[nodiscard]] bool idle() const noexcept { return isthmus_queue_idle(get()) != 0; }
+  // Waits for everything submitted so far.
   void wait() const { detail::check(isthmus_queue_wait(get(), -1)); }
-  // An event that completes, with success, once all submitted so far has ended.
+  // An event that completes, with success, once everything submitted so far has ended.
   [[nodiscard]] event pending() const { return detail::make<event>(isthmus_queue_pending, get()); }
-  // An event that completes when all submitted so far, and all of `after`, has.
+  // Submits a fence: an event that completes once everything submitted so far, and all of `after`,
+  // has completed.
   event fence(const dependencies& after = {}) const {
     return detail::make<event>(isthmus_queue_fence, get(), after.data(), after.size());
   }
-  // The same, and it knows when, for event::elapsed_since.
+  // The same without `after`, as an event that records its time, for event::elapsed_since.
   [[nodiscard]] event mark() const { return detail::make<event>(isthmus_queue_mark, get()); }
-  // Refuses further work; what is submitted still runs. Not for a device's default queue.
+  // Rejects further work, which then throws closed; submitted work still runs. Never blocks. Throws
+  // invalid_argument for a device's default queue.
   void close() const { detail::check(isthmus_queue_close(get())); }
 
-  // Runs `function(std::span<std::byte>...)`, one span a buffer, in this queue's order on a thread
-  // of the library. What it throws ends the event with callback_failed and its text. Defined in
-  // submit.hpp.
+  // Runs `function(std::span<std::byte>...)`, with one span per buffer, in this queue's order on a
+  // thread of the library. If it throws, the event fails with callback_failed and the exception's
+  // text. Defined in submit.hpp.
   template <class Function, std::same_as<buffer>... Buffers>
   event submit(Function&& function, const Buffers&... buffers) const;
+  // The same, after the events in `after`.
   template <class Function, std::same_as<buffer>... Buffers>
   event submit_after(const dependencies& after, Function&& function,
                      const Buffers&... buffers) const;
 
-  // Equal when they stand for the same driver queue.
+  // Two queues are equal if they refer to the same driver queue.
   friend bool operator==(const queue& a, const queue& b) noexcept {
     return a.get() == b.get() ||
            (a && b && isthmus_queue_key(a.get()) == isthmus_queue_key(b.get()));
@@ -85,7 +99,8 @@ class queue
   }
 };
 
-// Which queue an operation goes to; {} leaves the choice to the operation.
+// The queue of an operation. {} leaves the choice to the operation. Borrows the queue: meant as an
+// argument.
 class queue_choice {
  public:
   queue_choice() noexcept = default;

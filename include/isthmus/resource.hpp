@@ -1,13 +1,13 @@
-// A memory resource: hands out memory of one kind, ordered by a queue. Choose it to write
-// containers or allocators of your own; buffers are simpler for everything else. host_resource
-// gives standard containers (std::pmr) memory that both the host and the device can touch.
+// A memory resource allocates memory of one kind, ordered by a queue. Use it to write containers or
+// allocators; for everything else buffers are simpler. host_resource gives standard containers
+// (std::pmr) memory that both the host and the device can access.
 //
 //   auto shared = isthmus::resource::provider(queue.context(), isthmus::kind::shared);
 //   isthmus::host_resource memory(shared, queue);
 //   std::pmr::vector<float> values(1000, &memory);
 //
-// Cost: a provider's is the driver's own (2 to 15 us on Intel's CPU runtime), a pool's some ten
-// nanoseconds. Threads: any.
+// Cost: a provider takes a driver call (2 to 15 us with Intel's CPU runtime), a pool some ten
+// nanoseconds. Thread-safe.
 #pragma once
 
 #include <isthmus/budget.hpp>
@@ -25,80 +25,97 @@ namespace isthmus {
 inline namespace v1 {
 
 class resource;
-// Requests of at most `most_bytes` go to `from`.
+// A size limit and a resource, for resource::binning().
 struct bin;
 
-// What resource::custom() takes. `allocate` gives memory of the resource's kind, aligned, or
-// throws: out_of_memory or std::bad_alloc where none is left. `deallocate` is called when no work
-// uses the memory any more, on any thread; its queue may be empty, and it must not wait for work.
-// Both may be called on several threads at a time. Members usage() and trim(keep_bytes), noexcept,
-// are the resource's where there are any.
+// A user-defined allocator, for resource::custom().
+//
+// `allocate` returns memory of the resource's kind, aligned as requested. If none is left it throws
+// out_of_memory or std::bad_alloc. `deallocate` is called on any thread, once no work uses the
+// memory any more. Its queue may be empty, and it must not wait for work. Several threads may call
+// both at once. If the type has noexcept members usage() and trim(keep_bytes), the resource's
+// functions of these names call them.
 template <class T>
 concept memory_source = requires(T& source, void* pointer, std::size_t number, const queue& on) {
   { source.allocate(number, number, on) } -> std::same_as<void*>;
   { source.deallocate(pointer, number, on) } noexcept;
 } && std::is_nothrow_destructible_v<T>;
 
+// Options of resource::pool(). Sizes are in bytes.
 struct pool_options {
-  std::uint64_t initial_bytes = 0;     // asked of the driver at once
-  std::uint64_t growth_bytes = 0;      // asked at a time, at least; 0: isthmus_pool_options_t says
-  std::uint64_t limit_bytes = 0;       // never held more; 0: no limit
-  bool checked = true;                 // looks for misuse of small blocks too; some 3 ns
-  bool remap = true;                   // moves free memory to where it is needed, if the device can
-  std::uint64_t soft_limit_bytes = 0;  // beyond it free memory goes back before more is asked for
-  budget share = {};                   // held together with other pools
-  std::chrono::nanoseconds decay{0};   // what was not needed for so long goes back; 0: never
-  // That a request waits for work that freed memory lies behind, before there is none; 0: not.
+  std::uint64_t initial_bytes = 0;  // obtained from the driver at once
+  // Least request to the driver; 0: the default of isthmus_pool_options_t.
+  std::uint64_t growth_bytes = 0;
+  std::uint64_t limit_bytes = 0;  // maximum of held bytes; 0: no limit
+  bool checked = true;            // detects misuse of small blocks too; takes some 3 ns
+  // Moves free memory to other addresses to serve larger requests, if the device can.
+  bool remap = true;
+  // Above it the pool releases its free memory before it requests more; 0: none.
+  std::uint64_t soft_limit_bytes = 0;
+  budget share = {};  // limits what this and other pools hold together
+  // Free memory that was not used for this time is returned to the driver; 0: never.
+  std::chrono::nanoseconds decay{0};
+  // Maximum wait of a request for memory that pending work still uses, before it throws
+  // out_of_memory; 0: no wait.
   std::chrono::nanoseconds wait = std::chrono::seconds{1};
-  // Before that, the request's queue waits for such work on the device, and the host does not.
+  // If nothing else is free, makes the request's queue wait on the device for such work, before the
+  // host would wait.
   bool device_wait = false;
 };
 
+// Options of resource::tracking().
 struct tracking_options {
-  std::uint32_t frames = 0;  // of native code that are kept of an allocation; at most 64
+  std::uint32_t frames = 0;  // native stack frames to record per allocation; at most 64
 };
 
-// What a resource has of the driver's.
+// The memory that a resource holds from the driver.
 struct memory_usage {
-  std::uint64_t held = 0;  // bytes
-  std::uint64_t free = 0;  // of those, what no caller, thread or size class has
-  std::uint64_t maps = 0;  // times that the driver gave memory, or mapped some where it was needed
-  std::uint64_t unmaps = 0;  // times that it got some back, or took some from where it was
+  std::uint64_t held = 0;    // bytes
+  std::uint64_t free = 0;    // of these, neither in use nor in a cache of a thread or size class
+  std::uint64_t maps = 0;    // how often the driver provided or mapped memory
+  std::uint64_t unmaps = 0;  // how often memory was returned or unmapped
 };
 
+// A counted reference to a memory resource. Blocks are freed through the resource that allocated
+// them.
 class resource : public detail::handle<resource, isthmus_resource_t, isthmus_resource_retain,
                                        isthmus_resource_release> {
  public:
   resource() noexcept = default;
 
-  // The driver's own allocator of one kind, on `where` or else the context's first device.
+  // The driver's allocator of one kind, on `where`, which must be a device of the context, or on
+  // the context's first device. Throws unsupported for a kind that the device lacks.
   [[nodiscard]] static resource provider(const context& context, kind of,
                                          const device& where = device()) {
     return detail::make<resource>(isthmus_resource_provider, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of));
   }
 
-  // The same of host kind, past the host's caches: for what the host writes once, in order, and a
-  // device reads. To read it takes the host some hundred times as long.
+  // The provider of write-combined memory of host kind, which bypasses the host's caches. Use it
+  // for data that the host writes once, sequentially, and a device reads. Host reads take about a
+  // hundred times as long. Throws unsupported without capability::write_combine.
   [[nodiscard]] static resource write_combined(const context& context,
                                                const device& where = device()) {
     return detail::make<resource>(isthmus_resource_write_combined, context.get(), where.get());
   }
 
-  // Keeps what is freed for what comes next (isthmus_resource_pool says how).
+  // A pool over the driver: caches freed memory and sub-allocates, see isthmus_resource_pool.
+  // Throws out_of_memory if the driver cannot provide `initial_bytes`.
   [[nodiscard]] static resource pool(const context& context, kind of, const pool_options& how = {},
                                      const device& where = device()) {
     const auto options = options_of(how);
     return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of), &options);
   }
-  // The same over a resource in place of the driver (isthmus_resource_pool_over).
+  // A pool over another resource instead of the driver, see isthmus_resource_pool_over. Throws
+  // unsupported for an upstream that is built on a pool, that provides several kinds, or that is
+  // monotonic.
   [[nodiscard]] static resource pool(const resource& upstream, const pool_options& how = {}) {
     const auto options = options_of(how);
     return detail::make<resource>(isthmus_resource_pool_over, upstream.get(), &options);
   }
 
-  // Resources over others, and of your own: adaptors.hpp; tracking.hpp.
+  // Adaptors and user-defined resources. Described and defined in adaptors.hpp and tracking.hpp.
   [[nodiscard]] static resource statistics(const resource& upstream);
   [[nodiscard]] static resource limit(const resource& upstream, std::uint64_t limit_bytes);
   [[nodiscard]] static resource fallback(const resource& first, const resource& second);
@@ -123,21 +140,24 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource custom(const context& context, kind of, Source&& source,
                                        const device& where = device());
 
-  // `alignment` 0 (the device's own) or a power of two. 0 bytes give NULL.
+  // Allocates `nbytes`, ordered by `on`, a queue of the resource's context. `alignment` is a power
+  // of two, or 0 for the device's base alignment. 0 bytes return NULL. Throws out_of_memory,
+  // wrong_context, invalid_argument.
   [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, const queue& on) const {
     void* pointer = nullptr;
     detail::check(isthmus_resource_allocate(get(), nbytes, alignment, on.get(), &pointer));
     return pointer;
   }
-  // Behind the work on the queue; with the numbers that allocate was given. Throws
-  // invalid_argument for what did not come from here, or was deallocated before.
+  // Frees memory of allocate(), after the work on the queue `on`. `nbytes` and `alignment` are
+  // those of the allocation. Throws invalid_argument, without effect, for memory that was not
+  // allocated here or was already freed.
   void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment, const queue& on) const {
     detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, on.get()));
   }
 
-  // The block is in use by work that the library does not know: until `work`, or all now on that
-  // queue, has completed, it is not reused, though it be freed. Throws not_found for memory that is
-  // none of the library's.
+  // Declares that external work uses the block that contains `pointer`. Until `work`, or everything
+  // now on that queue, has completed, the block is not reused, even if it is freed. Throws
+  // not_found for memory that is not the library's.
   void record(const void* pointer, const event& work) const {
     detail::check(isthmus_record_event(pointer, work.get()));
   }
@@ -145,21 +165,23 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     detail::check(isthmus_record_queue(pointer, work.get()));
   }
 
-  // Gives what is free back to the driver while more than `keep_bytes` are held; bytes given back.
+  // Returns free memory to the driver until `keep_bytes` or less are held. Returns the bytes
+  // released.
   std::uint64_t trim(std::uint64_t keep_bytes = 0) const {
     std::uint64_t given_back = 0;
     detail::check(isthmus_resource_trim(get(), keep_bytes, &given_back));
     return given_back;
   }
+  // What the resource holds now; of an adaptor, what its upstream holds.
   [[nodiscard]] memory_usage usage() const {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
     detail::check(isthmus_resource_query(get(), &info));
     return {info.held_bytes, info.free_bytes, info.maps, info.unmaps};
   }
-  // Looks at all that the resource, and those that it stands on, know of themselves. Throws
-  // invalid_argument with what a debug() resource found, now or before; internal for records of a
-  // pool that contradict one another. Takes long.
+  // Verifies the records of the resource and of its upstreams. Throws invalid_argument with the
+  // damage that a debug() resource found, now or before; an error with status::internal if the
+  // records of a pool contradict one another. Takes long, and blocks other threads meanwhile.
   void verify() const { detail::check(isthmus_resource_verify(get())); }
 
   friend bool operator==(const resource& a, const resource& b) noexcept {
@@ -185,12 +207,13 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   }
 };
 
+// Requests of at most `most_bytes` go to `from`.
 struct bin {
   std::size_t most_bytes = 0;
   resource from;
 };
 
-// What host_resource throws for lack of memory; any other failure is its isthmus::error.
+// Thrown by host_resource if no memory is left. Any other failure is an isthmus::error.
 class bad_alloc : public std::bad_alloc {
  public:
   explicit bad_alloc(const error& cause) noexcept : cause_(cause) {}
@@ -200,10 +223,11 @@ class bad_alloc : public std::bad_alloc {
   error cause_;
 };
 
-// A std::pmr::memory_resource over a resource of shared or host kind.
+// A std::pmr::memory_resource over a resource of shared or host kind. Failures to deallocate are
+// logged to standard error, since containers deallocate in destructors.
 class host_resource final : public std::pmr::memory_resource {
  public:
-  // Throws unsupported when the host cannot touch all memory that the resource may give.
+  // Throws unsupported if `upstream` may provide device memory, which the host cannot access.
   host_resource(resource upstream, queue on)
       : upstream_(std::move(upstream)), queue_(std::move(on)) {
     isthmus_resource_info_t info{};
@@ -219,7 +243,7 @@ class host_resource final : public std::pmr::memory_resource {
   [[nodiscard]] const resource& upstream() const noexcept { return upstream_; }
 
  private:
-  // A container may ask for 0 bytes and give them back, and needs a pointer for them.
+  // Containers may allocate and deallocate 0 bytes, which need a pointer too.
   static std::size_t at_least_one(std::size_t nbytes) noexcept {
     return std::max<std::size_t>(nbytes, 1);
   }
@@ -230,7 +254,7 @@ class host_resource final : public std::pmr::memory_resource {
       throw bad_alloc(problem);
     }
   }
-  // Containers free in their destructors, where an error has nowhere to go.
+  // Containers deallocate in their destructors, from which no error can propagate.
   void do_deallocate(void* pointer, std::size_t nbytes, std::size_t alignment) override {
     try {
       upstream_.deallocate(pointer, at_least_one(nbytes), alignment, queue_);
@@ -247,32 +271,39 @@ class host_resource final : public std::pmr::memory_resource {
   queue queue_;
 };
 
-// Live allocations of one kind in the whole process, and their bytes; unknown: of all kinds.
+// The number and the bytes of live allocations in the whole process. See isthmus_live for what is
+// counted.
 struct live_memory {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
+// Counts the allocations of one kind; `unknown` counts all kinds.
 [[nodiscard]] inline live_memory live(kind of = kind::unknown) noexcept {
   live_memory result;
   isthmus_live(static_cast<isthmus_kind_t>(of), &result.count, &result.bytes);
   return result;
 }
 
-// What is known of a pointer, an inner one too; `base` and `nbytes` are its allocation's. How it
-// was asked for is known of the driver's memory, of a pool's above 256 KiB and of what came through
-// a tracking resource; else 0. Of what waits or is free in a pool the state alone is told.
+// What is known of the allocation that contains a pointer, which may be an inner one. If the memory
+// is waiting or free in a pool, only `state` is set.
 struct pointer_info {
   v1::kind kind = v1::kind::unknown;
+  // Start and size of the allocation, or NULL and 0 if unknown.
   void* base = nullptr;
   std::size_t nbytes = 0;
+  // Empty if unknown.
   v1::device device;
+  // As requested; known of driver allocations, of pool blocks above 256 KiB and of blocks of an
+  // allocation tracker, otherwise 0.
   std::size_t requested_bytes = 0;
   std::uintptr_t queue_key = 0;  // of the queue that it was allocated on
-  v1::context context;           // that it belongs to
-  v1::resource resource;         // that it goes back to; empty: not known, or the driver's own
+  v1::context context;           // the memory belongs to it; empty if unknown
+  // The memory is returned to it; empty if unknown, or for the driver itself.
+  v1::resource resource;
   memory_state state = memory_state::unknown;
 };
-// An empty context asks the registry alone.
+// Queries the registry and then the driver of the context `asked`. An empty context queries the
+// registry only.
 [[nodiscard]] inline pointer_info query(const void* pointer, const context& asked = context()) {
   isthmus_pointer_info_t raw{};
   raw.struct_size = sizeof raw;
@@ -289,7 +320,7 @@ struct pointer_info {
                      context::take(home),
                      resource::take(from),
                      static_cast<memory_state>(raw.state)};
-  if (raw.context == asked.get()) known.context = asked;  // which alone may know of the memory
+  if (raw.context == asked.get()) known.context = asked;  // only its driver may know the memory
   return known;
 }
 

@@ -1,11 +1,11 @@
-// Host memory for results: page-aligned, and kept warm after its end, since first touches cost more
-// than a copy. Choose it as the destination of large copies to the host.
+// Page-aligned host memory for results. Use it as the destination of large copies to the host.
 //
 //   isthmus::result_memory pixels(buffer.size());
 //   isthmus::copy(pixels.span(), buffer);
 //
-// Cost: large blocks are kept warm when freed (1/16 of the process' memory and 2 GiB at most) and
-// handed out again; the first copy into a fresh one faults its pages in. Threads: any.
+// Cost: first touches cost more than a copy. Large blocks are therefore kept when freed (up to 1/16
+// of the memory that the process may use, and 2 GiB at most) and reused; the first copy into a
+// fresh block faults its pages in at once. Thread-safe.
 #pragma once
 
 #include <isthmus/error.hpp>
@@ -17,9 +17,11 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Owns a block of such memory. Moves, and is not copied.
 class result_memory {
  public:
   result_memory() noexcept = default;
+  // `nbytes` bytes of undefined contents. Throws out_of_memory.
   explicit result_memory(std::size_t nbytes) : bytes_(allocate(nbytes)), nbytes_(nbytes) {}
 
   [[nodiscard]] std::span<std::byte> span() const noexcept { return {data(), size()}; }

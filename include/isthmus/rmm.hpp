@@ -1,21 +1,23 @@
-// A memory resource for RMM over one of Isthmus: rmm::device_buffer, cuDF and whatever else takes
-// an rmm::device_async_resource_ref have their memory from a pool of Isthmus.
+// A memory resource for RMM over one of Isthmus: rmm::device_buffer, cuDF and everything else that
+// takes an rmm::device_async_resource_ref then allocate from Isthmus.
 //
 //   const isthmus::device gpu("cuda:0");
 //   const auto pool = isthmus::resource::pool(isthmus::context::of(gpu), isthmus::kind::device);
 //   rmm::mr::set_current_device_resource(isthmus::rmm_resource(pool));
 //
-// Not part of isthmus.hpp: it needs RMM's headers (26.08 or later, with CCCL's) and its library,
-// whose exceptions it throws. Cost, on top of the resource's own: a look-up of the stream, without
-// a lock, and where streams come and go a queue made for the call. Threads: any. A copy shares
-// everything.
+// Not included by isthmus.hpp: it needs RMM's headers (26.08 or later, with CCCL's) and its
+// library, whose exceptions it throws.
 //
-// What is freed on the default stream is good there at once, and elsewhere when its work has ended.
-// On another stream it waits for its work's end there as well, since the stream may be destroyed
-// before the resource needs it again. Where streams live as long as the resource beneath, as those
-// of an rmm::cuda_stream_pool do, streams::stay makes all of them as the default one; a stream that
-// is destroyed earlier is used after its end then, which CUDA does not survive. cudaStreamPerThread
-// is the calling thread's.
+// Streams. Memory freed on the default stream is reused there at once, and elsewhere once the work
+// before the free has completed. By default memory freed on any other stream waits for that work on
+// the same stream too, because the stream may be destroyed before the resource needs it again. If
+// all streams live as long as the upstream resource, as those of an rmm::cuda_stream_pool do, pass
+// streams::stay: all streams are then treated like the default stream. A stream that is destroyed
+// earlier would then be used after its destruction, which is undefined behavior in CUDA.
+// cudaStreamPerThread is the calling thread's stream.
+//
+// Cost, in addition to that of the upstream resource: a look-up of the stream, without a lock; with
+// streams::come_and_go a queue created for the call. Thread-safe. Copies share all state.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -36,18 +38,22 @@
 namespace isthmus {
 inline namespace v1 {
 
+// How long the program's streams live: as long as the upstream resource, or shorter.
 enum class streams { stay, come_and_go };
 
+// A model of cuda::mr::resource over a resource of a CUDA device.
 class rmm_resource {
  public:
-  // Throws unsupported for a resource that is not of a CUDA device, or gives memory that the device
-  // may not touch.
+  // Throws unsupported for a resource that is not of a CUDA device, or that may provide memory that
+  // the device cannot access.
   explicit rmm_resource(const resource& upstream, streams lives = streams::come_and_go)
       : state_(std::make_shared<state>(upstream, lives)) {}
 
   [[nodiscard]] const resource& upstream() const noexcept { return state_->upstream; }
 
-  // Throw rmm::out_of_memory, or rmm::bad_alloc for any other failure. 0 bytes give NULL.
+  // Allocates and deallocates, ordered by a stream. Throws rmm::out_of_memory, or rmm::bad_alloc
+  // for any other failure. 0 bytes return NULL. Failures to deallocate are logged to standard
+  // error.
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t nbytes,
                                std::size_t alignment = k_alignment) {
     return state_->allocate(nbytes, alignment, stream.get());
@@ -56,7 +62,8 @@ class rmm_resource {
                   std::size_t alignment = k_alignment) noexcept {
     state_->deallocate(pointer, nbytes, alignment, stream.get());
   }
-  // The same without a stream: nothing uses the memory then, nor when it goes back.
+  // The same without a stream: the memory may be used at once, and when it is deallocated no work
+  // may use it.
   [[nodiscard]] void* allocate_sync(std::size_t nbytes, std::size_t alignment = k_alignment) {
     return state_->allocate_unordered(nbytes, alignment);
   }
@@ -71,18 +78,21 @@ class rmm_resource {
   friend void get_property(const rmm_resource& /*of*/, cuda::mr::device_accessible) noexcept {}
 
  private:
-  static constexpr std::size_t k_alignment = 256;  // RMM's own
+  static constexpr std::size_t k_alignment = 256;  // RMM's default alignment
   static constexpr std::uintptr_t k_legacy = 1;    // CU_STREAM_LEGACY
-  // CU_STREAM_PER_THREAD: another stream on each thread.
+  // CU_STREAM_PER_THREAD: a different stream on each thread.
   static constexpr std::uintptr_t k_per_thread = 2;
-  // What a NULL stream is, in the program that this is compiled in.
+  // What a NULL stream means depends on how the including program is compiled.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
   static constexpr std::uintptr_t k_null = k_per_thread;
 #else
   static constexpr std::uintptr_t k_null = k_legacy;
 #endif
 
-  // The queues of streams that stay, by handle: found without a lock, never forgotten.
+  // The queues of streams that outlive the resource, by handle: a hash table of linked lists.
+  // Readers take no lock: nodes are immutable, are never removed before the destructor, and are
+  // published with a release store to the head of their list, which readers load with acquire.
+  // Writers hold `lock_`.
   class known_streams {
    public:
     known_streams() = default;
@@ -138,10 +148,11 @@ class rmm_resource {
     }
 
     [[nodiscard]] queue adopt_for_good(void* handle) const {
-      struct stays {};  // an owner, for the stream lives as long as the queue
+      struct stays {};  // an owner without effect: the stream outlives the queue
       return queue::adopt(where, handle, stays{});
     }
-    // A thread that is ending has none any more: the default stream is in one order with its own.
+    // A thread that is ending no longer has a per-thread stream; the default stream has the same
+    // order.
     [[nodiscard]] queue of_this_thread(void* handle) try {
       return queue::adopt(where, handle);
     } catch (const closed&) {
@@ -168,7 +179,7 @@ class rmm_resource {
     [[nodiscard]] void* allocate_unordered(std::size_t nbytes, std::size_t alignment) {
       return in_rmms_terms([&] {
         void* const made = upstream.allocate(nbytes, alignment, unused);
-        unused.wait();  // for what a pool may have put there before the memory is good
+        unused.wait();  // a pool may have ordered the memory after other work
         return made;
       });
     }
@@ -202,7 +213,7 @@ class rmm_resource {
 
     const resource upstream;
     const device where;
-    const queue unused;  // on which nothing ever is
+    const queue unused;  // no work is ever submitted to it
     const streams lives;
     known_streams known;
   };

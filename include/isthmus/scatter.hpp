@@ -1,15 +1,17 @@
-// An array in parts, one on each of several devices, and together again: all copies run at the
-// same time.
+// Distributes an array over several devices, and joins such parts again. All copies run
+// concurrently.
 //
 //   std::vector<isthmus::array<float, 2>> parts = isthmus::scatter(a, isthmus::devices());
 //   for (const auto& part : parts) ...                        // work on each device
 //   isthmus::gather(a, parts);                                // or into a vector
 //   std::vector<float> all = isthmus::gather(parts);
 //
-// Cut along the first axis as evenly as can be: where its extent is no multiple of the number of
-// devices the first parts have one row more, and some have none where there are fewer rows than
-// devices. Both wait. If a copy fails the others are waited for, too, and the first failure is
-// thrown; no memory is left then. Cost: an allocation and a copy for each part. Threads: any.
+// The array is divided along the first axis as evenly as possible: if its extent is not a multiple
+// of the number of devices the first parts have one row more, and with fewer rows than devices some
+// parts are empty. Both functions block until all copies have completed. If a copy fails the others
+// are waited for too, the memory of the parts is released, and the first failure is thrown.
+//
+// Cost: an allocation and a copy per part. Thread-safe.
 #pragma once
 
 #include <isthmus/array_make.hpp>
@@ -25,8 +27,7 @@ namespace isthmus {
 inline namespace v1 {
 namespace detail {
 
-// Waits for all that was submitted, also where one more could not be; then throws what failed
-// first.
+// Calls `submit` for each part until one fails, waits for all events, and throws the first failure.
 template <class Submit>
 void all_at_once(std::size_t count, Submit&& submit) {
   std::vector<event> events;
@@ -90,7 +91,7 @@ template <class T, std::size_t N, class Data, class Devices>
   return parts;
 }
 
-// Of all parts, which may differ in the number of rows alone.
+// The shape of all parts together. They may differ only in the number of rows.
 template <class T, std::size_t N>
 [[nodiscard]] axes<N> joined_shape(std::span<const array<T, N>> parts) {
   if (parts.empty()) raise(status::invalid_argument, "no parts to gather: give at least one");
@@ -138,29 +139,30 @@ void gather_into(To& to, std::span<const array<T, N>> parts) {
 
 }  // namespace detail
 
-// `devices` are devices, whose default queues are used, or queues; one may be there several times.
-// Throws invalid_argument for none, and what empty() throws.
+// Distributes `data` over `devices`: devices, whose default queues are used, or queues. One may
+// occur several times. Throws invalid_argument if there are none, and as empty().
 template <class T, std::size_t N, std::ranges::forward_range Devices>
   requires(N != 0)
 [[nodiscard]] auto scatter(const array<T, N>& data, const Devices& devices,
                            kind of = kind::device) {
   return detail::scattered<std::remove_const_t<T>>(data, data.shape(), devices, of);
 }
-// Of plain memory, which has one axis.
+// The same for plain memory, which has one axis.
 template <host_elements Data, std::ranges::forward_range Devices>
 [[nodiscard]] auto scatter(const Data& data, const Devices& devices, kind of = kind::device) {
   using value = std::ranges::range_value_t<Data>;
   return detail::scattered<value>(data, detail::shape_of(data), devices, of);
 }
 
-// `parts` are arrays on any devices, one behind the other along the first axis; `to` is an array of
-// the shape of all together, or plain memory of as many elements. Throws invalid_argument, before
-// anything moves, for no parts and for shapes that do not fit.
+// Joins `parts`, arrays on any devices, along the first axis. `to` is an array of the joined shape,
+// or plain memory of as many elements. Throws invalid_argument, before anything is copied, if there
+// are no parts and for shapes that do not fit.
 template <class T, std::size_t N, class To>
   requires(N != 0)
 void gather(To&& to, const std::vector<array<T, N>>& parts) {
   detail::gather_into(to, std::span(parts));
 }
+// The same into a new vector, in row-major order.
 template <class T, std::size_t N>
   requires(N != 0)
 [[nodiscard]] std::vector<std::remove_const_t<T>> gather(const std::vector<array<T, N>>& parts) {

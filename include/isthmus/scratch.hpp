@@ -1,17 +1,20 @@
 // Arrays that end with a scope.
 //
 //   isthmus::scratch temporary({.on = queue});
-//   auto a = temporary.empty<float>({1000});          // all of these go back at the scope's end,
-//   auto b = temporary.zeros<int>({10, 10});          // whoever still has them
+//   auto a = temporary.empty<float>({1000});          // freed when the scope ends,
+//   auto b = temporary.zeros<int>({10, 10});          // even if there are copies of them
 //
 //   isthmus::scoped_array tmp(isthmus::empty<float>({1000}));
 //   isthmus::fill(*tmp, 1.0f);
 //   float sum = isthmus::with_empty<float>({1000}, [](const auto& temporary) { ... });
 //
-// With an array all copies and views of it end: their use throws closed. Host views and work in
-// flight keep the memory till they have ended. The end never blocks and calls no driver. Cost: an
-// array's, and a pointer in a list. Threads: one at a time in a scratch; at its end no other one
-// is inside an element access of what ends there (array.hpp).
+// When an array ends so do all its copies and views: their use throws closed. Host views and
+// operations in flight keep the memory alive until they have ended. The end of a scope never blocks
+// and calls no driver.
+//
+// Cost: that of an array, and a pointer in a list. Thread safety: a scratch is used by one thread
+// at a time. When it ends no other thread may be inside an element access of its arrays
+// (array.hpp).
 #pragma once
 
 #include <isthmus/array_make.hpp>
@@ -22,10 +25,11 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Creates arrays and frees them in its destructor.
 class scratch {
  public:
   scratch() = default;
-  // What its arrays are made with; they may name their kind.
+  // The options and the kind of its arrays. Each call may name another kind.
   explicit scratch(const array_options& options, kind of = kind::device)
       : queue_(options.on.get() != nullptr ? queue::share(options.on.get()) : queue()),
         options_(options),
@@ -34,6 +38,7 @@ class scratch {
   scratch& operator=(const scratch&) = delete;
   ~scratch() { release(); }
 
+  // As the functions of array_make.hpp, which list the errors.
   template <class T, array_shape Shape>
   [[nodiscard]] array_of<T, Shape> empty(const Shape& shape, kind of = kind::unknown) {
     return keep(v1::empty<T>(shape, chosen(of), options_));
@@ -68,15 +73,15 @@ class scratch {
                                  kind of = kind::unknown) {
     return full<T>(detail::axes_of(shape), value, of);
   }
-  // One that was made otherwise ends here too, with all others on its buffer: a view takes the
-  // array that it was made of along.
+  // Makes an array that was created elsewhere end here too, with all other arrays on its buffer:
+  // for a view that includes the array that it is a view of.
   template <any_array Array>
   Array keep(Array made) {
     buffers_.push_back(made.buffer());
     return made;
   }
 
-  // All of them end now.
+  // Ends all its arrays now.
   void release() noexcept {
     for (const buffer& each : buffers_) each.free();
     buffers_.clear();
@@ -86,13 +91,13 @@ class scratch {
  private:
   [[nodiscard]] kind chosen(kind of) const noexcept { return of == kind::unknown ? kind_ : of; }
 
-  queue queue_;  // keeps the one that the options name
+  queue queue_;  // keeps the queue that `options_` borrows alive
   array_options options_{};
   kind kind_ = kind::device;
   std::vector<buffer> buffers_;
 };
 
-// One array, which ends with all on its buffer at the scope's end.
+// One array that ends with the scope, together with all other arrays on its buffer.
 template <class T, std::size_t N>
 class scoped_array {
  public:
@@ -106,15 +111,15 @@ class scoped_array {
   [[nodiscard]] const array<T, N>& get() const noexcept { return held_; }
   [[nodiscard]] const array<T, N>& operator*() const noexcept { return held_; }
   [[nodiscard]] const array<T, N>* operator->() const noexcept { return &held_; }
-  // The array lives on.
+  // Returns the array, which then does not end with the scope.
   [[nodiscard]] array<T, N> release() noexcept { return std::exchange(held_, {}); }
 
  private:
   array<T, N> held_;
 };
 
-// Calls `function` with an empty array whose memory goes back when it returns or throws: other
-// arrays on it are closed then. Gives what it gives.
+// Calls `function` with an array of undefined elements and returns its result. The array, and all
+// others on its memory, end when `function` returns or throws.
 template <class T, array_shape Shape, class Function>
 decltype(auto) with_empty(const Shape& shape, Function&& function, kind of = kind::device,
                           const array_options& options = {}) {

@@ -1,10 +1,11 @@
-// Simulated devices, for tests: a capacity, faults on demand, and effects as late as ordering
-// allows, so that a missing wait shows as wrong data. docs/sim.md lists the options.
+// Simulated devices for tests: with a capacity, injected faults, and effects that become visible as
+// late as ordering allows, so that a missing wait shows as wrong data. docs/sim.md lists the
+// options.
 //
 //   isthmus::sim_device device("capacity=64MiB,fail=copy:3");
 //   isthmus::queue queue(device);
 //
-// Cost: device memory is host memory behind page protection. Threads: any.
+// Cost: device memory is host memory with page protection. Thread-safe.
 #pragma once
 
 #include <isthmus/device.hpp>
@@ -14,22 +15,25 @@
 namespace isthmus {
 inline namespace v1 {
 
+// The state of a simulated device.
 struct sim_state {
   std::chrono::nanoseconds clock{};  // virtual time
-  std::uint64_t device_bytes = 0;    // allocated now
+  std::uint64_t device_bytes = 0;    // device memory allocated now
+  // Other memory allocated now.
   std::uint64_t host_bytes = 0;
 };
 
-// A new device of a platform of its own, which goes with the last reference to it.
+// A new simulated device, on a platform of its own. Both live until the last reference is dropped.
 class sim_device : public device {
  public:
   explicit sim_device(const std::string& options = "") : device(create(options)) {}
 
-  // Changes what may change while the device lives: faults, effect, bandwidth, latency.
+  // Changes the options that can change during the device's lifetime: faults, effect, bandwidth,
+  // latency. Throws invalid_argument for others.
   void configure(const std::string& options) const {
     detail::check(isthmus_sim_configure(get(), options.c_str()));
   }
-  // Driver calls so far of one kind: "allocate", "copy", ...; "any" for all.
+  // Number of driver calls of one kind so far: "allocate", "copy", ...; "any" for all.
   [[nodiscard]] std::uint64_t calls(const std::string& kind = "any") const {
     std::uint64_t count = 0;
     detail::check(isthmus_sim_calls(get(), kind.c_str(), &count));

@@ -1,12 +1,14 @@
-// What picks some of an array: integers, slices, every, newaxis and ellipsis, as in NumPy.
+// Keys that select a part of an array, as in NumPy: integers, slices, every, newaxis and ellipsis.
 //
 //   a.view(isthmus::slice(0, 10, 2), 3);         // a[0:10:2, 3]
 //   a.view(isthmus::ellipsis, isthmus::newaxis); // a[..., None]
 //   a[isthmus::slice(std::nullopt, std::nullopt, -1)];
 //
-// Negative numbers count from the end, and ends are cut to what there is. An integer past the end
-// is out_of_range, a step of 0 invalid_argument. An unsigned number is never negative: one that
-// wrapped around is past every end. Cost: some nanoseconds an axis. Threads: plain values.
+// Negative numbers count from the end, and the ends of slices are clamped to the extent. An integer
+// beyond the end throws out_of_range, a step of 0 invalid_argument. An unsigned number is never
+// negative: one that wrapped around is beyond every end.
+//
+// Cost: some nanoseconds per axis. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/layout.hpp>
@@ -16,7 +18,7 @@
 namespace isthmus {
 inline namespace v1 {
 
-// A place along an axis.
+// An integer that selects one position along an axis.
 template <class T>
 concept array_index =
     std::integral<std::remove_cvref_t<T>> && !std::same_as<std::remove_cvref_t<T>, bool>;
@@ -38,13 +40,14 @@ template <array_index Integer>
                                   std::to_string(axis) + ", which has " + std::to_string(extent) +
                                   " elements");
 }
-// Of an index that does not lie between 0 and the extent.
+// The position of an index that is not in [0, extent): it counts from the end, or throws
+// out_of_range.
 [[nodiscard]] constexpr std::int64_t index_from_end(std::int64_t index, std::int64_t extent,
                                                     std::size_t axis) {
   if (index >= 0 || index < -extent) raise_index(index, extent, axis);
   return index + extent;
 }
-// Where along an axis an index lies, from its start.
+// The position of an index along an axis, from its start. Throws out_of_range.
 [[nodiscard]] constexpr std::int64_t place_along(std::int64_t index, std::int64_t extent,
                                                  std::size_t axis) {
   if (static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(extent)) [[likely]]
@@ -54,7 +57,8 @@ template <array_index Integer>
 
 }  // namespace detail
 
-// Where a slice starts or stops; nullopt: at the end that its step comes from or goes to.
+// The start or the end of a slice; nullopt: the corresponding end of the axis, depending on the
+// sign of the step.
 class slice_end {
  public:
   constexpr slice_end(std::nullopt_t = std::nullopt) noexcept {}
@@ -65,7 +69,7 @@ class slice_end {
     if (index) index_ = detail::signed_index(*index);
   }
   [[nodiscard]] constexpr bool is_open() const noexcept { return !index_; }
-  // Pre: not open.
+  // The position along an axis. Precondition: not open.
   [[nodiscard]] constexpr std::int64_t of(std::int64_t extent, std::int64_t lowest,
                                           std::int64_t highest) const noexcept {
     return std::clamp(*index_ < 0 ? *index_ + extent : *index_, lowest, highest);
@@ -75,7 +79,7 @@ class slice_end {
   std::optional<std::int64_t> index_;
 };
 
-// Elements `first` to `last`, which is not among them, each `step`-th.
+// Every `step`-th element from `first` up to, but not including, `last`.
 class slice {
  public:
   constexpr slice() noexcept = default;
@@ -85,12 +89,13 @@ class slice {
       raise(status::invalid_argument, "a slice's step is 0: it must be another number");
   }
 
+  // The elements of an axis that a slice selects.
   struct part {
     std::int64_t first;
     std::int64_t count;
     std::int64_t step;
   };
-  // Of an axis of so many elements; as Python counts.
+  // For an axis of `extent` elements, by Python's rules.
   [[nodiscard]] constexpr part of(std::int64_t extent) const noexcept {
     const bool down = step_ < 0;
     const std::int64_t lowest = down ? -1 : 0;
@@ -117,10 +122,11 @@ class slice {
 struct every_t {};
 struct newaxis_t {};
 struct ellipsis_t {};
-inline constexpr every_t every{};        // of one axis
-inline constexpr newaxis_t newaxis{};    // an axis of 1 more
-inline constexpr ellipsis_t ellipsis{};  // all of as many axes as the others leave
+inline constexpr every_t every{};        // all of one axis
+inline constexpr newaxis_t newaxis{};    // an additional axis of extent 1
+inline constexpr ellipsis_t ellipsis{};  // all of the axes that the other keys leave
 
+// What array::view() takes.
 template <class T>
 concept array_key = array_index<T> || std::same_as<std::remove_cvref_t<T>, slice> ||
                     std::same_as<std::remove_cvref_t<T>, every_t> ||
@@ -134,18 +140,18 @@ inline constexpr std::size_t count_of =
     (std::size_t{std::same_as<Key, std::remove_cvref_t<Others>>} + ... + 0);
 template <class... Keys>
 inline constexpr std::size_t integers_of = (std::size_t{array_index<Keys>} + ... + 0);
-// Axes that keys stand for, but for an ellipsis.
+// The number of axes that the keys consume, without an ellipsis.
 template <class... Keys>
 inline constexpr std::size_t axes_used =
     sizeof...(Keys) - count_of<newaxis_t, Keys...> - count_of<ellipsis_t, Keys...>;
 
-// Of an array of that rank what `Keys` leave.
+// The rank of the view that `Keys` select from an array of that rank.
 template <std::size_t Rank, class... Keys>
 inline constexpr std::size_t rank_of_view =
     Rank == dynamic_rank ? dynamic_rank
                          : Rank - integers_of<Keys...> + count_of<newaxis_t, Keys...>;
 
-// One key after the other, from an old layout to a new one.
+// Builds the layout of a view, one key at a time.
 template <std::size_t Old, std::size_t New>
 class slicer {
  public:
@@ -175,10 +181,11 @@ class slicer {
   constexpr void take(ellipsis_t) {
     for (; rest_ != 0; --rest_) take(every);
   }
-  // What no key was given for is taken whole.
+  // Takes the axes without a key whole.
   constexpr void finish() {
     take(ellipsis);
-    if (made_.count() == 0) made_.offset = from_.offset;  // what holds nothing starts nowhere else
+    // An empty view must not start outside of the memory.
+    if (made_.count() == 0) made_.offset = from_.offset;
   }
 
  private:

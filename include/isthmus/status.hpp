@@ -1,6 +1,7 @@
-// How an operation ended, and what a device can do: the numbers of isthmus.h as types.
+// The outcome of operations, the kinds and states of memory, and the capabilities of devices: the
+// constants of isthmus.h as types.
 //
-// Cost: none, the values are those of the C ABI. Threads: plain values.
+// Cost: none; the values are those of the C ABI. Thread safety: as plain values.
 #pragma once
 
 #include <isthmus/isthmus.h>
@@ -11,6 +12,7 @@
 namespace isthmus {
 inline namespace v1 {
 
+// The outcome of an operation: see isthmus_status_t.
 enum class status : isthmus_status_t {
   ok = ISTHMUS_OK,
   pending = ISTHMUS_PENDING,
@@ -38,7 +40,8 @@ enum class status : isthmus_status_t {
   return isthmus_status_name(static_cast<isthmus_status_t>(value));
 }
 
-// Where USM lies; `unknown` is what the library says of a pointer that is not USM.
+// A USM kind: where the memory resides and who can access it. `unknown` is reported for pointers
+// that are not USM.
 enum class kind : isthmus_kind_t {
   unknown = ISTHMUS_KIND_UNKNOWN,
   device = ISTHMUS_KIND_DEVICE,
@@ -46,14 +49,15 @@ enum class kind : isthmus_kind_t {
   host = ISTHMUS_KIND_HOST,
 };
 
-// What memory is now.
+// The state of memory.
 enum class memory_state : isthmus_memory_state_t {
   unknown = ISTHMUS_MEMORY_UNKNOWN,
-  live = ISTHMUS_MEMORY_LIVE,        // somebody has it; all small blocks of an unchecked pool
-  waiting = ISTHMUS_MEMORY_WAITING,  // was let go of; goes back when the work on it has ended
-  free = ISTHMUS_MEMORY_FREE,        // a pool has it, for whoever asks
+  live = ISTHMUS_MEMORY_LIVE,        // allocated; of an unchecked pool all small blocks
+  waiting = ISTHMUS_MEMORY_WAITING,  // freed; released when the work on it has completed
+  free = ISTHMUS_MEMORY_FREE,        // free in a pool
 };
 
+// "device", "shared", "host" or "unknown".
 [[nodiscard]] constexpr std::string_view name(kind value) noexcept {
   switch (value) {
     case kind::device: return "device";
@@ -64,7 +68,7 @@ enum class memory_state : isthmus_memory_state_t {
   return "unknown";
 }
 
-// One bit each of device_info::capabilities.
+// What a device can do: one bit each of device_info::capabilities. See ISTHMUS_CAN_*.
 enum class capability : std::uint64_t {
   device_kind = ISTHMUS_CAN_DEVICE_KIND,
   shared_kind = ISTHMUS_CAN_SHARED_KIND,

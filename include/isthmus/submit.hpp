@@ -1,12 +1,14 @@
-// queue.submit: C++ functions in a queue's order, with the bytes of the buffers they work on.
+// queue::submit: C++ functions in the order of a queue, with the bytes of the buffers that they
+// work on.
 //
 //   queue.submit([](std::span<std::byte> in, std::span<std::byte> out) { ... }, a, b).wait();
 //
-// Choose it for host work between device operations; on the host and simulated back-ends it is what
-// kernels are. Buffers of device kind need capability::run_functions.
-// Cost: one allocation, and a hand-over to a thread of the library. Threads: the function runs on a
-// thread of the library and may wait for nothing that is behind it in the queue. What it throws
-// ends the event: callback_failed with the exception's text.
+// Use it for host work between device operations. On the host and simulated backends it takes the
+// place of kernels. Buffers of device kind need capability::run_functions. If the function throws,
+// its event fails with callback_failed and the exception's text.
+//
+// Cost: one allocation, and a hand-over to a thread of the library. Thread-safe. The function runs
+// on a thread of the library, and must not wait for anything that comes after it in the queue.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -22,7 +24,7 @@ void call_with_spans(Function& function, const isthmus_view_t* views, std::index
   function(std::span<std::byte>(static_cast<std::byte*>(views[I].data), views[I].nbytes)...);
 }
 
-// The function and, after a failure, its text, which must outlive the call into the library.
+// The function and, after a failure, the text of its exception, which must outlive run().
 template <class Function, std::size_t Count>
 struct submitted {
   Function function;

@@ -1,13 +1,12 @@
-// A trace: a recorded sequence of allocations and frees, played against a memory resource. Choose
-// it to see what a program's allocations cost and hold out of one resource or another, without the
-// program.
+// A trace is a recorded sequence of allocations and frees that is replayed on a memory resource.
+// Use it to compare time and memory held of several resources, without running the program again.
 //
 //   std::vector<isthmus::trace_event> events = ...;
 //   std::vector<isthmus::trace_sample> samples(events.size());
 //   const auto seen = isthmus::replay(pool, std::array{queue}, events, samples);
 //
-// Cost: that of the allocations, and with samples of two looks at the clock and one at what the
-// resource holds for each event. Threads: any; replay blocks its own.
+// Cost: that of the allocations; with samples also, for each event, two clock reads and one query
+// of what the resource holds. Thread-safe. replay() blocks its thread.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -19,21 +18,23 @@
 namespace isthmus {
 inline namespace v1 {
 
-// `nbytes`, `id`, `queue` and `action`: isthmus_trace_event_t says what they are.
+// An allocation or free: `nbytes`, `id`, `queue` and `action`, see isthmus_trace_event_t.
 using trace_event = isthmus_trace_event_t;
-// `held_bytes` and `ns`, right after an event.
+// The state after an event: `held_bytes` and `ns`, see isthmus_trace_sample_t.
 using trace_sample = isthmus_trace_sample_t;
 
+// Totals of a replay.
 struct replay_result {
   std::chrono::nanoseconds time{};  // all events together
-  std::uint64_t peak_held = 0;      // bytes of the driver's; 0 without samples
-  std::uint64_t maps = 0;           // times that the driver gave memory
-  std::uint64_t unmaps = 0;         // and got some back, up to the last event
+  std::uint64_t peak_held = 0;      // peak of the samples, in bytes; 0 without samples
+  std::uint64_t maps = 0;           // how often the driver provided or mapped memory
+  std::uint64_t unmaps = 0;  // how often memory was returned or unmapped, up to the last event
 };
 
-// Plays `events` in order; `samples` is empty, then no clock is read between them, or has one for
-// each. Throws invalid_argument with the number of an event that cannot have happened, before
-// anything is played; wrong_context; what an allocation throws. What lives at the end is freed.
+// Replays `events` in order. `samples` has one entry per event, or is empty: then the clock is not
+// read between events. Blocks that are live after the last event are freed. Throws
+// invalid_argument, with the number of the event, for an impossible sequence, before anything is
+// replayed; wrong_context; and the errors of allocations.
 inline replay_result replay(const resource& from, std::span<const queue> queues,
                             std::span<const trace_event> events,
                             std::span<trace_sample> samples = {}) {

@@ -1,15 +1,17 @@
-// Who holds memory: a resource that knows every live block, and tags, names to allocate under.
+// The allocation tracker, a resource that records every live block, and tags, the names under which
+// memory is allocated. Use it to find leaks and to see how much memory each part of a program
+// holds.
 //
 //   auto tracked = isthmus::resource::tracking(pool, {.frames = 16});
 //   {
 //     isthmus::tag_scope layer("layer1");
 //     train(tracked);
 //   }
-//   std::puts(isthmus::leak_report(tracked).c_str());  // what is live, by where it was allocated
+//   std::puts(isthmus::leak_report(tracked).c_str());  // live blocks, by where they were allocated
 //
-// Choose it to find leaks and who holds how much. Cost: some ten nanoseconds for an allocation with
-// its free, a microsecond or more with stacks, and 64 to 256 bytes of the host's for a live block.
-// Threads: any, but for tag_scope.
+// Cost: some ten nanoseconds for an allocation and its free, a microsecond or more with stacks, and
+// 64 to 256 bytes of host memory per live block. Thread-safe, except for tag_scope, which belongs
+// to one thread.
 #pragma once
 
 #include <isthmus/adaptors.hpp>
@@ -17,25 +19,26 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Knows what went through it and is live. Throws invalid_argument.
+// Records the live blocks that were allocated through it. Freeing a block that it does not know
+// throws invalid_argument. Throws invalid_argument for more than 64 frames.
 inline resource resource::tracking(const resource& upstream, const tracking_options& how) {
   return detail::make<resource>(isthmus_resource_tracking, upstream.get(), how.frames,
                                 isthmus_stack_function_t{nullptr}, isthmus_owner_t{});
 }
 
-// A live block, as it was allocated.
+// A live block and its allocation.
 struct tracked_block {
   void* pointer = nullptr;
   std::size_t nbytes = 0;        // as requested
-  std::uintptr_t queue_key = 0;  // isthmus_queue_key of the queue
-  std::uint64_t order = 0;       // grows with time; has no unit
-  std::uint64_t thread = 0;      // as the system numbers it
-  std::string tag;               // "" for none
-  std::string stack;             // a line for each frame, the innermost first
+  std::uintptr_t queue_key = 0;  // of the queue that it was allocated on
+  std::uint64_t order = 0;       // increases with the time of allocation; no unit
+  std::uint64_t thread = 0;      // that allocated it, as numbered by the system
+  std::string tag;               // "" if untagged
+  std::string stack;             // one line per frame, innermost first
 };
 
-// What is live and was allocated since the last reset, the oldest first. Throws invalid_argument
-// for a resource that tracking() did not make, and so do those below.
+// The live blocks that were allocated since the last reset, oldest first. Throws invalid_argument
+// for a resource that tracking() did not make, as do the functions below.
 [[nodiscard]] inline std::vector<tracked_block> live_blocks(const resource& tracked) {
   struct visit {
     std::vector<tracked_block> found;
@@ -55,7 +58,7 @@ struct tracked_block {
   return std::move(so_far.found);
 }
 
-// A text about these, grouped by the stack and the tag that they were allocated in, most bytes
+// A text about these blocks, grouped by the stack and the tag of their allocation, most bytes
 // first.
 [[nodiscard]] inline std::string leak_report(const resource& tracked) {
   std::string text(4096, '\0');
@@ -63,18 +66,18 @@ struct tracked_block {
   for (;;) {
     detail::check(isthmus_tracking_report(tracked.get(), text.data(), text.size(), &length));
     const bool whole = length < text.size();
-    text.resize(whole ? length : length + length / 4 + 1);  // it may grow meanwhile
+    text.resize(whole ? length : length + length / 4 + 1);  // the text may grow meanwhile
     if (whole) return text;
   }
 }
 
-// What was allocated under a tag.
+// The memory that was allocated under a tag.
 struct tag_usage {
   std::string tag;
   statistics counts;
 };
-// Of each tag that memory was allocated under from `tracked`, most live bytes first; what was
-// allocated under none is not counted. Throws as live_blocks.
+// The usage of each tag under which `tracked` allocated memory, most live bytes first. Untagged
+// allocations are not counted. Throws as live_blocks().
 [[nodiscard]] inline std::vector<tag_usage> usage_by_tag(const resource& tracked) {
   struct visit {
     std::vector<tag_usage> found;
@@ -94,14 +97,14 @@ struct tag_usage {
   return std::move(so_far.found);
 }
 
-// What is live now is told of no more; its free is known still. Of the usage of tags the peaks
-// become what is live, the totals 0.
+// Excludes the blocks that are live now from later reports; their frees are still recognized. Sets
+// the peaks of tags to what is live, and their totals to 0.
 inline void reset_tracking(const resource& tracked) {
   detail::check(isthmus_tracking_reset(tracked.get()));
 }
 
-// The calling thread allocates under this name while it lives. Those of a thread end in the reverse
-// order.
+// While it lives, the calling thread allocates under this tag. Scopes nest: those of a thread must
+// end in reverse order.
 class tag_scope {
  public:
   // Throws invalid_argument for an empty name.

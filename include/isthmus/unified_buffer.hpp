@@ -1,19 +1,22 @@
-// A unified buffer: an array of T on the host and on a device, kept the same lazily.
+// A unified buffer: an array of T with a host copy and a device copy, synchronized lazily.
 //
 //   isthmus::unified_buffer<float> values(1 << 20);
 //   std::iota(values.host().begin(), values.host().end(), 0.0f);
-//   launch(values.device().pointer(), values.size());   // sends what was written
+//   launch(values.device().pointer(), values.size());   // uploads what was written
 //   values.mark_device();                                // the kernel wrote it
-//   float first = values.host()[0];                      // fetches it
+//   float first = values.host()[0];                      // downloads it
 //
-// Memory is allocated at first access. Host writes are found by themselves, also through views kept
-// from long ago; device writes are told by mark_device, or by the end of device_write. Only what
-// changed moves. The same elements written on both sides are an error, conflict, unless a winner
-// was chosen.
+// Each copy is allocated on first access. Host writes are detected automatically, also those
+// through older views. Device writes are declared by mark_device(), or by the end of
+// device_write(). Only changed bytes are copied. If both sides wrote the same elements,
+// synchronizing them throws conflict, unless a winner was chosen.
 //
-// Cost: host() and device() with nothing to do take some ten nanoseconds; while a host view lives,
-// device() looks for writes: 3 us and more. Threads: any; writes of the same elements by two
-// threads come in no order. Copies of a unified_buffer are references to the same one.
+// Copies of a `unified_buffer` are references to the same one. The calls throw closed after free(),
+// out_of_range for a range outside of the array, and the errors of copies and allocations.
+//
+// Cost: host() and device() with nothing to do take some ten nanoseconds. While a host view lives,
+// device() scans for writes, which takes 3 us and more. Thread-safe. Writes of the same elements by
+// two threads are not ordered.
 #pragma once
 
 #include <isthmus/buffer.hpp>
@@ -27,6 +30,7 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Which copies are valid and which one has newer bytes: see isthmus_unified_state_t.
 enum class unified_state : isthmus_unified_state_t {
   uninitialized = ISTHMUS_UNIFIED_UNINITIALIZED,
   host_only = ISTHMUS_UNIFIED_HOST_ONLY,
@@ -36,6 +40,7 @@ enum class unified_state : isthmus_unified_state_t {
   device_dirty = ISTHMUS_UNIFIED_DEVICE_DIRTY,
 };
 
+// "HOST_ONLY" for unified_state::host_only, and so on.
 [[nodiscard]] constexpr std::string_view name(unified_state value) noexcept {
   switch (value) {
     case unified_state::uninitialized: return "UNINITIALIZED";
@@ -48,13 +53,15 @@ enum class unified_state : isthmus_unified_state_t {
   return "unknown";
 }
 
+// The side whose bytes are kept if both wrote them; none: an error.
 enum class winner : isthmus_winner_t {
   none = ISTHMUS_WINNER_NONE,
   host = ISTHMUS_WINNER_HOST,
   device = ISTHMUS_WINNER_DEVICE,
 };
 
-// What finds host writes.
+// How host writes are detected: by the pages that the kernel reports, by comparison with the last
+// synchronized bytes, or by hashes. by_default: the best for the size.
 enum class tracking_means : isthmus_tracking_t {
   by_default = ISTHMUS_TRACKING_DEFAULT,
   pages = ISTHMUS_TRACKING_PAGES,
@@ -62,14 +69,19 @@ enum class tracking_means : isthmus_tracking_t {
   hashes = ISTHMUS_TRACKING_HASHES,
 };
 
+// Options of a new unified buffer.
 struct unified_options {
-  queue_choice on{};      // {}: the default queue of the default device
-  bool pinned = false;    // the host copy is registered with the driver
-  bool separate = false;  // two copies also where one memory would serve
+  queue_choice on{};    // {}: the default queue of the default device
+  bool pinned = false;  // the host copy is registered with the driver
+  // Two copies, even if one memory could serve as both.
+  bool separate = false;
+  // Which side is kept if both wrote the same elements.
   winner on_conflict = winner::none;
-  bool by_page = false;  // writes are told by 4 KiB from the start: for sparse ones
+  // Tracks pages of 4 KiB from the start, for sparse writes.
+  bool by_page = false;
   tracking_means tracking = tracking_means::by_default;
-  resource from{};  // of the device copy; {}: the default pool of buffers
+  // Resource of the device copy; {}: the default pool of buffers.
+  resource from{};
 };
 
 // Elements [begin, end).
@@ -79,15 +91,21 @@ struct element_range {
   friend bool operator==(const element_range&, const element_range&) noexcept = default;
 };
 
+// The state and the counters of a unified buffer.
 struct unified_info {
   unified_state state = unified_state::uninitialized;
-  tracking_means tracking = tracking_means::by_default;  // in force, once there is a host copy
-  std::uint64_t granule = 0;                             // bytes that one write is told by at most
+  // The mechanism in use; by_default before there is a host copy.
+  tracking_means tracking = tracking_means::by_default;
+  // Bytes that one write dirties at most; 0 before there is a host copy.
+  std::uint64_t granule = 0;
   bool pinned = false;
-  bool one_memory = false;  // that is both copies
+  bool one_memory = false;  // one memory serves as both copies
+  // Writable views of the host copy.
   std::size_t host_views = 0;
+  // Copied so far.
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
+  // Operations so far, each of any number of ranges.
   std::uint64_t copies = 0;
 };
 
@@ -105,8 +123,9 @@ class unified_handle : public handle<unified_handle, isthmus_unified_t, isthmus_
 template <class T>
 class unified_buffer;
 
-// The host copy of a unified buffer, or some of it, as a range of T that may be written. It keeps
-// the memory. Writes are found while it lives and when it has ended.
+// A writable view of the host copy of a unified buffer, or of a part of it, as a range of T. It
+// keeps the memory alive. Writes through it are detected while it lives and after it has ended.
+// Moves, and is not copied.
 template <class T>
 class unified_view : public detail::lent_span<T, detail::unified_handle, isthmus_unified_end_host> {
  public:
@@ -117,6 +136,7 @@ class unified_view : public detail::lent_span<T, detail::unified_handle, isthmus
   using detail::lent_span<T, detail::unified_handle, isthmus_unified_end_host>::lent_span;
 };
 
+// A counted reference to a unified buffer of elements of T.
 template <class T>
 class unified_buffer {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>,
@@ -124,28 +144,34 @@ class unified_buffer {
 
  public:
   unified_buffer() noexcept = default;
-  // Throws invalid_argument for no elements, and for more than memory can have.
+  // `count` elements. Allocates nothing yet. Throws invalid_argument for 0 elements and for more
+  // than memory can hold; wrong_context for a resource that does not provide device memory of the
+  // queue's context.
   explicit unified_buffer(std::size_t count, const unified_options& options = {})
       : raw_(create(count, options)), count_(count) {}
-  // With these elements in the host copy.
+  // A unified buffer whose host copy contains `values`.
   explicit unified_buffer(std::span<const T> values, const unified_options& options = {})
       : unified_buffer(values.size(), options) {
     copy_from(values);
   }
 
+  // The C handle, still owned by this object.
   [[nodiscard]] isthmus_unified_t* get() const noexcept { return raw_.get(); }
   [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(raw_); }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return count_ * sizeof(T); }
   [[nodiscard]] element_range all() const noexcept { return {0, count_}; }
+  // Closes it at once: further calls throw closed. The host memory lives until its last view has
+  // ended.
   void free() const noexcept { isthmus_unified_free(raw_.get()); }
 
-  // True when it is given: looks for writes.
+  // Scans for host writes, so that the state is current.
   [[nodiscard]] unified_state state() const {
     isthmus_unified_state_t now = 0;
     detail::check(isthmus_unified_state(raw_.get(), &now));
     return static_cast<unified_state>(now);
   }
+  // Scans likewise.
   [[nodiscard]] unified_info info() const {
     isthmus_unified_info_t raw{};
     raw.struct_size = sizeof raw;
@@ -160,26 +186,28 @@ class unified_buffer {
             raw.bytes_to_host,
             raw.copies};
   }
-  // What one side wrote and the other lacks, widened to whole elements.
+  // Elements that one side wrote and the other lacks, in ascending order; bytes are widened to
+  // whole elements.
   [[nodiscard]] std::vector<element_range> dirty_on_host() const { return dirty(0); }
   [[nodiscard]] std::vector<element_range> dirty_on_device() const { return dirty(1); }
 
-  // Brings the host copy up to date in the range, which may be written while the view lives.
+  // Synchronizes the host copy in the range, all of it by default, and returns a view that may be
+  // written while it lives. Waits for the download of device writes.
   [[nodiscard]] unified_view<T> host() const { return host(all()); }
   [[nodiscard]] unified_view<T> host(element_range range) const {
     void* start = nullptr;
     detail::check(isthmus_unified_host(raw_.get(), offset(range), bytes(range), &start));
     return {raw_, {static_cast<T*>(start), range.end - range.begin}};
   }
-  // For reading alone, while this buffer lives.
+  // Synchronizes likewise, for reading only. Valid while this buffer is referenced.
   [[nodiscard]] std::span<const T> host_read() const { return host_read(all()); }
   [[nodiscard]] std::span<const T> host_read(element_range range) const {
     const void* start = nullptr;
     detail::check(isthmus_unified_read_host(raw_.get(), offset(range), bytes(range), &start));
     return {static_cast<const T*>(start), range.end - range.begin};
   }
-  // Calls `write(std::span<T>)` with the range, which alone counts as written, also where `write`
-  // throws.
+  // Calls `write(std::span<T>)` with the range, whose other elements keep their values. Exactly
+  // this range counts as written, even if `write` throws. Needs no scan.
   template <std::invocable<std::span<T>> Write>
   void host_write(element_range range, Write&& write) const {
     void* start = nullptr;
@@ -188,7 +216,8 @@ class unified_buffer {
         [&] { write(std::span<T>(static_cast<T*>(start), range.end - range.begin)); },
         [&] { return isthmus_unified_end_write(raw_.get(), offset(range), bytes(range), 1); });
   }
-  // All of it anew; what either side wrote before is dropped.
+  // Replaces all elements, and discards what either side wrote before. Throws invalid_argument
+  // unless there are size() values.
   void copy_from(std::span<const T> values) const {
     if (values.size() != count_) {
       raise(status::invalid_argument, std::to_string(values.size()) +
@@ -201,15 +230,16 @@ class unified_buffer {
     detail::check(isthmus_unified_end_write(raw_.get(), 0, nbytes(), 0));
   }
 
-  // The device copy, up to date for what is put on the queue from here on ({}: the buffer's own).
-  // Returns when the host may write again, without waiting for kernels.
+  // Returns the device copy, synchronized in the range, all of it by default, for work submitted to
+  // the queue from now on ({}: the unified buffer's own queue). The buffer that it returns contains
+  // all elements. Returns when the host may write again, without waiting for kernels.
   [[nodiscard]] buffer device(queue_choice on = {}) const { return device(all(), on); }
   [[nodiscard]] buffer device(element_range range, queue_choice on = {}) const {
     return detail::make<buffer>(isthmus_unified_device, raw_.get(), on.get(), offset(range),
                                 bytes(range));
   }
-  // Calls `write(buffer)`, which puts work on the queue that writes the range and nothing else. The
-  // range counts as written by the device, also where `write` throws.
+  // Calls `write(buffer)`, which submits work to the queue that writes the range and nothing else.
+  // The range then counts as written by the device, even if `write` throws.
   template <std::invocable<buffer> Write>
   void device_write(element_range range, Write&& write, queue_choice on = {}) const {
     buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(), on.get(),
@@ -219,19 +249,22 @@ class unified_buffer {
         [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
   }
 
+  // Synchronizes the device copy in the range, all of it by default. Blocks until the host may
+  // write again.
   void sync_to_device(queue_choice on = {}) const { sync_to_device(all(), on); }
   void sync_to_device(element_range range, queue_choice on = {}) const {
     detail::check(
         isthmus_unified_to_device(raw_.get(), on.get(), offset(range), bytes(range), nullptr));
   }
+  // Synchronizes the host copy likewise. Blocks until the bytes have arrived.
   void sync_to_host(queue_choice on = {}) const { sync_to_host(all(), on); }
   void sync_to_host(element_range range, queue_choice on = {}) const {
     detail::check(
         isthmus_unified_to_host(raw_.get(), on.get(), offset(range), bytes(range), nullptr));
   }
-  // Without waiting: an event that ends when the host may write again, or when what the device
-  // wrote has arrived, for the next host(), host_read(), host_write() or sync_to_host() to show.
-  // An empty one where nothing is to be moved.
+  // The same without blocking. To the device the event completes when the host may write again; to
+  // the host when the bytes have arrived, which the next host(), host_read(), host_write() or
+  // sync_to_host() of the range shows. Returns an empty event if there is nothing to copy.
   [[nodiscard]] event sync_to_device_async(element_range range, queue_choice on = {}) const {
     return detail::make<event>(isthmus_unified_to_device, raw_.get(), on.get(), offset(range),
                                bytes(range));
@@ -241,14 +274,18 @@ class unified_buffer {
                                bytes(range));
   }
 
+  // Declares host writes that are not detected, such as those of RDMA, io_uring's fixed buffers and
+  // other devices. Throws invalid_argument if there is no host copy.
   void mark_host() const { mark_host(all()); }
   void mark_host(element_range range) const {
     detail::check(isthmus_unified_mark_host(raw_.get(), offset(range), bytes(range)));
   }
+  // Declares writes of the device. Throws invalid_argument if there is no device copy.
   void mark_device() const { mark_device(all()); }
   void mark_device(element_range range) const {
     detail::check(isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)));
   }
+  // Resolves a conflict in the range: the winner's bytes are kept, the other side's discarded.
   void resolve(winner which) const { resolve(which, all()); }
   void resolve(winner which, element_range range) const {
     detail::check(isthmus_unified_resolve(raw_.get(), static_cast<isthmus_winner_t>(which),
@@ -256,8 +293,8 @@ class unified_buffer {
   }
 
  private:
-  // Calls `write`, and then `end` whatever became of it. An exception of `write` comes first: what
-  // `end` fails to do then, the next call on the buffer does, or reports why not.
+  // Calls `write`, and then `end` in any case. If `write` throws, an error of `end` is dropped in
+  // favour of that exception: the next call on the unified buffer makes up for it, or reports it.
   template <class Write, class End>
   static void write_until(Write&& write, End&& end) {
     try {
@@ -319,7 +356,8 @@ class unified_buffer {
   std::size_t count_ = 0;
 };
 
-// The device copies of many, with one look for host writes.
+// Synchronizes the device copies of several unified buffers with a single scan for host writes. A
+// failure does not stop the others; the first one is thrown.
 template <class... T>
 void synchronize(const unified_buffer<T>&... buffers) {
   isthmus_unified_t* const raw[] = {buffers.get()...};
