@@ -1204,7 +1204,7 @@ ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue,
                                           const isthmus_place_t* source, size_t nbytes,
                                           const isthmus_operation_t* operation,
                                           isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Copies `height` rows of `width` bytes, with a pitch of at least `width` bytes on each side. */
+/* Copies `height` rows of `width` bytes. For more than one row each pitch is at least `width`. */
 ISTHMUS_API isthmus_status_t isthmus_copy_2d(
     isthmus_queue_t* queue, const isthmus_place_t* destination, size_t destination_pitch,
     const isthmus_place_t* source, size_t source_pitch, size_t width, size_t height,
