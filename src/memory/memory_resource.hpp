@@ -1,5 +1,9 @@
 #pragma once
-// A memory resource: hands out memory of one kind, in one context, on one device.
+// A memory resource: allocates memory in one context, on one device, as a rule of one kind.
+//
+// The interface of the provider, of pools and of adaptors. Resources compose: an adaptor allocates
+// from an upstream resource. Allocation and deallocation are ordered by a queue, so memory may be
+// freed and reused before the work that uses it has completed. Implementations are thread-safe.
 
 #include <algorithm>
 #include <vector>
@@ -20,27 +24,30 @@ class memory_resource : public ref_counted {
   [[nodiscard]] context& home() const noexcept { return *home_; }
   [[nodiscard]] device& where() const noexcept { return where_; }
   [[nodiscard]] usm_kind kind() const noexcept { return kind_; }
-  // A set of kinds: the bit 1 << kind of each.
+  // A set of kinds: bit 1 << kind for each.
   using kind_set = std::uint32_t;
   [[nodiscard]] static constexpr kind_set set_of(usm_kind kind) noexcept {
     return kind_set{1} << static_cast<unsigned>(kind);
   }
-  // Those that it may hand out.
+  // The kinds of memory that it may return.
   [[nodiscard]] kind_set kinds() const noexcept { return nature_.kinds; }
-  // Itself, if it is a pool: a virtual call is as long as what a pool does.
+  // This resource, if it is a pool, else null. Avoids virtual calls, each of which would take as
+  // long as a pool's warm path.
   [[nodiscard]] pool* as_pool() const noexcept { return self_; }
-  // Those at the bottom of what it stands on, each once; its own if it stands on none.
+  // Adds the resources at the end of its chain of upstreams, each once; itself if it has none.
   virtual void collect_bases(std::vector<memory_resource*>& out) {
     if (std::find(out.begin(), out.end(), this) == out.end()) {
       out.push_back(this);
     }
   }
 
-  // Ordered by `on`, a queue of this context. Pre: nbytes > 0; alignment 0 or any number.
+  // The memory may be used by work that is submitted to `on`, a queue of this context, from now on.
+  // Pre: nbytes > 0; alignment is 0 or any number.
   [[nodiscard]] virtual result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                                queue& on) = 0;
-  // The same where it takes as little as a pool's warm path: null, or false, where it takes more,
-  // as for whatever is an error. Pre: not in a forked child.
+  // The fast path of `allocate` and `deallocate`, at the cost of a pool's warm path. Returns null,
+  // or false, if more is needed and for every error: the caller then calls the full function. Pre:
+  // not in a forked child.
   [[nodiscard]] virtual void* allocate_warm([[maybe_unused]] std::size_t nbytes,
                                             [[maybe_unused]] std::size_t alignment,
                                             [[maybe_unused]] queue* on) noexcept {
@@ -51,37 +58,40 @@ class memory_resource : public ref_counted {
                                              [[maybe_unused]] queue* on) noexcept {
     return false;
   }
-  // Whether all memory is freed behind the work on a queue, which uses it still. Else that of a
-  // giver that does not is given back only where nothing uses it: whoever does so waits.
+  // Whether all memory of this resource may be deallocated while work on the queue still uses it.
+  // If false, this may still hold for the resource that a block came from (`giver_of`); where it
+  // does not, the caller waits until nothing uses the block.
   [[nodiscard]] bool orders_frees() const noexcept { return nature_.orders_frees; }
-  // Behind all work on `behind`, of this context; null: nothing uses it, always so if
-  // `orders_frees` is false. What did not come from here, or was given back before, is
-  // INVALID_ARGUMENT as far as the resource can tell, and then nothing is done.
+  // The memory is reused only after all work submitted to `behind`, a queue of this context. Null
+  // if nothing uses the memory, as is required where `orders_frees` is false. INVALID_ARGUMENT, and
+  // nothing is done, for a pointer that did not come from here or was freed before, as far as the
+  // resource can detect it.
   virtual result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept = 0;
-  // Which resource at the bottom gave what it handed out there.
+  // The resource at the end of the chain of upstreams that a block came from.
   [[nodiscard]] virtual memory_resource& giver_of([[maybe_unused]] const void* pointer,
                                                   [[maybe_unused]] std::size_t nbytes) noexcept {
     return *this;
   }
-  // Whether what it gives may be a piece of an allocation that the library knows.
+  // Whether the memory that it returns may be part of an allocation that has a record.
   [[nodiscard]] virtual bool cuts() const noexcept { return false; }
-  // The block at an address in a piece that it entered into the table of such areas
-  // (cut_areas.hpp), under whose lock it is called: calls no driver, takes its own locks alone.
+  // The block at an address inside an area that this resource entered into the table of cut areas
+  // (cut_areas.hpp). Called under that table's lock, so it calls no driver and takes only locks of
+  // this resource.
   [[nodiscard]] virtual cut_block block_at([[maybe_unused]] const void* pointer) noexcept {
     return {};
   }
 
-  // Whether what it has is the driver's memory, or a pool's whose memory is: then a free calls no
-  // other resource, and locks of those may be held.
+  // Whether its memory comes from the driver, directly or through a pool that obtains it there.
+  // Then a free calls no other resource, so locks of other resources may be held.
   [[nodiscard]] virtual bool is_drivers_own() const noexcept { return false; }
-  // Whether blocks that nobody freed may go all the same.
+  // Whether it may release blocks that the caller has not freed, as a monotonic resource does.
   [[nodiscard]] virtual bool may_take_back() const noexcept { return false; }
 
   struct memory_usage {
-    std::size_t held_bytes = 0;  // of the driver's
-    std::size_t free_bytes = 0;  // of those, for anybody: in use by no caller, thread or slab
-    std::uint64_t maps = 0;    // how often the driver gave memory so far, or mapped some elsewhere
-    std::uint64_t unmaps = 0;  // how often it got some back, or took some from where it was
+    std::size_t held_bytes = 0;  // obtained from the driver
+    std::size_t free_bytes = 0;  // of those: in no caller's block, thread cache or slab
+    std::uint64_t maps = 0;      // allocations by the driver so far, and mappings at a new address
+    std::uint64_t unmaps = 0;    // releases to the driver so far, and removed mappings
 
     memory_usage& operator+=(const memory_usage& other) noexcept {
       held_bytes += other.held_bytes;
@@ -92,10 +102,11 @@ class memory_resource : public ref_counted {
     }
   };
   [[nodiscard]] virtual memory_usage usage() noexcept { return {}; }
-  // Gives what is free back to the driver while more than `keep` bytes are held; bytes given back.
+  // Returns free memory to the driver while more than `keep` bytes are held. Returns the bytes
+  // released.
   virtual std::size_t trim([[maybe_unused]] std::size_t keep) noexcept { return 0; }
-  // Looks at all that the resource knows of itself, for damage: INTERNAL for its own,
-  // INVALID_ARGUMENT for the caller's. Takes long, and may hold others up.
+  // Checks all metadata of the resource for damage: INTERNAL for its own, INVALID_ARGUMENT for
+  // damage by the caller. Takes long and may block other threads.
   [[nodiscard]] virtual result<void> verify() { return {}; }
 
  protected:

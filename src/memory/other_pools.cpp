@@ -17,8 +17,8 @@ struct candidate {
   ref<pool> which;
 };
 
-// Whether what one gives back can serve: memory of the host is of one process, all other memory of
-// one device.
+// Whether memory that `one` releases can serve the request: host memory is shared by the process,
+// all other memory belongs to one device.
 bool can_serve(const driver_shortage& of, const memory_resource& one) noexcept {
   const bool from_host = host_memory::holds(of.where, of.kind);
   return (from_host && host_memory::holds(one.where(), one.kind())) || &one.where() == &of.where;
@@ -28,7 +28,7 @@ bool may_call(const driver_shortage& of, const memory_resource& one) noexcept {
   return one.is_drivers_own() || !of.plain_only;
 }
 
-// Those of the same kind first, and of these those with the most free memory. Throws
+// Pools of the same kind first; among these, the ones with the most free memory first. Throws
 // std::bad_alloc.
 std::vector<candidate> candidates(const driver_shortage& of) {
   std::vector<candidate> found;
@@ -47,8 +47,8 @@ std::vector<candidate> candidates(const driver_shortage& of) {
   return found;
 }
 
-// What neither the device nor the host could serve if they were empty costs no pool what it keeps.
-// Throws std::bad_alloc.
+// A request that exceeds the whole memory of both the device and the host must not cost the pools
+// their caches. Throws std::bad_alloc.
 bool can_ever_be_served(const driver_shortage& of) {
   return of.nbytes <= of.where.properties().memory_bytes ||
          of.nbytes <= os::physical_memory().total;
@@ -58,7 +58,7 @@ std::size_t trim_one(const driver_shortage& of, pool& one, std::size_t keep) noe
   return of.plain_only ? one.trim_free(keep) : one.trim(keep);
 }
 
-// One after another, those that stand on others first.
+// One after another, an adaptor before those that it allocates from.
 template <class Visit>
 void visit_caching_adaptors(const driver_shortage& of, Visit&& visit) {
   const auto fits = [&](const caching_adaptor& one) {
@@ -84,7 +84,7 @@ std::size_t trim_pools(const driver_shortage& of, bool all) {
   return given;
 }
 
-// What keeps free memory from serving. Throws std::bad_alloc.
+// The work that free memory waits for. Throws std::bad_alloc.
 std::vector<ref<event>> running_work(const driver_shortage& of) {
   std::vector<ref<event>> running;
   const auto add = [&](std::vector<ref<event>> more) {
@@ -104,7 +104,7 @@ pool_list& process_pools() noexcept {
   return *only;
 }
 
-// Pools last: what others release may be theirs.
+// Pools last, because adaptors may release memory to them.
 std::size_t release_unused(const driver_shortage& of, releases which) noexcept try {
   if (!can_ever_be_served(of)) {
     return 0;
@@ -126,8 +126,8 @@ result<std::size_t> trim_after_work(const driver_shortage& of, const os::deadlin
   for (const auto& each : running_work(of)) {
     ISTHMUS_TRY(each->wait_interruptibly(until));
   }
-  // The continuation that passes a fence's tickets may still have to run, on another thread: asking
-  // for the running work passes those of every fence that has ended.
+  // The continuation that marks a fence's tickets as passed may still have to run on another
+  // thread. `running_work` does that for every fence that has completed.
   static_cast<void>(running_work(of));
   return release_unused(of, releases::everything);
 } catch (const std::bad_alloc&) {

@@ -2,10 +2,11 @@
 // Releases free memory of the process's pools, and unused memory of adaptors, after a driver
 // refused a request.
 //
-// A pool keeps what is freed, so a driver may have no memory while none is in use. Every request
-// that a driver refuses has all pools of that memory give back what they have free: a pool's own
-// and a request to the driver without one, by way of other resources too. What resources such as
-// arenas keep is released where that does not suffice, since they get it back in large chunks only.
+// Pools cache freed memory, so a driver may be out of memory while none is in use. Whenever a
+// driver refuses a request, all pools of that memory return their free memory: for requests of
+// pools as for direct ones, also through other resources. If that does not suffice, memory that
+// adaptors such as arenas keep unused is released too. It comes last because they obtain it again
+// in large chunks only.
 
 #include <cstddef>
 
@@ -18,32 +19,36 @@
 
 namespace isthmus {
 
-// All pools that somebody refers to. Never destroyed; safe for threads.
+// All pools of the process that are referenced. Never destroyed; thread-safe.
 [[nodiscard]] pool_list& process_pools() noexcept;
 
-// How often a driver, or a resource of the program's, had no memory for this thread: differs where
-// a refusal was theirs, and not that of a limit which other pools' memory does not change.
+// Requests of this thread that a driver, or a resource of the program, refused for lack of memory.
+// A caller compares two values to distinguish such a refusal from that of a limit, which releasing
+// other pools' memory does not change.
 ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t driver_refusals = 0;
-// Of the last of these: a resource that cuts chunks requests more than its caller does. 0: unknown.
+// The size of the last of these requests: a resource that sub-allocates requests larger chunks than
+// its caller does. 0: unknown.
 ISTHMUS_TLS_MODEL inline thread_local constinit std::size_t driver_refused_bytes = 0;
 
 struct driver_shortage {
   device& where;
   usm_kind kind;
   std::size_t nbytes;
-  const pool* asker = nullptr;  // which gives back nothing; null: no pool
-  // Of those alone whose memory is the driver's own: the locks of other resources may be held.
+  const pool* asker = nullptr;  // the requesting pool, which is not trimmed; null: no pool
+  // Release only memory of resources that are `is_drivers_own`, since the caller may hold locks of
+  // other resources.
   bool plain_only = true;
 };
 
-// In the order in which these are tried: so much of what pools have free as is missing, if they
-// have as much; all that pools have free; also what other resources keep unused.
+// What is released, in the order in which it is tried: as much of the pools' free memory as is
+// missing, if they have that much; all of the pools' free memory; also what adaptors keep unused.
 enum class releases : std::uint8_t { missing, pools, everything };
-// Bytes given back, some perhaps to the asker or twice: 0 if none were. Calls the driver: outside
-// all locks but those of resources, and then only for memory that is the driver's own.
+// Returns the bytes released, 0 if there were none; some may have gone to the requesting pool, or
+// be counted twice. Calls the driver, so the caller holds no lock, except those of resources if
+// `of.plain_only` is set.
 std::size_t release_unused(const driver_shortage& of, releases which) noexcept;
-// The same after the work has ended that freed memory waits for, or at `until`. CALLBACK where the
-// thread's interrupt function ended the wait.
+// Waits, until `until` at most, for the work that freed memory still waits for, then releases
+// everything unused. CALLBACK if the thread's interrupt function ended the wait.
 [[nodiscard]] result<std::size_t> trim_after_work(const driver_shortage& of,
                                                   const os::deadline& until) noexcept;
 
@@ -52,8 +57,9 @@ template <class Value>
   return !of && of.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
 }
 
-// `refused`, or what `retry` gives where something was given back. That may lie in pieces that are
-// too small, or be taken by another thread: then all of it goes.
+// Returns `refused` if nothing could be released, else the result of `retry`. The released memory
+// may be in pieces that are too small, or be taken by another thread, so more is released as long
+// as `retry` fails.
 template <class Retry>
 [[nodiscard]] auto with_other_pools(const driver_shortage& of, Retry&& retry,
                                     decltype(retry()) refused) -> decltype(retry()) {
@@ -65,10 +71,10 @@ template <class Retry>
   return refused;
 }
 
-// For a request of a caller's that was refused, `refusals` being their number before it: those
-// whose memory is another resource's give back too, but for a caller that such a resource calls,
-// and what work still uses is waited for, a second at most, where no pool was asked, which waits
-// itself. Pre: no lock of the library's is held.
+// The same for a refused request of a caller; `refusals` is the value of `driver_refusals` before
+// it. Also releases memory that comes from other resources, unless the call comes from within such
+// a resource. If no pool served the request (pools wait themselves), it waits at most one second
+// for work that still uses freed memory. Pre: the caller holds no lock of the library.
 template <class Retry>
 [[nodiscard]] auto with_all_pools(driver_shortage of, std::uint64_t refusals, Retry&& retry,
                                   decltype(retry()) refused) -> decltype(retry()) {

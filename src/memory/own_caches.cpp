@@ -16,7 +16,7 @@ void sort_unique(std::vector<Kept>& all) {
   all.erase(again.begin(), again.end());
 }
 
-// Those of one key.
+// The elements with one key.
 template <class Kept, class Key>
 auto find_sorted(const std::vector<Kept>& all, Key what) noexcept {
   return std::ranges::equal_range(all, what, {}, &Kept::what);
@@ -51,7 +51,8 @@ void own_caches::visit(lane& mine, Visit&& visit) const noexcept {
   }
 }
 
-// No memory is taken while a lane is held: what it has then is counted first.
+// Counts first, then reserves memory, then collects: nothing may be allocated while a thread cache
+// is held.
 void own_caches::find_kept() {
   std::size_t blocks = 0;
   for (auto* const each : all()) {
@@ -72,7 +73,7 @@ void own_caches::find_kept() {
       }
       for (const auto& bin : mine.bins) {
         for (auto* const block : std::span{bin.blocks}.first(bin.count)) {
-          if (slabs_.size() != blocks) {  // it may have been revoked when it was counted
+          if (slabs_.size() != blocks) {  // full if a cache was being revoked during the count
             slabs_.push_back({&process_page_map.at(block).last_slab(), &mine});
           }
         }
@@ -83,7 +84,7 @@ void own_caches::find_kept() {
   sort_unique(slabs_);
 }
 
-// As of what it puts back, which waits for the next fence of its queue.
+// Of the memory that a flush returns to the pool: it waits for the next fence of the cache's queue.
 readiness own_caches::of_lane(const lane& mine) const noexcept {
   const auto slot = mine.slot;
   return slot == queue_slots::k_quiet || slots_.is_idle(slot) ? readiness::anybody
@@ -117,13 +118,14 @@ std::uint32_t own_caches::blocks_for(const slab& owner, unsigned size_class,
              : static_cast<std::uint32_t>(found);
 }
 
-// While a lane has a block of it the slab stays; one that went as it was looked at has none.
+// A slab exists as long as a thread cache has one of its blocks, so only then is its share read. A
+// slab that was dissolved meanwhile has none.
 readiness own_caches::of_slab(const slab& owner, unsigned size_class) const noexcept {
   if (size_class >= size_classes::k_most) {
-    return readiness::none;  // of a run that is there instead by now
+    return readiness::none;  // the page belongs to a page run by now
   }
   auto found = readiness::anybody;
-  std::uint32_t blocks = 0;  // that this thread has of it
+  std::uint32_t blocks = 0;  // of the slab, in this thread's caches
   central_shard::share in_slab{};
   for (const auto& [slab, by] : find_sorted(slabs_, &owner)) {
     visit(*by, [&](const lane& mine) {

@@ -1,10 +1,10 @@
 #pragma once
-// What the calling thread keeps of a pool, as the next request of that thread would find it: a
-// request that finds nothing else puts all of it back (`pool::settle`). Nothing is changed; for a
-// count of the pool's memory (snapshot.hpp).
+// The contents of the calling thread's caches (`lane`) of a pool, for counting the pool's memory
+// (snapshot.hpp). Reports what the thread's next request could obtain from them: a request that
+// finds nothing else flushes them all (`pool::settle`). Changes nothing.
 //
-// Costs: n log n for n blocks and runs that the thread keeps, once, and log n for each run or slab
-// that is asked about, however many lanes there are.
+// Used by one thread. Costs: n log n once, for n blocks and page runs in the caches, then log n for
+// each page run or slab that is queried, regardless of the number of caches.
 
 #include <array>
 #include <compare>
@@ -17,20 +17,21 @@
 
 namespace isthmus {
 
-// Who could have memory that is put back, once the fences that a request submits have passed.
+// Who could reuse memory that is returned to the pool, once the fences that a request submits have
+// completed.
 enum class readiness : std::uint8_t {
-  none,      // nobody yet: work is left on another queue
-  in_order,  // a request on the queue whose work is left
+  none,      // no request yet: work on another queue is unfinished
+  in_order,  // a request on the queue whose work is unfinished
   anybody,
 };
 
 class own_caches {
  public:
-  // The request is one on the queue that the thread used the pool on last. Where the host has no
-  // memory to sort them, none of the runs and slabs counts.
+  // The next request is assumed to be on the queue on which the thread used the pool last. If the
+  // host has no memory for the sorted lists, no page runs and slabs are counted.
   own_caches(const pool& of, queue_slots& slots, const central_lists& central) noexcept;
 
-  // Of that queue; k_quiet where this thread keeps nothing for it.
+  // The entry of that queue; k_quiet if the thread has no cache of the pool.
   [[nodiscard]] queue_slots::slot whom() const noexcept {
     return last_ != nullptr ? last_->slot : queue_slots::k_quiet;
   }
@@ -40,19 +41,19 @@ class own_caches {
            : when.slot() == whom()            ? readiness::in_order
                                               : readiness::none;
   }
-  // Of a run that begins at that grain; none where another thread keeps it.
+  // Of a page run that begins at that page; none if it is in another thread's cache.
   [[nodiscard]] readiness of_run(std::uint32_t first) const noexcept;
-  // Of a slab; none where it would not have all its blocks.
+  // Of a slab; none if it would not have all its blocks back.
   [[nodiscard]] readiness of_slab(const slab& owner, unsigned size_class) const noexcept;
-  // Whether a request of that class is served without a look elsewhere.
+  // Whether the thread cache alone can serve a request of that class.
   [[nodiscard]] bool has_block(unsigned size_class) const noexcept;
 
  private:
   [[nodiscard]] std::span<lane* const> all() const noexcept {
     return std::span{lanes_}.first(count_);
   }
-  // Which lane has a run that begins at that grain, or a block of that slab, or had it when this
-  // was made.
+  // The thread cache that had a page run which begins at that page, or a block of that slab, when
+  // this object was created.
   template <class Key>
   struct kept {
     Key what;
@@ -60,23 +61,23 @@ class own_caches {
     friend auto operator<=>(const kept&, const kept&) noexcept = default;
   };
   void find_kept();
-  // visit(lane) if it still is the pool's, and nobody empties it meanwhile.
+  // Calls visit(lane) if it still belongs to the pool and no other thread is revoking it.
   template <class Visit>
   void visit(lane& mine, Visit&& visit) const noexcept;
   [[nodiscard]] readiness of_lane(const lane& mine) const noexcept;
-  // Those of a lane that would go into the slab.
+  // The number of blocks in the thread cache that a flush would return to the slab.
   [[nodiscard]] std::uint32_t blocks_for(const slab& owner, unsigned size_class,
                                          const lane& mine) const noexcept;
 
   const pool& pool_;
   queue_slots& slots_;
   const central_lists& central_;
-  const bool all_idle_;                          // of the queues that the pool waits for
+  const bool all_idle_;                          // no queue that tickets wait for has work
   std::array<lane*, lane::k_most_own> lanes_{};  // the first `count_`
   std::size_t count_;
-  lane* last_ = nullptr;                   // that this thread used; null: none
-  std::vector<kept<std::uint32_t>> runs_;  // sorted, as the next
-  std::vector<kept<const slab*>> slabs_;
+  lane* last_ = nullptr;                   // used last by this thread; null: it has none
+  std::vector<kept<std::uint32_t>> runs_;  // sorted
+  std::vector<kept<const slab*>> slabs_;   // sorted
 };
 
 }  // namespace isthmus

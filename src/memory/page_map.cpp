@@ -8,7 +8,7 @@ namespace isthmus {
 constinit page_map process_page_map;
 constinit const map_entry page_map::k_nothing;
 
-// Leaves stay: another region in their GiB is likely, and a reader may be in one.
+// Leaves are never freed: another region in the same GiB is likely, and a reader may be using one.
 page_map::leaf* page_map::leaf_for(std::size_t number) {
   auto& cell = root_[number >> k_leaf_bits];
   auto* found = cell.load(std::memory_order_acquire);
@@ -19,7 +19,7 @@ page_map::leaf* page_map::leaf_for(std::size_t number) {
   if (!pages) {
     return nullptr;
   }
-  auto* made = static_cast<leaf*>(*pages);  // zeroed pages are entries of nothing
+  auto* made = static_cast<leaf*>(*pages);  // zeroed memory is empty entries
   if (cell.compare_exchange_strong(found, made, std::memory_order_acq_rel)) {
     return made;
   }

@@ -1,11 +1,13 @@
 #pragma once
-// The page map: from any address of pooled memory, an inner one too, to what lies in its grain.
+// The page map: maps any address in pooled memory, inner ones included, to the record of its page.
 //
-// A grain is 64 KiB of address space at a multiple of that; regions of pools consist of whole
-// grains. Two levels, indexed by bits of the address: the root lies in the map itself, a leaf of
-// 256 KiB stands for each GiB in use. Reading takes no lock and two loads; it may happen at any
-// time, of any address. Writing is the pool's, before it hands memory out and after it has it
-// back. As in tcmalloc's page map and snmalloc's.
+// A page (`grain`) is 64 KiB of address space, aligned to its size; regions of pools consist of
+// whole pages. The map has two levels, indexed by bits of the address: the root is part of the map,
+// and each GiB in use has a leaf of 256 KiB. Similar to the page maps of tcmalloc and snmalloc.
+//
+// Reading takes no lock and two loads, at any time and for any address. Only pools write: before
+// they hand memory out and after it was returned. Leaves are published with release and never
+// freed; readers load them with acquire.
 
 #include <array>
 #include <atomic>
@@ -22,11 +24,17 @@ struct slab;
 inline constexpr unsigned k_grain_bits = 16;
 inline constexpr std::size_t k_grain_bytes = std::size_t{1} << k_grain_bits;
 
-// The record of a grain and, where blocks lie there, what a free and a look-up need: these do
-// without the record, which is one more line of the cache and a load that waits for this one.
+// The entry of a page: its record and, if the page is in a slab, what a free and a lookup need.
+// They then do not read the record, which would be another cache line and a load that depends on
+// this one.
+//
+// States of `word_`: 0 (memory of no pool), a record, or a record with a size class and `k_is_bare`
+// (slab pages in which no block begins that has an allocation record). The slab is stored before
+// the word is stored with release, and the word is loaded with acquire, so a reader that sees
+// `k_is_bare` also sees the slab.
 class map_entry {
  public:
-  // One reading of it, as a whole.
+  // One consistent reading of the word.
   class seen {
    public:
     explicit constexpr seen(std::uint64_t word) noexcept : word_{word} {}
@@ -34,9 +42,10 @@ class map_entry {
     [[nodiscard]] grain* record() const noexcept {
       return reinterpret_cast<grain*>(word_ & k_record);
     }
-    // Whether blocks lie there, none of which begins in the grain and has an allocation record.
+    // Whether the page is in a slab and no block that begins in it has an allocation record.
     [[nodiscard]] bool is_bare() const noexcept { return (word_ & k_is_bare) != 0; }
-    // The same, and the record is at one of `count` bytes from `table` on, a multiple of `count`.
+    // The same, and the record is in the `count` bytes from `table` on. Pre: `count` is a power of
+    // two and `table` is aligned to it.
     [[nodiscard]] bool is_bare_of(const void* table, std::size_t count) const noexcept {
       return (word_ & (k_is_bare | (k_record & ~(count - 1)))) == (k_is_bare | address(table));
     }
@@ -50,7 +59,8 @@ class map_entry {
   };
 
   [[nodiscard]] seen look() const noexcept { return seen{word_.load(std::memory_order_acquire)}; }
-  // Of the last slab there: never unmapped. Pre: `look` has seen one.
+  // The slab that the page belongs to, or belonged to last. Slab records are never unmapped. Pre:
+  // `look` has returned a bare entry once.
   [[nodiscard]] slab& last_slab() const noexcept {
     return *last_slab_.load(std::memory_order_relaxed);
   }
@@ -89,19 +99,19 @@ class page_map {
     return at(pointer).look().record();
   }
 
-  // Room for `count` grains from `begin` on. OUT_OF_MEMORY; UNSUPPORTED for addresses beyond the
-  // map's.
+  // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY; UNSUPPORTED for
+  // addresses that the map does not cover.
   [[nodiscard]] result<void> prepare(const void* begin, std::size_t count);
-  // Enters them; their records follow each other from `first` on. Pre: prepared; `begin` at a
-  // multiple of a grain; none of them is in the map.
+  // Enters pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the
+  // start of a page; none of the pages is in the map.
   void enter(const void* begin, std::size_t count, grain* first) noexcept;
   void remove(const void* begin, std::size_t count) noexcept;
 
-  // Pre: they are in the map.
+  // Pre: the pages are in the map.
   void set_slab(const void* begin, std::size_t count, slab& owner, unsigned size_class) noexcept;
   void forget_slab(const void* begin, std::size_t count) noexcept;
-  // What begins there is live, and has an allocation record from here on. Nothing for memory of no
-  // pool.
+  // Notes that the live block or page run which begins at `pointer` has an allocation record. Does
+  // nothing for memory of no pool.
   void note_record(const void* pointer) noexcept;
 
  private:
@@ -112,15 +122,15 @@ class page_map {
   static const map_entry k_nothing;
 
   [[nodiscard]] leaf* leaf_for(std::size_t number);
-  // visit(entry, index) of every grain. Pre: prepared.
+  // Calls visit(entry, index) for every page. Pre: prepared.
   template <class Visit>
   void visit(const void* begin, std::size_t count, Visit&& visit) noexcept;
 
-  // Of the loader's zeroed pages, of which only those touched take memory.
+  // In .bss: only those of its OS pages that are touched take memory.
   std::array<std::atomic<leaf*>, std::size_t{1} << k_root_bits> root_{};
 };
 
-// Of the whole process; never destroyed.
+// Of the whole process. Never destroyed.
 extern constinit page_map process_page_map;
 
 }  // namespace isthmus

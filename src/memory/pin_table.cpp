@@ -18,7 +18,8 @@ std::uintptr_t end_of(const host_range& what) noexcept { return address(what.sta
 
 std::uintptr_t pinned_range::end() const noexcept { return end_of(bytes_); }
 
-// On the reaper's thread: the last copy has ended, and nobody pins it.
+// Runs on the thread of the deferred releases (reaper.hpp), after the last copy has ended. No pin
+// contains the range.
 void pinned_range::let_go() noexcept {
   const auto self = std::move(self_);
   process_pins().unregister(self);
@@ -51,7 +52,7 @@ pinned_ranges pin_table::settled(lock& held, const platform& by, const host_rang
   }
 }
 
-// Pre: under the lock; `known` are the ranges there, in order.
+// Pre: the lock is held; `known` are the ranges in `what`, in order.
 pinned_ranges pin_table::add_gaps(device& where, const host_range& what, const pinned_ranges& known,
                                   const std::shared_ptr<const owner>& keep) {
   pinned_ranges added;
@@ -80,7 +81,7 @@ pinned_ranges pin_table::add_gaps(device& where, const host_range& what, const p
   return added;
 }
 
-// Those behind one that failed are not asked for.
+// Stops at the first failure: the ranges after it are not registered.
 error pin_table::register_all(const pinned_ranges& added) noexcept {
   error failure;
   for (const auto& each : added) {
@@ -115,7 +116,7 @@ result<pinned_ranges> pin_table::pin(device& where, const host_range& what,
   {
     lock held{lock_};
     all = settled(held, where.home(), what);
-    all.reserve(2 * all.size() + 1);  // nothing may fail once there are new ones
+    all.reserve(2 * all.size() + 1);  // nothing may throw once ranges were added
     added = add_gaps(where, what, all, keep);
     all.insert(all.end(), added.begin(), added.end());
     for (const auto& each : all) {
@@ -159,7 +160,7 @@ void pin_table::unpin(const pinned_ranges& ranges, bool wait) noexcept {
   }
 }
 
-// Pre: this thread made it `changing`.
+// Pre: this thread set its state to `changing`.
 void pin_table::unregister(const std::shared_ptr<pinned_range>& gone) noexcept {
   if (gone->is_ours_ && !os::drivers_are_gone()) {
     gone->where_->unregister_host(gone->bytes_.start);
@@ -196,7 +197,8 @@ pinned_ranges pin_table::hold(const platform& by, const std::byte* start, std::s
   return found;
 }
 
-// What may run in a driver's callback leaves it to the reaper to ask the driver.
+// May run in a driver's callback, which must not call the driver: the thread of the deferred
+// releases unregisters the ranges.
 void pin_table::let_go(const pinned_ranges& held) noexcept {
   for (const auto& each : held) {
     const std::lock_guard hold{lock_};

@@ -17,9 +17,10 @@ error refuse_device_memory(const pin::request& what) {
               describe_bytes(what.nbytes), static_cast<const void*>(what.start));
 }
 
-// Whether all of it is the driver's already, ours or another's: there is nothing to do then.
+// Whether all of it is memory of the driver already, allocated or registered by this library or
+// other code: then there is nothing to register.
 result<bool> is_drivers_own(device& where, const pin::request& what) {
-  auto block = innermost_at(what.start);  // of a resource's memory only live blocks are pinned
+  auto block = innermost_at(what.start);  // fails for a resource's memory outside of live blocks
   ISTHMUS_TRY(block);
   auto known = record_of(nullptr, what.start).what;
   if (known.kind == ISTHMUS_KIND_DEVICE) {
@@ -39,7 +40,8 @@ result<bool> is_drivers_own(device& where, const pin::request& what) {
          !process_pins().has(where.home(), what.start);
 }
 
-// Bytes of addresses, on any processor of today. CUDA's word for more is that it supports it not.
+// The address space of a process on any current processor. For more, CUDA would misleadingly report
+// that registration is unsupported.
 constexpr std::size_t k_most_of_process = std::size_t{1} << 57;
 
 error check(const device& where, const pin::request& what) {

@@ -1,12 +1,12 @@
 #pragma once
-// Memory of callers' on the host that is pinned: registered with a driver, so that devices copy it
-// at the speed of the bus and while the host does something else.
+// Pinning: registers the caller's host memory with a driver, so that devices copy it at the speed
+// of the bus and asynchronously.
 //
-// What is registered is a range of bytes, once for each driver; pins share ranges, whatever they
-// overlap. Not of whole pages: a copy of a stranger's that begins in what is registered and goes
-// beyond is an error to CUDA. A pin of memory that is pinned in part has the rest registered, as
-// ranges of their own. A range is registered till no pin has it any more and no copy of it is in
-// flight.
+// Ranges of bytes are registered, each once per driver. Pins that overlap share ranges: a pin of
+// memory that is pinned in part registers only the gaps, as ranges of their own. Ranges are not
+// extended to whole OS pages, because CUDA rejects copies, also other libraries', that begin in
+// registered memory and end beyond it. A range stays registered until no pin contains it and no
+// copy of it is in flight.
 
 #include <condition_variable>
 #include <map>
@@ -22,10 +22,11 @@
 
 namespace isthmus {
 
-// All of it is the table's, under its lock.
+// A registered range. Its fields belong to the table and are guarded by the table's lock.
 class pinned_range final : public reclaimable {
  public:
-  enum class state : std::uint8_t { here, changing, gone };  // changing: the driver is being asked
+  // changing: a thread is registering or unregistering it, outside the lock.
+  enum class state : std::uint8_t { here, changing, gone };
 
   pinned_range(device& where, host_range bytes, std::shared_ptr<const owner> keep)
       : where_{&where}, bytes_{bytes}, keep_{std::move(keep)} {}
@@ -40,33 +41,34 @@ class pinned_range final : public reclaimable {
 
   ref<device> where_;
   const host_range bytes_;
-  std::shared_ptr<const owner> keep_;  // of the pin that it was registered for
+  std::shared_ptr<const owner> keep_;  // keeps the memory alive: of the pin that registered it
   std::size_t pins_ = 0;
   std::size_t uses_ = 0;     // copies in flight
-  std::size_t waiting_ = 0;  // for the end of these, to unregister it
+  std::size_t waiting_ = 0;  // threads that wait for those copies, to unregister it
   state state_ = state::changing;
-  bool is_ours_ = false;  // else somebody else registered it
-  std::shared_ptr<pinned_range> self_;
+  bool is_ours_ = false;                // false: other code registered it and unregisters it
+  std::shared_ptr<pinned_range> self_;  // while it is in the list of deferred releases
 };
 
 using pinned_ranges = std::vector<std::shared_ptr<pinned_range>>;
 
-// Of the whole process. Safe for threads; calls no driver with its lock held.
+// The pinned ranges of the process. Thread-safe. Never calls a driver while holding its lock.
 class pin_table {
  public:
-  // Registers what no range has of it, and adds a pin to all ranges there.
-  // On failure nothing stays registered.
+  // Registers the parts of `what` that no range contains, and adds a pin to all ranges in `what`.
+  // On failure nothing new stays registered.
   [[nodiscard]] result<pinned_ranges> pin(device& where, const host_range& what,
                                           const std::shared_ptr<const owner>& keep);
-  // Takes one pin off each. `wait`: the driver has let go of what nobody else pins when this
-  // returns; else that may come later, on a thread of the library.
+  // Removes one pin from each range and unregisters those that no other pin contains. With `wait`
+  // that has happened when this returns; else it may happen later, on a library thread.
   void unpin(const pinned_ranges& ranges, bool wait) noexcept;
-  // TIMEOUT while copies of them are in flight.
+  // Waits for the copies of the ranges that are in flight. TIMEOUT.
   [[nodiscard]] result<void> wait(const pinned_ranges& ranges, const os::deadline& until);
-  // Ranges of the platform's at [start, start + nbytes), which stay till `let_go`.
+  // The platform's ranges that overlap [start, start + nbytes). They stay registered until
+  // `let_go`.
   [[nodiscard]] pinned_ranges hold(const platform& by, const std::byte* start, std::size_t nbytes);
   void let_go(const pinned_ranges& held) noexcept;
-  // A load. Whether there is any range.
+  // Whether there is any range. Costs one load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] bool has(const platform& by, const void* pointer);
 
@@ -77,7 +79,7 @@ class pin_table {
 
   template <class Visit>
   void visit(const platform& by, std::uintptr_t begin, std::uintptr_t end, Visit&& each);
-  // Those there, once the driver is asked about none of them.
+  // The ranges that overlap `what`. Waits until none of them is `changing`.
   [[nodiscard]] pinned_ranges settled(lock& held, const platform& by, const host_range& what);
   [[nodiscard]] pinned_ranges add_gaps(device& where, const host_range& what,
                                        const pinned_ranges& known,
@@ -88,13 +90,13 @@ class pin_table {
 
   std::mutex lock_;
   std::condition_variable changed_;
-  std::map<key, std::shared_ptr<pinned_range>> ranges_;  // none overlaps another of its platform
+  std::map<key, std::shared_ptr<pinned_range>> ranges_;  // disjoint within a platform
   std::atomic<std::size_t> count_{0};
 };
 
 [[nodiscard]] pin_table& process_pins() noexcept;
 
-// What one caller pinned. Lives till he has it removed.
+// The memory that one caller pinned, until the caller ends the pin.
 class pin final : public ref_counted {
  public:
   struct request {
@@ -109,11 +111,12 @@ class pin final : public ref_counted {
 
   [[nodiscard]] device& where() const noexcept { return *where_; }
   [[nodiscard]] const request& what() const noexcept { return what_; }
-  // Whether there was something to register: else it is copied as well as it is.
+  // False if there was nothing to register, because the driver copies the memory as fast without
+  // that.
   [[nodiscard]] bool is_registered() const noexcept { return !ranges_.empty(); }
-  // For the copies of it that are in flight: TIMEOUT.
+  // Waits for the copies of the memory that are in flight. TIMEOUT.
   [[nodiscard]] result<void> wait(const os::deadline& until);
-  // Once. `wait`: the caller may free the memory afterwards.
+  // Pre: called once. With `wait` the caller may free the memory as soon as this returns.
   void end(bool wait) noexcept;
 
  private:
@@ -123,7 +126,8 @@ class pin final : public ref_counted {
   const pinned_ranges ranges_;
 };
 
-// What keeps the part of it that is pinned for `on` registered; none: nothing is.
+// An owner that keeps the pinned parts of [start, start + nbytes) registered with the platform of
+// `on`; empty if no part is pinned.
 [[nodiscard]] owner hold_pinned(const queue& on, const std::byte* start, std::size_t nbytes);
 
 }  // namespace isthmus

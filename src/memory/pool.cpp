@@ -16,14 +16,15 @@ namespace {
 
 constexpr std::size_t k_bin_bytes = std::size_t{2} << 20;
 
-// What a driver's own allocations are aligned to is what callers of a pool expect too.
+// Callers expect the alignment of the driver's own allocations from a pool too.
 std::size_t unit_for(const device& where) noexcept {
   return std::clamp(std::bit_ceil(where.properties().base_alignment), size_classes::k_smallest_unit,
                     size_classes::k_largest_unit);
 }
 
-// Two batches. The more blocks a batch has, the less each pays for its way between two threads;
-// where they are larger than a page, that many would be too much for one thread to keep.
+// The capacity of a bin: two batches, and at most `k_bin_bytes`. The larger a batch, the less each
+// block pays for moving between threads. Blocks above 4 KiB get smaller batches, since one thread
+// would otherwise keep too much memory.
 std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
   const auto most = block_bytes <= 4096 ? lane::bin::k_most : lane::bin::k_most / 2;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, most));
@@ -103,20 +104,21 @@ void pool::last_reference_gone() noexcept {
   process_pools().leave(*this);
   lane::detach_all(*this);
   if (in_continuation()) {
-    retire_later(*this);  // which calls the driver
+    retire_later(*this);  // a continuation must not call the driver, as `let_go` does
   } else {
     let_go();
   }
 }
 
-// Memory that work in flight still uses goes back behind that work, and the pool with it. With
-// blocks that callers still have, or where a driver takes no fence, it stays for ever: lost memory,
-// not lost data.
+// Destroys the pool once all its memory was returned to the driver. Memory that work in flight
+// still uses is returned after that work, and the pool is destroyed then. If callers still have
+// blocks, or the driver accepts no fence, the pool is never freed: that leaks memory but loses no
+// data.
 void pool::let_go() noexcept {
   constexpr int k_most_tries = 1000;
   try {
     const auto running =
-        slots_->running();  // before the trim: what ends meanwhile counts as running
+        slots_->running();  // before the trim: work that completes meanwhile counts as running
     trim(0);
     if (source_.counts().held_bytes() == 0) {
       delete this;
@@ -187,8 +189,8 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   return opened(block, classes_.bytes_of(size_class));
 }
 
-// In the lane that is this thread's now: to find the blocks the program may have been called, which
-// had other uses for this thread's lanes.
+// Looks the thread cache up again: finding the blocks may have called code of the program, which
+// may have used this thread's caches for something else.
 void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
                 queue* key) noexcept {
   auto* const mine = blocks.empty() ? nullptr : lane_for(key);
@@ -242,7 +244,7 @@ result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
     return free_block(*in, pointer, on);
   }
   if (in->is_recorded()) {
-    const auto* const start = block_holding(*in, pointer).start;  // under which it is recorded
+    const auto* const start = block_holding(*in, pointer).start;  // the key of its record
     if (auto known = process_registry().find_block(start)) {
       return take_back_recorded(*known, pointer, on);
     }
@@ -344,7 +346,7 @@ bool pool::keep_run(lane& mine, const lane::run& freed) noexcept {
     mine.cached_grains -= std::exchange(oldest.count, 0);
   }
   if (mine.cached_grains + freed.count > lane::k_most_cached_grains) {
-    flush_runs(mine);  // one that is larger than that stays alone
+    flush_runs(mine);  // a run that is larger than the limit is kept alone
   }
   oldest = freed;
   mine.cached_grains += freed.count;

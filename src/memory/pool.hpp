@@ -1,16 +1,18 @@
 #pragma once
-// The pool: a memory resource that keeps what is freed for what comes next.
+// The pool: a memory resource that caches freed memory and sub-allocates.
 //
 // Choose it for everything that allocates more than once: a warm allocation and its free take some
-// ten nanoseconds, whatever the driver's take. Requests up to 256 KiB come from slabs of their size
-// class by way of the thread's lane; larger ones are runs of grains, of which a lane keeps the last
-// few. All metadata is on the host, beside the memory. Safe for threads.
+// ten nanoseconds, however long the driver takes. Requests up to 256 KiB are served from slabs of
+// their size class, through the thread cache (`lane`). Larger ones are page runs (runs of `grain`),
+// of which a thread cache keeps the last few. All metadata is on the host, apart from the memory.
+// Thread-safe.
 //
-// A free never allocates or fails, and calls a driver only for a lent queue, whose fence it
-// submits. What is freed behind work on a queue is good there at once, and elsewhere when that work
-// has ended (queue_slots.hpp). Memory goes back to the driver by `trim`, where the pool finds none
-// when it has to grow, where another pool of its budget does, by decay, and with the pool. Where it
-// can move, what is free becomes one (region_heap.hpp).
+// A free never allocates or fails. It calls the driver only for a queue whose order the pool cannot
+// rely on (`queue::in_one_order`: one that external work may use), to submit a fence. Memory that
+// was freed while work on a queue used it is reused on that queue at once, elsewhere after that
+// work has completed (queue_slots.hpp). Memory returns to the driver by `trim`, by decay, when this
+// pool or another one of its budget cannot grow otherwise, and when the pool is destroyed. Where
+// the driver can remap memory, free chunks are joined at new addresses (region_heap.hpp).
 
 #include <array>
 #include <atomic>
@@ -30,45 +32,47 @@ namespace isthmus {
 class pool final : public memory_resource, public reclaimable {
  public:
   struct options {
-    std::size_t growth_bytes = 0;        // asked of the driver at a time, at least; 0: by itself
-    std::size_t initial_bytes = 0;       // asked at once
-    std::size_t limit_bytes = SIZE_MAX;  // of the driver's, never more
-    bool checks = true;                  // finds frees of what is no block or was freed; some 3 ns
-    bool remaps = true;  // moves free memory to where it is needed, if the driver can
-    // Beyond it all that is free goes back before the driver is asked for what is needed.
+    std::size_t growth_bytes = 0;        // least size of a driver request; 0: chosen by the pool
+    std::size_t initial_bytes = 0;       // obtained from the driver on creation
+    std::size_t limit_bytes = SIZE_MAX;  // most that it holds of the driver's memory
+    bool checks = true;                  // detects invalid and double frees; some 3 ns
+    bool remaps = true;                  // remaps free memory for large requests, if the driver can
+    // Before the pool would exceed it, it returns its free memory to the driver.
     std::size_t soft_limit_bytes = SIZE_MAX;
-    ref<budget> shared = {};  // what it holds together with other pools
-    // That its memory comes from, of the same context, device and kind; null: from the driver.
+    ref<budget> shared = {};  // limits what it holds together with other pools
+    // Where its memory comes from, of the same context, device and kind. Null: the driver.
     ref<memory_resource> upstream = {};
-    // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
+    // Memory that was not needed for this long returns to the driver (decay.hpp). 0: never.
     std::chrono::nanoseconds decay{0};
-    std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
-    bool device_wait = false;  // a request's queue waits for others' work rather than the host
-    // Counts what the driver gave; null: nothing does, as default pools count blocks instead.
+    std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before a request fails
+    bool device_wait = false;  // the request's queue waits for work of other queues, not the host
+    // Counts memory obtained from the driver. Null: nothing does, as default pools count blocks
+    // instead.
     live_counts* live = &process_live_counts();
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
                                                 const options& how);
-  // For `create`.
+  // Only for `create`.
   pool(context& home, device& where, usm_kind kind, const options& how);
 
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  // The same where this thread's lane has it: null, or false, where it takes more, as for whatever
-  // is an error. Pre: not in a forked child.
+  // The fast paths, in this thread's cache alone. Return null, or false, if more is needed and for
+  // every error. Pre: not in a forked child.
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override;
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
                                      queue* on) noexcept override;
-  // INVALID_ARGUMENT for what is no block of this pool's, lies inside one, or was freed.
+  // INVALID_ARGUMENT for a pointer that is no block of this pool, points inside a block, or was
+  // freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept override;
 
-  // The same for a block whose record has let it go: nobody looks for one.
+  // Frees a block whose allocation record has ended, without searching for a record.
   void take_in(void* pointer, queue* on) noexcept;
 
-  // The same in two steps, for a block of a slab: after the first it is no longer live but still
-  // the caller's; the second has it for the next. `in`: the record of its grain.
+  // The same in two steps, for a block of a slab. After `end_block` the block is no longer live but
+  // not reusable yet; `take_in_ended` makes it reusable. `in` is the record of its page.
   void end_block(grain& in, void* pointer) noexcept {
     if (checks_) {
       auto& owner = *in.in_slab();
@@ -79,56 +83,58 @@ class pool final : public memory_resource, public reclaimable {
     put_in_lane(in.span.load(k_relaxed), pointer, on);
   }
 
-  // Whether any block was freed behind a queue while work there may have used it: by its pointer,
-  // of whose work the library does not know, or with work that it knows.
+  // Whether any block was freed in the order of a queue while work there may still have used it:
+  // work that the library submitted or, for a block freed by its bare pointer, work unknown to it.
   [[nodiscard]] bool frees_behind_work() const noexcept {
     return frees_behind_work_.load(k_relaxed);
   }
-  // Written once: it lies beside what every thread reads.
+  // Writes the flag once only, since it shares a cache line with fields that every thread reads.
   void note_free_behind_work() noexcept {
     if (!frees_behind_work_.load(k_relaxed)) [[unlikely]] {
       frees_behind_work_.store(true, k_relaxed);
     }
   }
 
-  // Bytes of its blocks that went to the reaper, less those that came back from it, or of which
-  // nobody knows when they do.
+  // Adds to the bytes of its blocks that are pending releases (reaper.hpp). Negative when they are
+  // released, or when it is unknown when they will be.
   void count_late(std::int64_t nbytes) noexcept {
     late_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }
 
-  // The record of a block that was handed out without one. Errors as `context::create_queue`.
+  // Creates, or finds, the record of a block that was allocated without one. Errors as
+  // `context::create_queue`.
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 
   [[nodiscard]] memory_usage usage() noexcept override;
-  // As `region_heap::trim`; the lanes of all threads are emptied first. What decayed goes back
-  // beyond `keep` too.
+  // As `region_heap::trim`, after flushing the thread caches of all threads. Memory that has
+  // decayed is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override;
-  // The same, of its own memory alone: no other resource is called, and nothing is released that
-  // waits for its end.
+  // The same for its own memory alone: calls no other resource and performs no pending releases.
   std::size_t trim_free(std::size_t keep) noexcept;
-  // To trim it calls no other resource then, either.
+  // If true, `trim_free` calls no other resource either.
   [[nodiscard]] bool is_drivers_own() const noexcept override {
     return !source_.upstream().is_there();
   }
   [[nodiscard]] result<void> verify() override;
-  // What nobody needed in the window that has ended; bytes given back.
+  // If a decay window has ended, returns the memory that was not needed in it to the driver.
+  // Returns the bytes released.
   std::size_t decay(decay_window::clock::time_point now = decay_window::clock::now()) noexcept;
   [[nodiscard]] const decay_window& window() const noexcept { return window_; }
   [[nodiscard]] snapshot count() const { return regions_.count(nullptr).seen; }
-  // The same with the largest request, as seen from this thread.
+  // The same, with the largest request that this thread could make without growing the pool.
   [[nodiscard]] snapshot count_with_largest_request() const noexcept;
   // As `region_heap::since`.
   [[nodiscard]] std::uint64_t since(const grain& of) const noexcept { return regions_.since(of); }
   [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }
 
-  // For lanes; under their lock.
+  // For thread caches. `lanes` and `set_lanes` need their lock.
   [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
   [[nodiscard]] lane* lanes() const noexcept { return lanes_; }
   void set_lanes(lane* first) noexcept { lanes_ = first; }
-  // Its bins have room for one part in `share` of what those of an only lane have.
+  // Sets the capacity of the bins of a thread cache: 1 / `share` of that of a thread's only cache.
   void lay_out(lane& mine, std::uint32_t share) const noexcept;
-  // Where a pool knows as many queues as it can, lanes let go of those that have gone.
+  // If the pool knows as many queues as it can, detaches the thread caches of queues that only
+  // pools still reference, so that `on` can have their entry.
   void make_room_for(queue& on) noexcept;
   void empty(lane& mine) noexcept;
 
@@ -137,7 +143,7 @@ class pool final : public memory_resource, public reclaimable {
   void last_reference_gone() noexcept override;
   void let_go() noexcept override;
 
-  // Of a thread without a lane, too.
+  // `own` may be null: the thread has no cache.
   [[nodiscard]] static unsigned shard_of(const lane* own) noexcept {
     return own != nullptr ? own->shard : 0;
   }
@@ -145,8 +151,8 @@ class pool final : public memory_resource, public reclaimable {
     auto* last = detail::last_lane;
     return last->serves(*this, key) ? last : lane::find(*this, key);
   }
-  // To whom allocated it, from whom freed it: in builds with a sanitizer (free_poison.hpp). Whether
-  // work is still on it is not asked of the driver.
+  // Unpoison a block that is allocated and poison one that is freed, in builds with a sanitizer
+  // (free_poison.hpp). Whether work still uses the block is determined without calling the driver.
   [[nodiscard]] void* opened(void* block, std::size_t nbytes) const noexcept {
     source_.poison().lift(block, nbytes);
     return block;
@@ -156,14 +162,15 @@ class pool final : public memory_resource, public reclaimable {
       source_.poison().put(block, nbytes);
     }
   }
-  // Null where a free needs a fence of its own.
+  // The thread cache for a free ordered after the work on `on`. Null if there is none, or if the
+  // free needs a fence of its own.
   [[nodiscard]] lane* lane_behind(queue* on) noexcept {
     auto* key = lane_key(on);
     return on != nullptr && key == nullptr ? nullptr : lane_for(key);
   }
   [[nodiscard]] result<void*> allocate_block(unsigned size_class, queue* on);
   [[nodiscard]] result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, queue* on);
-  // At least one block, at most as many as `out` has room for.
+  // Gets at least one block, at most as many as `out` has elements.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on,
                                            unsigned shard);
   void keep(unsigned size_class, std::span<void* const> blocks, queue* on, queue* key) noexcept;
@@ -172,9 +179,10 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] slab_shape next_slab(unsigned size_class) const noexcept;
   [[nodiscard]] std::size_t largest_block(const own_caches& mine,
                                           const region_heap::counted& runs) const noexcept;
-  // Whether a slab more than need be is nothing beside what is held.
+  // Whether the free blocks in the central lists and one more slab are a small part of what the
+  // pool holds: at most 1 / k_part_to_spare.
   [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
-  // Of what is free now, without growing; 0 if there is no run for it.
+  // Cuts a slab from memory that is free now, without growing. Returns 0 if there is no page run.
   [[nodiscard]] std::size_t add_slab_at_hand(unsigned size_class, std::span<void*> out, queue* on,
                                              unsigned shard);
   [[nodiscard]] result<std::size_t> cut(unsigned size_class, const slab_shape& shape,
@@ -184,9 +192,9 @@ class pool final : public memory_resource, public reclaimable {
   class ladder;
 
   struct wanted_run {
-    std::size_t nbytes;        // that were asked for
-    region_heap::index count;  // grains
-    region_heap::index least;  // that serve where there are no more
+    std::size_t nbytes;        // requested
+    region_heap::index count;  // pages
+    region_heap::index least;  // pages that suffice if there are no more
     std::size_t alignment;
     queue_slots::slot whom;
   };
@@ -206,7 +214,7 @@ class pool final : public memory_resource, public reclaimable {
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
   [[nodiscard]] ticket behind(queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
-  // False while another revokes the lane.
+  // These return false while another thread revokes the thread cache.
   [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
   [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
   void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed,
@@ -227,11 +235,12 @@ class pool final : public memory_resource, public reclaimable {
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
   pressure pressure_;
-  std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
+  // When thread caches are next searched for idle ones.
+  std::atomic<std::chrono::steady_clock::time_point> next_look_{};
   late_memory late_;
 
   std::mutex records_lock_;
-  ref<queue> records_queue_;  // of blocks that get their record late
+  ref<queue> records_queue_;  // of blocks whose record is created after their allocation
 };
 
 inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
@@ -244,7 +253,7 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
   if (!held) [[unlikely]] {
     return nullptr;
   }
-  if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // 0 bytes too
+  if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // also true for 0 bytes
     auto* const run = mine.take_last_run(nbytes, regions_.table());
     return run == nullptr ? nullptr : opened(run, grains_for(nbytes) * k_grain_bytes);
   }

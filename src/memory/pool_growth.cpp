@@ -1,4 +1,4 @@
-// What a pool asks of the driver, and what it gives back.
+// How a pool obtains memory from the driver and returns it: growth, trimming and decay.
 
 #include <algorithm>
 #include <array>
@@ -15,9 +15,9 @@
 namespace isthmus {
 namespace {
 
-// Whether free memory of a pool is being collected to decay: one flag for some pools each. While it
-// is on its way from lanes and slabs to the heap no request finds it there, and a steady program
-// would grow.
+// The number of threads that are collecting a pool's free memory for decay. Each counter is shared
+// by several pools. While memory is on its way from thread caches and slabs to the run heap no
+// request finds it, so a program in steady state would grow its pool.
 constinit std::array<std::atomic<int>, 64> collecting{};
 
 std::atomic<int>& collecting_of(const pool& one) noexcept {
@@ -37,8 +37,8 @@ class collection {
   std::atomic<int>& count_;
 };
 
-// A collection takes some 10 us. Growing instead is no error, so the wait is bounded: the thread
-// that collects may be descheduled, or call a driver.
+// Waits for a collection to end, which takes some 10 us. The wait is bounded, since the collecting
+// thread may be descheduled or in a driver call, and growing instead is no error.
 void let_collection_end(const pool& of) noexcept {
   constexpr auto k_longest = std::chrono::milliseconds{5};
   const auto& count = collecting_of(of);
@@ -53,8 +53,9 @@ void let_collection_end(const pool& of) noexcept {
 
 }  // namespace
 
-// With what is free in the other pools of the budget, if that refused. Others may take what they
-// gave back, so more than once; not for ever, as these may grow as fast as they give.
+// Calls `grow`. If the budget refused, has the other pools of the budget release free memory and
+// tries again: several times, since another pool may take what was released, but not indefinitely,
+// since those pools may grow as fast as they release.
 template <class Grow>
 auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
   constexpr int k_most_turns = 4;
@@ -105,8 +106,10 @@ result<region_heap::run> pool::grow_with_siblings(const wanted_run& wanted) {
   return with_siblings(std::size_t{wanted.count} * k_grain_bytes, [&] { return grow(wanted); });
 }
 
-// Where memory cannot move, as much goes back first of regions that are free and did not serve:
-// recorded training held 1.5 times what it requested without this, and 1.05 times with it.
+// Releases memory before the pool grows. Above the soft limit: all free memory that exceeds it.
+// Where memory cannot be remapped: free regions that did not fit the request, as many bytes as it
+// is about to obtain. A recorded training run held 1.5 times what it requested without this, and
+// 1.05 times with it.
 void pool::give_way(std::size_t needed) noexcept {
   const auto held = source_.counts().held_bytes();
   const auto soft = source_.how().soft_limit_bytes;
@@ -117,32 +120,36 @@ void pool::give_way(std::size_t needed) noexcept {
   }
 }
 
-// What this thread keeps may be joined to what is free, and what waits for other queues may have
-// been waited for long enough.
+// Flushes this thread's caches, so that their memory can be coalesced with free memory, then does
+// what `settle_shared` does.
 void pool::settle() noexcept {
   lane::empty_own(*this);
   settle_shared();
 }
 
+// Submits the fences that tickets wait for, and coalesces free memory whose tickets have passed.
 void pool::settle_shared() noexcept {
   slots_->fence();
   regions_.settle();
 }
 
-// What threads keep that have not used their lanes for a while is free for anybody. Not looked for
-// at every growth: between two that are close, those of threads at work would seem unused.
+// Flushes the thread caches that were not used since the last call. Runs at most every 10 ms, not
+// at every growth: between two growths in quick succession, caches of working threads would seem
+// unused.
 bool pool::revoke_idle_lanes() noexcept {
   constexpr auto k_look_every = std::chrono::milliseconds{10};
   const auto now = std::chrono::steady_clock::now();
   auto due = next_look_.load(k_relaxed);
   if (now < due || !next_look_.compare_exchange_strong(due, now + k_look_every, k_relaxed)) {
-    return false;  // another thread has just looked
+    return false;  // done less than 10 ms ago, or by another thread right now
   }
   lane::revoke(*this, lane::revoked::idle);
   return true;
 }
 
-// All that is free becomes free for anybody, but for what threads keep that are at work.
+// Makes all free memory available to every request: flushes this thread's caches, those of other
+// threads (`idle`: only ones not used lately) and the central lists. A cache that its thread is
+// using at the moment may keep some blocks.
 void pool::gather(lane::revoked which) noexcept {
   lane::empty_own(*this);
   lane::revoke(*this, which);

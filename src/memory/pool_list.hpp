@@ -1,5 +1,5 @@
 #pragma once
-// Pools that somebody looks after while others make them and let them go.
+// A list of pools that can be visited while other threads create and release pools.
 
 #include <cstddef>
 #include <functional>
@@ -12,20 +12,20 @@ namespace isthmus {
 
 class pool;
 
-// Safe for threads. It keeps no pool alive: a pool leaves before it goes.
+// Thread-safe. Does not keep pools alive: a pool leaves the list before it is destroyed.
 class pool_list {
  public:
   // Throws std::bad_alloc.
   void join(pool& member);
-  // A pool that never joined too.
+  // Does nothing for a pool that never joined.
   void leave(pool& member) noexcept;
-  // Those that somebody refers to, and that `fits` accepts where it is given, which is called under
-  // the lock: no reference is taken to another one, so none of these ends here. Throws
-  // std::bad_alloc.
+  // References to the pools that are still referenced and, if `fits` is given, accepted by it.
+  // `fits` is called under the lock. It selects before references are taken, so that no reference
+  // to a rejected pool is dropped here, which might be its last. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ref<pool>> alive(
       const std::function<bool(const pool&)>& fits = nullptr);
 
-  // Calls `look` with each, which must not let go of one: under the lock.
+  // Calls `look` for each pool, under the lock. It must not release a pool.
   template <class Look>
   void look_at_each(Look&& look) {
     const std::lock_guard hold{lock_};

@@ -1,4 +1,5 @@
-// What a pool does where it finds no run of grains: rung by rung (pressure.hpp), then the error.
+// What a pool does if it finds no free page run: the out-of-memory stages (`rung`, pressure.hpp) in
+// order, then the error.
 
 #include <algorithm>
 #include <chrono>
@@ -19,13 +20,13 @@ namespace isthmus {
 
 namespace {
 
-// As long as a thread may wait for a processor on a loaded machine: many times what an idle queue's
-// answer takes, little beside a driver's first touch of memory.
+// How long a thread may have to wait for a CPU on a loaded machine. Many times what querying an
+// idle queue takes, and little compared with a driver's first touch of memory.
 constexpr std::chrono::nanoseconds k_soon = std::chrono::milliseconds{4};
 
 }  // namespace
 
-// One request on its way up.
+// One request's way through the out-of-memory stages. Used by one thread.
 class pool::ladder {
  public:
   ladder(pool& of, const wanted_run& wanted, queue& on) noexcept
@@ -60,7 +61,8 @@ class pool::ladder {
   [[nodiscard]] std::size_t needed() const noexcept {
     return std::size_t{wanted_.count} * k_grain_bytes;
   }
-  // Inside a continuation neither the program's code nor what may take long has a place.
+  // Inside a continuation, and while `no_wait` is set, a request skips the stages after `grow`:
+  // they may take long or call code of the program.
   [[nodiscard]] bool may(rung step) const noexcept {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
         (step == rung::device_wait &&
@@ -71,8 +73,9 @@ class pool::ladder {
     return step <= rung::grow || !(no_wait != 0 || in_continuation());
   }
 
-  // A thread with many lanes would empty them all for each slab, and each then take its blocks back
-  // from another: a pair took 1,400 ns on 64 queues by turns, and the pool never grew.
+  // A thread with many caches (`lane`) would flush them all for each slab, and the caches would
+  // then take blocks from one another: an allocation and its free took 1,400 ns on 64 queues used
+  // alternately, and the pool never grew.
   [[nodiscard]] bool pays_to_empty_lanes() const noexcept {
     return wanted_.nbytes > size_classes::k_largest || lane::pays_to_empty_own(of_, wanted_.count);
   }
@@ -80,7 +83,7 @@ class pool::ladder {
   [[nodiscard]] result<region_heap::run> try_or_refuse(rung step) {
     try {
       return try_at(step);
-    } catch (const std::bad_alloc&) {  // the host has none either
+    } catch (const std::bad_alloc&) {  // the host is out of memory too
       return error::no_memory();
     }
   }
@@ -99,7 +102,7 @@ class pool::ladder {
     return refusal_;
   }
 
-  // Not a limit's or a budget's alone, which pools outside of it cannot change.
+  // False if only a limit or budget refused the request, which pools outside of it cannot change.
   [[nodiscard]] bool is_drivers_refusal() const noexcept {
     return driver_refusals != refusals_before_;
   }
@@ -135,8 +138,9 @@ class pool::ladder {
     return of_.revoke_idle_lanes() ? settle(region_heap::cut::sparing_idle)
                                    : result<region_heap::run>{refusal_};
   }
-  // What was spared serves where the driver has no more, what this thread keeps, if it was spared
-  // that, and then the least from here on.
+  // Tries in order: pending releases; the driver; if it refuses, regions that earlier stages spared
+  // (`region_heap::cut`); this thread's caches if they were spared; and from here on the least
+  // number of pages.
   [[nodiscard]] result<region_heap::run> grow() {
     if (auto found = take_on_demand()) {
       return found;
@@ -154,7 +158,7 @@ class pool::ladder {
     wanted_.count = wanted_.least;
     return grow_or_take();
   }
-  // What nobody has asked about yet.
+  // From pending releases whose queue is queried on demand only.
   [[nodiscard]] result<region_heap::run> take_on_demand() {
     if (no_wait != 0 || !let_much_go_on_demand()) {
       return refusal_;
@@ -162,9 +166,10 @@ class pool::ladder {
     of_.settle_shared();
     return take();
   }
-  // What a thread of the library is about to give back, if that is most of what there is: else who
-  // lets go of memory faster than that thread asks the driver would have more and more. Where none
-  // comes in time the pool grows till it holds twice as much, and then waits twice as long.
+  // Waits for pending releases (reaper.hpp) if they are half of what the pool holds or more.
+  // Otherwise a program that releases memory faster than the library thread queries the driver
+  // would grow the pool without bound. If no memory is released in time, the pool grows without a
+  // wait until it holds twice as much or a release was made; the next wait is twice as long.
   [[nodiscard]] result<region_heap::run> take_late() {
     if (!may_wait_for_late()) {
       return refusal_;
@@ -176,7 +181,7 @@ class pool::ladder {
       auto came = wait_for_reclaim(seen, until);
       ISTHMUS_TRY(came);
       if (!*came) {
-        if (os::clock::now() >= until) {  // else there was nothing to wait for
+        if (os::clock::now() >= until) {  // earlier only if there was nothing to wait for
           of_.late_.note_in_vain(seen, held());
         }
         return refusal_;
@@ -209,10 +214,10 @@ class pool::ladder {
   [[nodiscard]] result<region_heap::run> trim() {
     const auto given_back = of_.trim(0);
     trimmed_ += given_back;
-    auto found = take();  // of slabs that it dissolved
+    auto found = take();  // from slabs that the trim dissolved
     return found || given_back == 0 ? std::move(found) : of_.grow(wanted_);
   }
-  // After somebody may have freed memory.
+  // Tries again after memory may have been freed.
   [[nodiscard]] result<region_heap::run> again() {
     if (auto found = settle()) {
       return found;
@@ -237,8 +242,8 @@ class pool::ladder {
                   waits.failure().message());
     }
     back.dismiss();
-    // All of it is behind the queue now: the blocks of a slab that this request leaves are good for
-    // the next.
+    // All of the run is ordered on this queue now. If it becomes a slab, the blocks that this
+    // request does not take are usable by the next request on the queue.
     found.until = of_.slots_->next(wanted_.whom);
     return found;
   }
@@ -248,10 +253,10 @@ class pool::ladder {
     return reclaimed_.asked != 0 ? again() : result<region_heap::run>{refusal_};
   }
 
-  // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
-  // First for what was freed in the order of queues, of this request's own only where chunks wait
-  // for it that serve nobody; then for what a thread of the library frees, and for what another
-  // resource gives or takes on other threads.
+  // Never waits indefinitely: collectives may wait for one another, and for this thread
+  // (tensorflow#50699). Waits first for work that freed memory waits for, on the request's own
+  // queue only if chunks wait for it that no request can use (`region_heap::late_bytes`). Then
+  // waits for pending releases, and for other threads that are in the upstream resource.
   [[nodiscard]] result<region_heap::run> wait() {
     const auto until = os::deadline_after(of_.longest_wait_.count());
     auto first = wait_for(of_.slots_->running(wanted_.whom), until);
@@ -283,7 +288,8 @@ class pool::ladder {
       }
     }
   }
-  // One may have come back just now.
+  // Memory may have been returned since the last try. If the driver refused, first waits for work
+  // that the memory of other pools waits for.
   [[nodiscard]] result<region_heap::run> try_last(const os::deadline& until) {
     if (is_drivers_refusal()) {
       ISTHMUS_TRY(trim_after_work(shortage_of_driver(), until));
@@ -293,7 +299,7 @@ class pool::ladder {
 
   [[nodiscard]] result<region_heap::run> wait_for(wait_list running, const os::deadline& until) {
     for (const auto& each : running) {
-      ISTHMUS_TRY(each->wait_interruptibly(until));  // its own event reports how it ended
+      ISTHMUS_TRY(each->wait_interruptibly(until));  // the event itself reports its failure
       if (auto found = settle()) {
         return found;
       }
@@ -301,13 +307,13 @@ class pool::ladder {
     if (running.empty()) {
       return refusal_;
     }
-    // A fence that ended may be about to tell, on a thread that waits for a processor: who asks for
-    // what runs passes it.
+    // The continuation of a completed fence may not have run yet, because its thread waits for a
+    // CPU. `running` passes the tickets of such fences.
     static_cast<void>(of_.slots_->running());
     return settle();
   }
 
-  // What was tried, and what came of it.
+  // The stages tried and what they released, for the error message.
   [[nodiscard]] std::string account() const {
     std::string text;
     for (unsigned each = 0; each < k_rungs; ++each) {
@@ -359,7 +365,7 @@ class pool::ladder {
                   describe_bytes(seen.waiting), describe_bytes(seen.free),
                   describe_bytes(seen.largest_free), 100 * seen.fragmentation(),
                   describe_holders(seen), account(), refusal_.message(), advice(seen));
-    } catch (const std::bad_alloc&) {  // the host has none either
+    } catch (const std::bad_alloc&) {  // the host is out of memory too
       return fail(
           ISTHMUS_ERROR_OUT_OF_MEMORY,
           "a pool has no {} bytes of {} memory on {}: it holds {}, of which {} are live, {} "

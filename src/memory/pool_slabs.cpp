@@ -1,4 +1,5 @@
-// Where the blocks of a pool's lanes come from and go to: central lists, and slabs cut from runs.
+// Refills and flushes a pool's thread caches (`lane`): from and to the central lists, and slabs cut
+// from page runs.
 
 #include <utility>
 
@@ -28,7 +29,7 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
   }
   auto added = add_slab(size_class, out, on, shard);
   if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    const auto own = take_own();  // what blocks waited for may have ended meanwhile
+    const auto own = take_own();  // work that blocks waited for may have completed meanwhile
     if (const auto taken = own != 0 ? own : take_others(); taken != 0) {
       return taken;
     }
@@ -68,7 +69,8 @@ result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, qu
   return cut(size_class, run->count == shape.grains ? shape : least, *run, out, shard);
 }
 
-// The first blocks of a new slab are the caller's: others must not take them all before he looks.
+// Takes the first blocks of a new slab for the caller before other threads can find the slab in the
+// central list, since they might take them all.
 result<std::size_t> pool::cut(unsigned size_class, const slab_shape& shape,
                               const region_heap::run& run, std::span<void*> out, unsigned shard) {
   auto* made = take_slab_record(shape);
@@ -96,7 +98,7 @@ result<std::size_t> pool::cut(unsigned size_class, const slab_shape& shape,
   return central_.add(size_class, *made, out, shard);
 }
 
-// Slabs that have all their blocks, as a list by `after`.
+// Returns slabs that have all their blocks to the run heap. `whole` is a list linked by `after`.
 void pool::dissolve(slab* whole) noexcept {
   auto& table = regions_.table();
   while (whole != nullptr) {

@@ -1,4 +1,4 @@
-// What of a pool's memory a request of the calling thread gets without more of the driver's.
+// How much of a pool's memory the calling thread's next request could get without growth.
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 namespace isthmus {
 
-// Of a size class: a block that the thread keeps, one of the central lists, or one of a new slab,
-// for which it puts back what it keeps unless that is little beside its number of lanes
-// (`lane::pays_to_empty_own`).
+// The size of the largest block that could be allocated: from the thread's cache, the central lists
+// or a new slab. A request for a new slab flushes the thread's caches first, unless there are so
+// many that it does not pay (`lane::pays_to_empty_own`).
 std::size_t pool::largest_block(const own_caches& mine,
                                 const region_heap::counted& runs) const noexcept {
   for (auto each = classes_.count(); each-- != 0;) {

@@ -56,7 +56,7 @@ result<void> pool_upstream::open() {
   return {};
 }
 
-// Upstream may have put work on the queue, a prefetch say.
+// Waits for work that upstream submitted to the queue, for example a prefetch.
 result<ref<allocation>> pool_upstream::allocate(const allocation_request& request) {
   auto chunk = allocation::create(*quiet_, request, of_.get());
   ISTHMUS_TRY(chunk);

@@ -1,4 +1,4 @@
-// Whether what a pool knows of its memory fits together.
+// Checks that the metadata of a pool is consistent.
 
 #include <bit>
 #include <chrono>
@@ -139,7 +139,8 @@ result<void> central_shard::verify() noexcept {
   return {};
 }
 
-// What other threads are about to change may be seen half changed: damage is what stays.
+// Metadata that other threads are changing may be seen half changed, so only damage that persists
+// is reported.
 result<void> pool::verify() {
   constexpr int k_most_looks = 100;
   result<void> seen;

@@ -41,7 +41,7 @@ pooled_block run_block(grain& in, const void* pointer) noexcept {
           first->span.load(k_relaxed) * k_grain_bytes};
 }
 
-// Free memory of the pool that has the grain.
+// The error for an address in free memory of the pool that the page belongs to.
 error is_free_in_pool(const void* pointer, const grain& in) {
   const auto owner = grain_table::of(&in).owner();
   if (!owner) {
@@ -68,7 +68,7 @@ pooled_block block_holding(grain& in, const void* pointer) noexcept {
 result<ref<allocation>> pool::record(const pooled_block& of) {
   const std::lock_guard hold{records_lock_};
   if (auto known = process_registry().find_block(of.start)) {
-    return known;  // by another thread, meanwhile
+    return known;  // created by another thread meanwhile
   }
   if (!records_queue_) {
     auto made = home().create_queue(where());

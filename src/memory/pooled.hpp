@@ -1,5 +1,5 @@
 #pragma once
-// Blocks of pools, found by address: by the page map, without a lock.
+// Finds blocks of pools by address, through the page map and without a lock. Thread-safe.
 
 #include <string_view>
 
@@ -10,17 +10,18 @@
 namespace isthmus {
 
 struct pooled_block {
-  grain* first = nullptr;  // of the grain that it begins in; null: no block
+  grain* first = nullptr;  // record of the page that it begins in; null: no block
   std::byte* start = nullptr;
-  std::size_t nbytes = 0;  // usable ones
+  std::size_t nbytes = 0;  // usable bytes
 };
 
-// The block that holds `pointer`, of whatever is live now; no block where a pool knows that nothing
-// is. `in`: what the page map says of it.
+// The block that contains `pointer`; none if the memory is free. A pool without checks does not
+// know which blocks of a slab are live, so there a free block is found too. `in` is the record of
+// the page in the page map.
 [[nodiscard]] pooled_block block_holding(grain& in, const void* pointer) noexcept;
 
-// A block without an allocation record, and what all memory of its pool has in common; null where
-// it takes more than a few loads to tell.
+// A live block without an allocation record, and the facts common to all memory of its pool. Null
+// if there is none, or if finding out takes more than a few loads.
 struct bare_block {
   grain_table::common_facts* common = nullptr;
   std::byte* start = nullptr;
@@ -39,20 +40,21 @@ struct bare_block {
     return {};
   }
   auto* start = owner.address_of(number);
-  // A block with a record is told in the grain that it begins in.
+  // Only the entry of the page that a block begins in shows that it has a record.
   const bool is_bare = address(start) >> k_grain_bits == address(pointer) >> k_grain_bits ||
                        process_page_map.at(start).look().is_bare();
   return is_bare ? bare_block{&common, start, owner.block_bytes} : bare_block{};
 }
 
-// The allocation that holds `pointer`, pooled memory or other. A pooled block that was handed out
-// as a bare pointer gets its record here: from now on what is done with it is ordered as with any
-// other allocation. Null: memory that the library does not manage. INVALID_ARGUMENT: memory that it
-// manages, but that is not allocated: free memory of a pool, or freed and still in use by work.
-// What other allocations lie in is the answer for these: `innermost_at` tells them apart.
+// The allocation that contains `pointer`, in pooled or other memory. A pooled block that was
+// allocated as a bare pointer gets its record here: from now on operations on it are ordered as on
+// any other allocation. Null for memory that the library does not manage. INVALID_ARGUMENT for
+// memory that it manages but that is not allocated: free memory of a pool, or memory that was freed
+// and is still used by work. If allocations are nested in others, this finds the outer one;
+// `innermost_at` finds the inner one.
 [[nodiscard]] result<ref<allocation>> allocation_at(const void* pointer);
 
-// INVALID_ARGUMENT: where the pointer lies, as a part of a sentence.
+// The error INVALID_ARGUMENT for such a pointer. `in` says where it lies, as part of a sentence.
 [[nodiscard]] error not_allocated(const void* pointer, std::string_view in);
 inline constexpr std::string_view k_freed_in_use = "memory that was freed while work used it";
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a pool does before it says that there is no memory: a ladder of rungs, the cheap ones first,
-// each counted.
+// The out-of-memory stages (`rung`): what a pool tries before a request fails, cheap stages first.
+// Each is counted.
 
 #include <array>
 #include <atomic>
@@ -11,14 +11,14 @@
 namespace isthmus {
 
 enum class rung : unsigned {
-  settle,       // what this thread keeps, and what waited for fences that have passed, is free
-  revoke,       // so is what threads keep that have not used it for a while (lane.hpp)
-  grow,         // the driver is asked for more
-  trim,         // all that is free goes back to the driver, which is asked again
-  budget,       // other pools of its budget give back what they have free
-  device_wait,  // the request's queue waits, on the device, for work that freed memory lies behind
-  reclaim,      // the program's reclaim callbacks give memory up (reclaimers.hpp)
-  wait,         // the host waits for such work, for a limited time
+  settle,       // flush this thread's caches; coalesce memory whose fences have completed
+  revoke,       // also flush thread caches that have not been used for a while (lane.hpp)
+  grow,         // obtain more from the driver
+  trim,         // return all free memory to the driver and request again
+  budget,       // other pools of the budget return their free memory
+  device_wait,  // make the request's queue wait, on the device, for work that uses freed memory
+  reclaim,      // call the program's out-of-memory callbacks (reclaimers.hpp)
+  wait,         // wait for such work on the host, for a limited time
 };
 inline constexpr std::size_t k_rungs = 8;
 
@@ -28,18 +28,18 @@ inline constexpr std::size_t k_rungs = 8;
   return k_names.at(static_cast<std::size_t>(which));
 }
 
-// Not 0 while this thread holds a lock that the rungs which may take long may need: its requests
-// leave these out. 2 and more: its pools look no further than its lane, as others may hold their
-// locks while they are in a driver that waits for the same lock.
+// Not 0 while this thread holds a lock that the long-running stages may need: its requests skip
+// these stages. 2 and more: pools serve it from its thread cache alone, since another thread may
+// hold a pool's lock while it is in a driver call that waits for the lock that this thread holds.
 ISTHMUS_TLS_MODEL inline thread_local constinit int no_wait = 0;
 [[nodiscard]] inline bool only_at_hand() noexcept { return no_wait > 1; }
 
-// Safe for threads.
+// The counters of the stages of one pool. Thread-safe.
 class pressure {
  public:
   struct counts {
     std::uint64_t tried = 0;
-    std::uint64_t served = 0;  // a request was met by it
+    std::uint64_t served = 0;  // requests that the stage served
   };
   void tried(rung which) noexcept { count(which).tried.fetch_add(1, std::memory_order_relaxed); }
   void served(rung which) noexcept { count(which).served.fetch_add(1, std::memory_order_relaxed); }

@@ -16,7 +16,8 @@ void note_refusal(const result<Value>& of, std::size_t nbytes) noexcept {
   }
 }
 
-// What `ask` gets of the driver, counted in the host's memory if it lies there.
+// Calls the driver through `ask`. If the memory is on the host, it is counted in the host's memory
+// first, and refused if there is not enough.
 template <class Ask>
 auto promised(context& home, device& where, const allocation_request& request,
               Ask&& ask) -> decltype(ask()) {
@@ -28,7 +29,7 @@ auto promised(context& home, device& where, const allocation_request& request,
   }
   if (auto taken = host_memory::only().take(where, request); !taken) {
     note_refusal(taken, request.nbytes);
-    // A bad kind or alignment is told first, as for a size that fits.
+    // A bad kind or alignment takes precedence, as it does for a size that fits.
     auto would = home.check(where, request);
     return would ? std::move(would) : taken.take_error();
   }
@@ -102,7 +103,7 @@ void provider_destroy(chunk_source& from, device& where, usm_kind kind, void* at
   forget(where, kind, at, nbytes, live);
 }
 
-// First the parts: a total that is read meanwhile is never below what there is.
+// Adds the parts before it removes the whole, so that a total read meanwhile is never too low.
 void provider_divided(usm_kind kind, std::span<std::byte> front, std::span<std::byte> rest,
                       live_counts* live) noexcept {
   add(live, kind, front.data(), front.size());

@@ -1,5 +1,6 @@
 #pragma once
-// The provider: raw driver allocations, counted, and refused before the machine runs out of memory.
+// The provider: allocates from the driver, counts what it obtains, and refuses requests before the
+// machine runs out of memory. Thread-safe.
 
 #include <span>
 
@@ -9,27 +10,28 @@
 
 namespace isthmus {
 
-// The driver's memory. OUT_OF_MEMORY also where the driver would promise more of the host's memory
-// than there is: drivers do, and the kernel then kills the process on the first touch.
+// Allocates from the driver. Also OUT_OF_MEMORY where the driver would overcommit host memory:
+// drivers do that, and the kernel then kills the process on the first touch.
 //
-// `live` counts what was given, here and below; null: nothing does.
+// `live` counts the allocations, here and below; null: nothing does.
 [[nodiscard]] result<void*> provider_allocate(context& home, device& where,
                                               const allocation_request& request,
                                               live_counts* live = &process_live_counts());
-// The same for a request that is no pool's: where the driver has none, all pools of that memory
-// give back what they have free first. Calls no other resource, so their locks may be held.
+// The same for a request that does not come from a pool: if the driver is out of memory, all pools
+// of that memory return their free memory first. Calls no other resource, so the caller may hold
+// locks of resources.
 [[nodiscard]] result<void*> provider_allocate_or_trim(context& home, device& where,
                                                       const allocation_request& request);
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
                          std::size_t nbytes, live_counts* live = &process_live_counts()) noexcept;
 
-// The same for chunks: at addresses that are reserved.
+// The same for chunks, at reserved addresses.
 [[nodiscard]] result<void> provider_create(chunk_source& from, context& home, device& where,
                                            const allocation_request& request, void* at,
                                            live_counts* live);
 void provider_destroy(chunk_source& from, device& where, usm_kind kind, void* at,
                       std::size_t nbytes, live_counts* live) noexcept;
-// What is one chunk counts as two from here on.
+// From here on one chunk counts as two.
 void provider_divided(usm_kind kind, std::span<std::byte> front, std::span<std::byte> rest,
                       live_counts* live) noexcept;
 void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes,

@@ -10,7 +10,8 @@ queue_slot_table::~queue_slot_table() {
   }
 }
 
-// A chain that changes meanwhile may lead in a circle: no walk is longer than the number of slots.
+// A chain that changes during a walk may form a cycle, so a walk visits at most as many entries as
+// exist.
 queue_slot_table::index queue_slot_table::find(std::uint64_t serial) const noexcept {
   auto at = chains_[serial % k_chains].load(std::memory_order_acquire);
   for (auto left = used(); at != k_none && left != 0; --left) {

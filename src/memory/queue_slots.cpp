@@ -18,12 +18,13 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) noexcept {
 
 }  // namespace
 
-// Counts the fences of all queues; the last passes the ticket of several.
+// Counts the fences of all queues that one number of k_several waits for. The last one to complete
+// passes that number.
 class queue_slots::passing_of_several final {
  public:
   passing_of_several(queue_slots& of, std::uint64_t number) noexcept : of_{&of}, number_{number} {}
   void begin() noexcept { left_.fetch_add(1, std::memory_order_relaxed); }
-  // Nobody will tell of one: the ticket passes with a later fence.
+  // One of the fences could not be submitted: the number passes with a later fence.
   void give_up() noexcept {
     complete_.store(false, std::memory_order_relaxed);
     raise_to(of_->entries_[k_several].wanted, number_ + 1);
@@ -40,10 +41,11 @@ class queue_slots::passing_of_several final {
  private:
   const ref<queue_slots> of_;
   const std::uint64_t number_;
-  std::atomic<unsigned> left_{1};  // who submits them
+  std::atomic<unsigned> left_{1};  // 1 for the thread that submits the fences
   std::atomic<bool> complete_{true};
 };
 
+// Runs when a fence has completed: passes its number.
 class queue_slots::passing final : public continuation {
  public:
   passing(queue_slots& of, slot which, std::uint64_t number, passing_of_several* also) noexcept
@@ -73,8 +75,9 @@ queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
   if (const auto known = entries_.find(on.serial()); known != k_quiet) {
     return known;
   }
-  // What queues that have gone left behind waits for fences that nobody else may ask for. A free
-  // leaves it to the next allocation to ask the driver for them.
+  // Entries of released queues become reusable only after their fences, which possibly no request
+  // needs. Therefore every 64th new entry makes fences due: the next allocation submits them, not
+  // this call, which may be a free. They are submitted here only if no entry is left.
   const auto found = enter(on);
   if (found == k_quiet) {
     fence();
@@ -86,14 +89,15 @@ queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
   return found;
 }
 
-// Only pools still know the queue, and nothing waits for it. In this order: who had the queue may
-// have got a lane or a ticket just before he let go of it.
+// Whether the entry is reusable: only pools still reference its queue, and no thread cache or
+// ticket depends on it. Checked in this order, because the last other owner of the queue may have
+// got a thread cache or a ticket just before it released the queue.
 bool queue_slots::is_over(const queue_slot& in) noexcept {
   return in.on->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
          in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
 }
 
-// Goes on where it ended the last time. Pre: under the lock.
+// Continues where the last search ended. Pre: the lock is held.
 queue_slots::slot queue_slots::find_over(slot most_looks) noexcept {
   const auto used = entries_.used();
   for (auto left = std::min(used - (k_several + 1), most_looks); left != 0; --left) {
@@ -105,10 +109,11 @@ queue_slots::slot queue_slots::find_over(slot most_looks) noexcept {
   return k_quiet;
 }
 
-// A new queue takes the slot of one that is over, so that about as many are kept as are in use. It
-// looks at a few, so that it costs the same beside any number of others.
+// A new queue reuses the entry of a released one, so that the number of entries stays close to that
+// of the queues in use. Only a few entries are inspected, so that the cost does not depend on their
+// number.
 queue_slots::slot queue_slots::enter(queue& on) noexcept {
-  ref<queue> gone;  // after the lock
+  ref<queue> gone;  // both are released after the lock
   ref<event> gone_fence;
   const std::lock_guard hold{lock_};
   if (const auto known = entries_.find(on.serial()); known != k_quiet) {
@@ -149,8 +154,8 @@ ref<queue> queue_slots::find(std::uint64_t serial) noexcept {
   return on->retain_if_known() ? ref<queue>::adopt(on) : ref<queue>{};
 }
 
-// Counting up comes before the driver is asked, so that what is freed later than that gets a later
-// number.
+// `submit` raises `issued` before it calls the driver, so memory that is freed after the fence was
+// submitted gets a later number.
 ticket queue_slots::next(slot of) noexcept {
   if (of == k_quiet) {
     return {};
@@ -174,9 +179,10 @@ ticket queue_slots::joined(ticket a, ticket b) noexcept {
   if (passed(b)) {
     return a;
   }
-  // Pairs with the one in `fence`: the numbers that a and b wait for were raised before this reads
-  // `issued` of several, and there `issued` is raised before they are read. One of the two must see
-  // the other, or the ticket of both would pass with fences that do not cover them.
+  // Pairs with the fence in `fence`. Here the `wanted` numbers of a and b were raised before
+  // `issued` of k_several is read; there `issued` of k_several is raised before `wanted` is read.
+  // So one of the two threads sees the other's write. Otherwise the new ticket could pass with
+  // fences that do not cover a and b.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   return next(k_several);
 }
@@ -185,14 +191,14 @@ void queue_slots::submit(slot of, passing_of_several* also) noexcept {
   auto& in = entries_[of];
   const auto number = in.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (!try_submit(of, number, also)) {
-    raise_to(in.wanted, number + 1);  // with the next, which stands for this one too
+    raise_to(in.wanted, number + 1);  // the next fence replaces this one too
     if (also != nullptr) {
       also->give_up();
     }
   }
 }
 
-// Another may have the slot at any moment, or not quite have it yet.
+// Under the lock, since another thread may reassign the entry at any moment, or be doing so.
 ref<queue> queue_slots::queue_of(slot of) noexcept {
   const std::lock_guard hold{lock_};
   return entries_[of].on;
@@ -205,7 +211,7 @@ bool queue_slots::try_submit(slot of, std::uint64_t number, passing_of_several* 
   }
   auto ended = on->pending();
   if (!ended && ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
-    pass(of, number);  // nothing runs there any more
+    pass(of, number);  // nothing runs on a lost device
     return true;
   }
   auto* told = ended ? new (std::nothrow) passing{*this, of, number, also} : nullptr;
@@ -226,7 +232,7 @@ void queue_slots::note_fence(slot of, fenced made) noexcept {
   auto& in = entries_[of];
   const std::lock_guard hold{lock_};
   if (in.fence_number < made.number) {
-    std::swap(in.fence, made.end);  // the one before goes after the lock
+    std::swap(in.fence, made.end);  // the previous one is released after the lock
     in.fence_number = made.number;
   }
 }
@@ -247,7 +253,7 @@ queue_slots::fenced queue_slots::covering(slot of) noexcept {
   return last.number < wanted ? fenced{} : std::move(last);
 }
 
-// For a slot all of whose memory is behind fences already.
+// Makes `also` wait for an entry whose tickets are all covered by submitted fences.
 void queue_slots::follow(slot of, passing_of_several& also) noexcept {
   const auto last = covering(of);
   auto* told = last.end ? new (std::nothrow) passing{*this, of, last.number, &also} : nullptr;
@@ -259,7 +265,7 @@ void queue_slots::follow(slot of, passing_of_several& also) noexcept {
   last.end->on_complete(*told);
 }
 
-// Where no memory waits for it a queue is not asked: its stream may have gone with its owner.
+// A queue that no memory waits for is not used: its owner may have destroyed its stream.
 bool queue_slots::is_waited_for(const queue_slot& in) noexcept {
   return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
 }
@@ -309,7 +315,7 @@ ticket queue_slots::fence_behind(queue& on) noexcept {
       return {};
     }
   } catch (const std::bad_alloc&) {
-    // As where the driver cannot tell.
+    // As if the driver could not report the completion.
   }
   return ticket::never();
 }
@@ -322,8 +328,8 @@ ticket queue_slots::behind(queue* on) noexcept {
   return of == k_quiet ? fence_behind(*on) : next(of);
 }
 
-// What has ended passes here too: its fence may be about to tell, on a thread that has to wait for
-// a processor, and who asks again and again would give up before it does.
+// Also passes the tickets of fences that have completed: their continuation may not have run yet,
+// because its thread waits for a CPU, and a caller that polls would give up before it does.
 std::vector<ref<event>> queue_slots::running(slot whom) {
   std::vector<ref<event>> found;
   const auto used = entries_.used();
@@ -362,12 +368,12 @@ result<void> queue_slots::wait_behind(ticket of, queue& on) {
     }
     if (auto last = covering(each); last.end) {
       ends.push_back(std::move(last.end));
-    } else if (is_waited_for(entries_[each])) {  // else the device is lost, and nothing runs
+    } else if (is_waited_for(entries_[each])) {  // false if the device is lost: nothing runs there
       return error::no_memory();
     }
   }
   if (on.has_others_work()) {
-    return on.stand_behind(ends);  // which may come before what is held back
+    return on.stand_behind(ends);  // external work may overtake operations held back on the host
   }
   auto reached = on.fence(order_only(ends));
   ISTHMUS_TRY(reached);

@@ -1,11 +1,18 @@
 #pragma once
-// Queue order in a pool: who may have memory that was freed behind work which may still run.
+// Queue order in a pool: which requests may reuse memory that was freed while work may still use
+// it.
 //
-// A queue that memory is freed behind has a slot, and the memory a ticket: the slot, and the number
-// of the queue's fence that has passed only when that work has ended. On its own queue memory is
-// good at once, since what uses it next comes behind that work; elsewhere once the fence has
-// passed, which is a plain load. A free submits nothing: fences are submitted where somebody found
-// too little memory that is good for him (`fence`).
+// Each queue on which memory was freed has an entry (`slot`), and the memory has a ticket: the
+// entry, and the number of a fence of the queue that completes after that work. On its own queue
+// memory is reusable at once, since the next use is ordered after that work; elsewhere it is once
+// the fence has passed, which a single load shows. A free submits nothing: fences are submitted
+// when a request finds too little reusable memory (`fence`).
+//
+// Protocol, for the counters of an entry (queue_slot_table.hpp): `next` reads `issued`, returns a
+// ticket for the following number and raises `wanted` to it. `submit` raises `issued` before it
+// calls the driver, so memory that is freed during or after that call gets a later number. When a
+// fence has completed, `pass` raises `done` with release; `passed` loads it with acquire, so a
+// thread that reuses the memory sees all that was written before.
 
 #include <atomic>
 #include <cstdint>
@@ -20,12 +27,12 @@ namespace isthmus {
 
 class ticket {
  public:
-  // Nothing uses the memory.
+  // Has passed: nothing uses the memory.
   constexpr ticket() noexcept = default;
   constexpr ticket(unsigned slot, std::uint64_t number) noexcept
       : bits_{std::uint64_t{slot} << k_number_bits | number} {}
 
-  // Passes at no time: of memory that somebody may still use, and nobody can tell.
+  // Never passes: for memory that may still be in use, where the end of that use is never known.
   [[nodiscard]] static constexpr ticket never() noexcept;
 
   [[nodiscard]] constexpr unsigned slot() const noexcept {
@@ -41,81 +48,91 @@ class ticket {
   std::uint64_t bits_ = 0;
 };
 
-// Safe for threads. Counted, since fences on their way outlive their pool.
+// Thread-safe. Reference-counted, since pending fences outlive their pool.
 class queue_slots final : public ref_counted {
  public:
   using slot = queue_slot_table::index;
-  static constexpr slot k_quiet = queue_slot_table::k_none;  // no queue's
-  static constexpr slot k_several = 1;  // of memory behind more than one queue: all of the pool's
-  // The caller waits for the work itself.
+  static constexpr slot k_quiet = queue_slot_table::k_none;  // no queue
+  // For memory that waits for more than one queue: it then waits for all queues of the pool.
+  static constexpr slot k_several = 1;
+  // In place of the request's queue: the caller waits for the memory's work itself.
   static constexpr slot k_anybody = queue_slot_table::k_max;
 
-  // k_quiet for none and for queues that are not `in_one_order`: there too memory is good only when
-  // its fence has passed. Also where all slots are in use.
+  // The entry of `on`. k_quiet for null, for queues that are not `in_one_order` (even there memory
+  // is reusable only after its fence has passed), and if all entries are in use.
   [[nodiscard]] slot find(queue* on) noexcept;
-  // While a lane keeps memory freed behind the slot's queue, for which there is no ticket yet, the
-  // slot serves no other queue.
+  // While a thread cache (`lane`) keeps memory that was freed on the entry's queue, which has no
+  // ticket yet, the entry is not assigned to another queue.
   void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
   void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
 
-  // How many fences have passed so far: while it stays the same no ticket passes. Nothing where
-  // another is about to.
+  // The number of fences that have passed so far: while it does not change no ticket passes.
+  // nullopt while a fence is passing. `pass` raises `passes_begun_` before `done` and
+  // `passes_ended_` after it; this reads them in the opposite order, so equal values mean that no
+  // pass was in progress.
   [[nodiscard]] std::optional<std::uint64_t> passes() const noexcept {
     const auto ended = passes_ended_.load(std::memory_order_acquire);
     const auto begun = passes_begun_.load(std::memory_order_acquire);
     return begun == ended ? std::optional{ended} : std::nullopt;
   }
 
-  // The queue of that serial number, held, where it has a slot and not pools alone know it.
+  // A reference to the queue with that serial number; null if it has no entry, or if only pools
+  // still reference it.
   [[nodiscard]] ref<queue> find(std::uint64_t serial) noexcept;
 
-  // Whether it has a slot, or gets one: lent queues too.
+  // Whether the queue has an entry, or gets one here. Also for exported queues.
   [[nodiscard]] bool have_room_for(queue& on) noexcept { return entry_of(on) != k_quiet; }
 
-  // For memory that is freed behind all work on the slot's queue.
+  // The ticket of memory that is freed after all work on the entry's queue.
   [[nodiscard]] ticket next(slot of) noexcept;
   [[nodiscard]] bool passed(ticket of) const noexcept {
     return of.number() <= entries_[of.slot()].done.load(std::memory_order_acquire);
   }
+  // Whether a request on the queue of entry `whom` may use the memory.
   [[nodiscard]] bool good(ticket of, slot whom) const noexcept;
-  // Whether one ticket stands for both, and is good for whomever one of them was good for.
+  // Whether one ticket can replace both without excluding a request that one of them allows.
   [[nodiscard]] bool joins(ticket a, ticket b) const noexcept {
     return a.slot() == b.slot() || (passed(a) && passed(b));
   }
-  // What stands for both, at worst a ticket of several.
+  // A ticket that replaces both: at worst one of k_several.
   [[nodiscard]] ticket joined(ticket a, ticket b) noexcept;
 
-  // Submits the fences that tickets are waiting for. Calls the driver: outside all locks. One that
-  // it refuses is submitted with the next; memory then stays with its own queue.
+  // Submits the fences that tickets wait for. Calls the driver, so the caller holds no lock. If the
+  // driver refuses a fence, the next one replaces it, and until then the memory is reusable on its
+  // own queue only.
   void fence() noexcept;
-  // The same where many queues came and went, so that their slots serve others.
+  // The same, if many queues were created and released, so that their entries become reusable.
   void fence_if_due() noexcept;
-  // Whether no work is left on the slot's queue: `fence` would pass its tickets at once. Asks no
-  // driver; false also where an end has not been noticed yet.
+  // Whether no work is left on the entry's queue, so that `fence` would pass its tickets at once.
+  // Does not call the driver, so it may be false for work whose completion was not noticed yet.
   [[nodiscard]] bool is_idle(slot of) noexcept {
     const auto on = queue_of(of);
     return on && on->quiet();
   }
-  // Whether no work is left on any queue that a ticket of several may wait for. Looks at all slots.
+  // Whether no work is left on any queue that a ticket of k_several may wait for. Visits all
+  // entries.
   [[nodiscard]] bool all_idle() noexcept;
-  // Whether `fence` would pass it at once, if it has not passed. `all_are_idle`: of `all_idle`.
+  // Whether the ticket has passed or `fence` would pass it at once. `all_are_idle` is the result of
+  // `all_idle`.
   [[nodiscard]] bool would_pass(ticket of, bool all_are_idle) noexcept {
     return passed(of) ||
            (of.slot() == k_several ? all_are_idle && of != ticket::never() : is_idle(of.slot()));
   }
-  // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
-  // quiet if it has. Waits where there is neither slot nor memory for it.
+  // Submits a fence to one queue, exported or not. Returns a ticket that passes when all work that
+  // is on the queue now has completed. If the queue can have no entry, waits for that work instead,
+  // and returns a passed ticket, or `never` if the wait failed.
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
-  // For what is freed behind all that is on a queue now, lent or not; null: nothing uses it.
+  // The ticket of memory that is freed after all work that is on the queue now, exported or not.
+  // Null: nothing uses the memory.
   [[nodiscard]] ticket behind(queue* on) noexcept;
-  // The ends of what is on the queues that tickets still wait for, but for those that wait for
-  // `whom` alone, to which their memory is good. Throws std::bad_alloc.
+  // The completion of the work on the queues that tickets still wait for, except tickets that wait
+  // for `whom` alone, whose memory a request on that queue can use. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ref<event>> running(slot whom = k_quiet);
-  // What is submitted to `on` from here on runs once the ticket's work, and maybe more, has ended.
-  // Errors as `queue::fence`; throws std::bad_alloc. Pre: not `never`.
+  // Work that is submitted to `on` from here on waits, on the device, for the work of the ticket,
+  // and possibly for more. Errors as `queue::fence`; throws std::bad_alloc. Pre: not `never`.
   [[nodiscard]] result<void> wait_behind(ticket of, queue& on);
-  // When the pool goes: fences on their way may outlive it, on threads that must not let a queue
-  // go.
+  // Drops the references to queues as the pool is destroyed: pending fences may outlive it, on
+  // threads that must not release a queue.
   void forget_queues() noexcept;
 
  private:
@@ -138,18 +155,19 @@ class queue_slots final : public ref_counted {
   void follow(slot of, passing_of_several& also) noexcept;
   void note_fence(slot of, fenced made) noexcept;
   [[nodiscard]] fenced last_fence(slot of) noexcept;
-  // A fence for all that waits there: the last one, where it will do. Then the queue is not asked:
-  // its stream may be others', and have gone since. No end: the queue cannot tell.
+  // A fence for all memory that waits for the entry's queue: the last one submitted, if it
+  // suffices. Then the queue is not used, since its stream may belong to another library and may
+  // have been destroyed. `end` is null if the queue accepts no fence.
   [[nodiscard]] fenced covering(slot of) noexcept;
   [[nodiscard]] bool try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept;
   void pass(slot of, std::uint64_t number) noexcept;
 
-  spin_lock lock_;  // over entering a queue
+  spin_lock lock_;  // guards the assignment of entries, and their `on`, `fence`, `fence_number`
   std::atomic<bool> fence_is_due_{false};
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
   queue_slot_table entries_{k_several + 1};
-  slot oldest_ = k_several + 1;  // where to look for a slot whose queue is over; under the lock
+  slot oldest_ = k_several + 1;  // where the search for a reusable entry ended; under the lock
 };
 
 constexpr ticket ticket::never() noexcept {

@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-// Whether that memory goes back as it is, without a record.
+// Whether the memory has no record and is deallocated directly.
 bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
   return from.orders_frees() || from.giver_of(pointer, nbytes).orders_frees();
 }
@@ -21,8 +21,8 @@ error is_in_use(const void* pointer) {
               pointer);
 }
 
-// Whether the block that begins there is no bare pointer's: a resource above cut it into blocks of
-// its own, or it has a record, a buffer's say. `pointer` is what a caller wants to free.
+// Whether the block that begins at `pointer`, which a caller wants to free, is not held by a bare
+// pointer: a resource above sub-allocates it, or it has a record, for example that of a buffer.
 bool is_used_above(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
   auto& giver = from.giver_of(pointer, nbytes);
   const auto* const in = process_page_map.find(pointer);

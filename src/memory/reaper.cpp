@@ -16,12 +16,12 @@
 #include "os/process.hpp"
 
 namespace isthmus {
-// A list of what is to be let go and the one thread that does it; never destroyed.
+// The lists of objects to be released, and the one thread that releases them. Never destroyed.
 class reaper {
  public:
   class crowd;
 
-  // Each of these is pushed some time, and then let go.
+  // Announces an object that will be pushed later. While any is expected, `wait` waits.
   void expect() noexcept {
     const std::lock_guard hold{lock_};
     ++expected_;
@@ -33,7 +33,7 @@ class reaper {
     changed_.notify_one();
   }
 
-  // Nobody waits for these: they may never go.
+  // These do not count as expected, since they may never be released.
   void put_off(reclaimable& what) noexcept {
     const std::lock_guard hold{lock_};
     start();
@@ -46,7 +46,7 @@ class reaper {
     changed_.notify_one();
   }
 
-  // At once, so that whoever demands it next finds it here.
+  // Joins the releases on demand at once, not on the library thread, so the next demand finds it.
   void push_or_leave(reclaimable& what) noexcept {
     if (!what.goes_on_demand() || !leave_for_demand(what, 1)) {
       push(what);
@@ -96,8 +96,8 @@ class reaper {
   }
 
  private:
-  // One of the program's threads is in a call of ours, and does not leave it while a queue is being
-  // asked in its name. Pre: `lock_` is held, at both ends.
+  // While one exists, a thread of the program is in a library call, so queues may be queried on
+  // demand. Its end waits 4 ms at most for a query in progress. Pre: `lock_` is held at both ends.
   class demand {
    public:
     demand(reaper& of, std::unique_lock<std::mutex>& hold) noexcept : of_{of}, hold_{hold} {
@@ -123,7 +123,7 @@ class reaper {
     std::unique_lock<std::mutex>& hold_;
   };
 
-  // Without a thread all waits in the lists, which is no loss but of memory, for the next try.
+  // If no thread can be started, objects stay in the lists until the next try: only memory waits.
   void start() noexcept {
     if (has_thread_) {
       return;
@@ -161,7 +161,7 @@ class reaper {
     }
   }
 
-  // That so many less are expected, and whether something may have come back.
+  // Notes that `expected` less objects are expected and, if `went`, that one was released.
   void tell(std::uint64_t expected, bool went) noexcept {
     const std::lock_guard hold{lock_};
     expected_ -= expected;
@@ -172,7 +172,7 @@ class reaper {
     }
   }
 
-  // `expected`: how many of each of that list are.
+  // Handles the first object of a list. `expected`: 1 if that list's objects are expected, else 0.
   void let_first_go(reclaimable*& first, std::vector<crowd*>& crowds,
                     std::uint64_t expected) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
@@ -180,7 +180,7 @@ class reaper {
       tell(expected, let_one_go(*next, crowds));
     }
   }
-  // False where it waits with others.
+  // False if it was added to a batch (`crowd`), or if the process is ending.
   [[nodiscard]] bool let_one_go(reclaimable& what, std::vector<crowd*>& crowds) noexcept {
     const os::driver_call call;
     if (!call) {
@@ -193,7 +193,7 @@ class reaper {
     what.let_go();
     return true;
   }
-  // It is expected from here on: whoever waits for it demands it. False where somebody does so now.
+  // Adds it to the releases on demand. It is expected, as waiting is a demand. False during one.
   [[nodiscard]] bool leave_for_demand(reclaimable& what, std::uint64_t expected) noexcept {
     const std::lock_guard hold{lock_};
     if (demands_ != 0) {
@@ -205,19 +205,19 @@ class reaper {
     what.next_ready_ = std::exchange(on_demand_, &what);
     return true;
   }
-  // False where there is no memory for it.
+  // Adds `what` to the batch of `user`. False if there is no memory for that.
   [[nodiscard]] bool join(std::vector<crowd*>& crowds, const ref<queue>& user,
                           reclaimable& what) noexcept;
   void push_all(const std::vector<crowd*>& crowds) noexcept;
 
-  // Returns what was put off, once it is time to try that again, however much else there is to do.
+  // Returns the objects that were put off, once they are due, however much other work there is.
   reclaimable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
     const auto is_due = [this] { return put_off_ != nullptr && os::clock::now() >= due_; };
     while (ready_ == nullptr && !is_due()) {
       if (put_off_ == nullptr) {
         changed_.wait(hold);
       } else {
-        const auto until = due_;  // which another may change meanwhile
+        const auto until = due_;  // a copy: another thread may change it meanwhile
         changed_.wait_until(hold, until);
       }
     }
@@ -230,24 +230,24 @@ class reaper {
     return std::exchange(put_off_, nullptr);
   }
 
-  static inline thread_local bool is_reaper_ = false;  // this thread
+  static inline thread_local bool is_reaper_ = false;  // whether this is the library thread
   static constexpr std::chrono::milliseconds k_least_pause{1};
   static constexpr std::chrono::milliseconds k_longest_pause{1000};
   static constexpr std::chrono::milliseconds k_longest_ask{4};
   static constexpr std::size_t k_least_bytes = std::size_t{1} << 20;
-  std::mutex lock_;
+  std::mutex lock_;  // guards all but the atomics; no driver is called under it
   std::condition_variable changed_;
   std::condition_variable ended_;
-  reclaimable* ready_ = nullptr;
-  reclaimable* put_off_ = nullptr;
-  reclaimable* on_demand_ = nullptr;
+  reclaimable* ready_ = nullptr;      // to be released, or to be queried for, now
+  reclaimable* put_off_ = nullptr;    // to be tried again at `due_`
+  reclaimable* on_demand_ = nullptr;  // wait for a demand
   std::atomic<std::size_t> on_demand_bytes_{0};
   int demands_ = 0;
-  bool is_asking_ = false;  // what goes on demand
+  bool is_asking_ = false;  // a queue is being queried on demand
   bool is_at_work_ = false;
   std::chrono::milliseconds pause_{k_least_pause};
-  os::clock::time_point due_;     // of what was put off, where there is any
-  bool is_trying_again_ = false;  // what is put off now was so before
+  os::clock::time_point due_;     // valid while `put_off_` is not empty
+  bool is_trying_again_ = false;  // objects put off now were put off before
   std::uint64_t expected_ = 0;
   std::uint64_t let_go_ = 0;
   bool has_thread_ = false;
@@ -263,7 +263,7 @@ reaper& process_reaper() noexcept {
 
 }  // namespace
 
-// Those of one batch that wait for the same queue. It is asked when all of them are here.
+// The objects of one pass that wait for the same queue. It is queried after all of them were added.
 class reaper::crowd final : public reclaimable {
  public:
   explicit crowd(ref<queue> user) noexcept : user_{std::move(user)} {}
@@ -288,7 +288,7 @@ class reaper::crowd final : public reclaimable {
   }
 
  private:
-  // False where the queue cannot tell now, or there is no memory for what it tells.
+  // Queries the queue. False if it cannot report its work now, or if there is no memory for that.
   [[nodiscard]] bool ask() noexcept try {
     std::vector<ref<event>> running;
     const auto asked = user_->unfinished(running);
@@ -299,7 +299,7 @@ class reaper::crowd final : public reclaimable {
     if (!running.empty()) {
       tell_all(&reclaimable::be_expected);
     }
-    reclaim_after(*this, running);  // at once where there is none
+    reclaim_after(*this, running);  // at once if none is running
     return true;
   } catch (const std::bad_alloc&) {
     return false;
@@ -318,7 +318,7 @@ class reaper::crowd final : public reclaimable {
   bool was_asked_ = false;
 };
 
-// Each is told of by itself: who waits for the first need not wait for the last.
+// Reports each release, so that a thread which waits for the first need not wait for the last.
 void reaper::crowd::let_all_go() noexcept {
   while (first_ != nullptr) {
     std::exchange(first_, first_->next_ready_)->let_go_unused();
@@ -350,7 +350,7 @@ void reaper::push_all(const std::vector<crowd*>& crowds) noexcept {
 
 namespace {
 
-// Hands something to the reaper once nothing uses it any more.
+// Pushes an object to the `reaper` once nothing uses it any more.
 class handover final : public continuation {
  public:
   explicit handover(reclaimable& what) : what_{what} {}

@@ -1,6 +1,7 @@
 #pragma once
-// Lets go, on a thread of the library, of what operations in flight still used when nobody referred
-// to it any more: a driver's callback must not call the driver.
+// Deferred release: releases objects whose last reference was dropped while operations were still
+// using them. Runs on one library thread (`reaper`), because driver callbacks must not call the
+// driver. All functions are thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,23 +13,26 @@
 
 namespace isthmus {
 
+// An object that is released after its last use.
 class reclaimable {
  public:
   virtual ~reclaimable() = default;
-  // Once nothing uses it, or to find out what does. Never blocks.
+  // Releases the object if nothing uses it; else finds out what does, and has it released after
+  // that. Never blocks.
   virtual void let_go() noexcept = 0;
-  // Where that can be found out with one question only, whom to ask: a queue, all of whose work so
-  // far may use it. It is asked once for many.
+  // If only work on a single queue may use the object, all that was submitted there so far: that
+  // queue. It is queried once for many objects.
   [[nodiscard]] virtual ref<queue> only_user() noexcept { return {}; }
-  // Whether to find that out, a queue is asked that is to be asked on demand.
+  // Whether finding its uses requires a queue that is queried on demand only
+  // (`queue::is_asked_on_demand`).
   [[nodiscard]] virtual bool goes_on_demand() noexcept { return false; }
-  // What stays in memory till it goes.
+  // The bytes of memory that its release will return.
   [[nodiscard]] virtual std::size_t nbytes() const noexcept { return 0; }
-  // The same as `let_go` once that work has ended.
+  // As `let_go`, after that work has completed.
   virtual void let_go_unused() noexcept { let_go(); }
-  // That one cannot tell now, and nobody knows when it can.
+  // Called when its uses cannot be determined now, nor the time when they can.
   virtual void put_off() noexcept {}
-  // That it goes once the work has ended which is known now.
+  // Called when its uses are known: it is released after they have completed.
   virtual void be_expected() noexcept {}
 
  private:
@@ -36,37 +40,38 @@ class reclaimable {
   reclaimable* next_ready_ = nullptr;
 };
 
-// Lets `what` go once all of `running` have completed. Never blocks. Throws std::bad_alloc, and
-// then nothing is done.
+// Releases `what` on the library thread after all of `running` have completed. Never blocks. Throws
+// std::bad_alloc, and then nothing is done.
 void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running);
-// Lets it go as soon as may be: for a thread that must not ask a driver what is running.
+// Releases `what` as soon as possible, on the library thread: for callers that must not query a
+// driver.
 void retire_later(reclaimable& what) noexcept;
-// The same once what kept it from going may be over: memory that there was not, a driver that
-// could not tell. Tried again after a millisecond, and then after twice as long each time, up to a
-// second.
+// The same after a release failed because there was no memory, or because a driver could not report
+// what is running. It is tried again after one millisecond, then after twice as long each time, up
+// to a second.
 void let_go_again(reclaimable& what) noexcept;
-// Where there was no memory for the thread that does all this, it is started now; else a load. For
-// whoever asks for memory, or for it to go back.
+// Starts the library thread if there was no memory for it before; otherwise costs one load. For
+// callers that allocate memory or return it to the driver.
 void start_letting_go() noexcept;
-// Lets go of what goes on demand, and waits till it has been asked for, at most 4 ms; false where
-// there is none, and on a thread of the library. For whoever is in a call of the program that asks
-// for memory or for it to go back, and holds no lock. `wait_for_reclaim` does so too. Looks at what
-// lingers as well (backend/lingering.hpp).
+// Performs the releases that wait for a demand, and waits, at most 4 ms, until their queues have
+// been queried. False if there are none, and on a library thread. For calls of the program that
+// allocate memory or return it to the driver, while they hold no lock. `wait_for_reclaim` does the
+// same. Also releases lingering queues (backend/lingering.hpp).
 bool let_go_on_demand() noexcept;
-// The same once that is 64 MiB, each thing counted as 1 MiB at least; else a load. For what is
-// called again and again: asking takes some 0.1 ms.
+// The same, except for lingering queues, if these releases amount to 64 MiB or more, each counted
+// as at least 1 MiB; otherwise costs one load. For frequent calls: querying takes some 0.1 ms.
 bool let_much_go_on_demand() noexcept;
-// How many were let go.
+// The number of releases so far.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
-// Returns once more than `seen` were let go; false where no more is to come, or at `until`, and on
-// the thread that does it.
+// Waits until more than `seen` releases have been made. False if none is pending, at `until`, and
+// on the thread that makes them.
 [[nodiscard]] bool sleep_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept;
 // The same; CALLBACK where the thread's interrupt function ended the wait.
 [[nodiscard]] inline result<bool> wait_for_reclaim(std::uint64_t seen, const os::deadline& until) {
   bool came = false;
   auto over = wait_in_slices(until, [&](const os::deadline& slice) {
     came = sleep_for_reclaim(seen, slice);
-    return came || !slice || os::clock::now() < *slice;  // early: no more is to come
+    return came || !slice || os::clock::now() < *slice;  // before its end: none is pending
   });
   ISTHMUS_TRY(over);
   return came;

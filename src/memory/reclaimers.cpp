@@ -11,7 +11,7 @@
 namespace isthmus {
 namespace {
 
-// The one that this thread is inside.
+// The callback that this thread is running; null: none.
 thread_local const reclaimer* inside = nullptr;
 
 bool stands_on_pool(memory_resource* from) noexcept try {
@@ -22,7 +22,7 @@ bool stands_on_pool(memory_resource* from) noexcept try {
   return std::any_of(bases.begin(), bases.end(),
                      [](const memory_resource* each) { return each->as_pool() != nullptr; });
 } catch (const std::bad_alloc&) {
-  return true;  // as far as anybody can tell
+  return true;  // unknown
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void reclaimers::add(ref<reclaimer> made) {
 }
 
 void reclaimers::remove(reclaimer& gone, bool waits) noexcept {
-  ref<reclaimer> last;  // after the lock: what the user gave goes with it
+  ref<reclaimer> last;  // dropped after the lock: it releases the user's object
   {
     const std::lock_guard hold{lock_};
     const auto found = std::find_if(all_.begin(), all_.end(),
@@ -103,7 +103,7 @@ reclaimers::outcome reclaimers::ask(const isthmus_reclaim_request_t& request) no
   if (inside != nullptr) {
     return seen;
   }
-  const auto newest_now = newest();  // a callback may add another, for the next time
+  const auto newest_now = newest();  // callbacks that a callback adds are called the next time
   for (auto each = next(0, newest_now); each.which; each = next(each.number, newest_now)) {
     seen.bytes += each.which->ask(request);
     ++seen.asked;

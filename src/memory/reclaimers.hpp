@@ -1,5 +1,6 @@
 #pragma once
-// The program's reclaim callbacks: asked, when there is no memory, to give up what they can.
+// The program's out-of-memory callbacks (`reclaimer`): called before a request for memory fails, to
+// release what they can.
 
 #include <isthmus/isthmus.h>
 
@@ -15,24 +16,24 @@
 
 namespace isthmus {
 
-// One callback. It is called on the thread that asks for memory, with no lock of the library held,
-// by several threads at once if several find none, and never from inside any callback.
+// One callback. It is called on the thread that requests memory, with no lock of the library held.
+// Several threads may call it at once. It is never called from inside any callback. Thread-safe.
 class reclaimer final : public ref_counted {
  public:
   // `user`'s object is passed to `function`, and released with the last reference.
   reclaimer(isthmus_reclaim_t function, owner user) noexcept
       : function_{function}, user_{std::move(user)} {}
 
-  // What it says that it gave up, in bytes; 0 once it is closed.
+  // Calls it. Returns the bytes that it reports to have released; 0 once it is closed.
   [[nodiscard]] std::uint64_t ask(const isthmus_reclaim_request_t& request) noexcept;
-  // It is not called from here on. Blocks until its calls have ended, if that is wanted; not from
-  // inside any: two that waited for one another would never return. The thread's interrupt
+  // It is not called from here on. With `waits`, blocks until its calls have ended, but not inside
+  // any callback: two that waited for one another would never return. The thread's interrupt
   // function may end that wait.
   void close(bool waits) noexcept;
 
  private:
   ~reclaimer() override = default;
-  // False: some run, and `until` has passed.
+  // Waits for the end of its calls. False if some still run at `until`.
   [[nodiscard]] bool calls_end(const os::deadline& until) noexcept;
 
   const isthmus_reclaim_t function_;
@@ -43,19 +44,18 @@ class reclaimer final : public ref_counted {
   bool closed_ = false;
 };
 
-// Of the whole process; never destroyed. Safe for threads.
+// The callbacks of the process. Never destroyed. Thread-safe.
 class reclaimers {
  public:
   struct outcome {
-    std::size_t asked = 0;
-    std::uint64_t bytes = 0;  // that they say they gave up
+    std::size_t asked = 0;    // callbacks called
+    std::uint64_t bytes = 0;  // that they report to have released
   };
   // Throws std::bad_alloc.
   void add(ref<reclaimer> made);
   // Closes it too.
   void remove(reclaimer& gone, bool waits) noexcept;
-  // Asks those that are there, in the order in which they were added; nobody from inside a
-  // callback.
+  // Calls all callbacks in the order in which they were added; none from inside a callback.
   [[nodiscard]] outcome ask(const isthmus_reclaim_request_t& request) noexcept;
 
  private:
@@ -63,7 +63,7 @@ class reclaimers {
     std::uint64_t number = 0;
     ref<reclaimer> which;
   };
-  // The first with a number above `last` and up to `newest`; an empty one if there is none.
+  // The first with a number above `last` and up to `newest`; an empty entry if there is none.
   [[nodiscard]] entry next(std::uint64_t last, std::uint64_t newest) noexcept;
   [[nodiscard]] std::uint64_t newest() noexcept;
 
@@ -75,17 +75,18 @@ class reclaimers {
 
 [[nodiscard]] isthmus_reclaim_request_t request_for(device& where, usm_kind kind,
                                                     std::size_t nbytes) noexcept;
-// Whether what is on its way back may be waited for, or asked for: not for what never fits or is
-// another failure, nor where a pool is below, which does both on its own ladder, nor where it is no
-// place for that.
+// Whether the caller may wait for pending releases, or call the callbacks, after `refusal`. False
+// for failures other than out of memory, for requests that never fit, if a pool is below (which
+// does both in its own out-of-memory stages), and where neither is allowed (`no_wait` or in a
+// continuation).
 [[nodiscard]] bool may_be_had_later(const error& refusal, device& where,
                                     const allocation_request& request,
                                     memory_resource* from) noexcept;
-// Whether it is worth while to ask `from` (null: the driver) again, since the callbacks say that
-// they gave something up. They are asked for what the driver refused last, if it refused anything
-// since it had done so `refusals` times: a resource's chunk may be larger than the request. Nobody
-// is asked for what never fits or is another failure, where a pool is below, which has asked on its
-// own ladder, or where callbacks have no place. Pre: no lock of the library's is held.
+// Calls the callbacks, unless `may_be_had_later` is false. Returns whether they report that they
+// released anything, so that a new request to `from` (null: the driver) is worthwhile. They receive
+// the size of the request or, if larger, the size that a driver refused last: a resource's chunk
+// may be larger than the request. `refusals` is the value of `driver_refusals` before the request;
+// if it has not changed, no driver refused. Pre: the caller holds no lock of the library.
 [[nodiscard]] bool reclaimed_for(const error& refusal, std::uint64_t refusals, device& where,
                                  const allocation_request& request, memory_resource* from) noexcept;
 
