@@ -11,7 +11,8 @@
 namespace isthmus {
 namespace {
 
-// An access one byte before what it gave is found, as one behind it is.
+// Without a header, so that AddressSanitizer also detects an access just before the memory, not
+// only one just after it.
 void* allocate_watched(std::size_t nbytes, std::size_t alignment) noexcept {
   void* pointer = nullptr;
   return posix_memalign(&pointer, std::max(alignment, sizeof(void*)), nbytes) == 0 ? pointer

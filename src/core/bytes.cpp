@@ -23,10 +23,9 @@ void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexc
 
 namespace {
 
-// From here on a row is copied by itself.
+// Wider rows are copied with one memcpy each.
 constexpr std::size_t k_widest_element = 32;
-// Of what is copied together with more than the caches hold, rows and ranges from here on go past
-// them.
+// When a copy as a whole exceeds the caches, its rows and ranges of at least this size bypass them.
 constexpr std::size_t k_least_past_caches = std::size_t{4} << 10;
 
 void copy_one(std::byte* to, const std::byte* from, std::size_t nbytes, bool past_caches) noexcept {
@@ -47,7 +46,7 @@ void copy_wide_rows(const copy_2d_shape& shape, bool past_caches) noexcept {
   }
 }
 
-// Each of them by several threads.
+// Each row is copied by several threads.
 void copy_large_rows(const copy_2d_shape& shape) noexcept {
   for (std::size_t row = 0; row < shape.height; ++row) {
     copy_bytes(advance(shape.destination, row * shape.destination_pitch),
@@ -103,7 +102,7 @@ void copy_some(const ranged_copy& what, std::size_t first, std::size_t last,
 
 }  // namespace
 
-// Each large one by several threads; of the others each thread takes some.
+// Each large range is copied by several threads. The other ranges are divided among the threads.
 void copy_ranges(const ranged_copy& what) noexcept {
   const auto count = what.ranges.size();
   std::size_t rest = 0;
@@ -135,7 +134,7 @@ void fill_piece(std::byte* to, const fill_pattern& pattern, std::size_t nbytes) 
     std::memset(to, std::to_integer<int>(pattern.bytes[0]), nbytes);
     return;
   }
-  // What is filled is the source of the rest; 4 KiB stay in the first cache.
+  // The filled part is the source of the rest; 4 KiB stay in the L1 cache.
   constexpr std::size_t k_longest_run = 4096;
   std::size_t done = std::min(pattern.nbytes, nbytes);
   std::memcpy(to, pattern.bytes, done);
@@ -154,7 +153,7 @@ void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbyt
     fill_piece(to, pattern, nbytes);
     return;
   }
-  share_out(nbytes, [to, &pattern](std::size_t at, std::size_t n) {  // pieces hold whole patterns
+  share_out(nbytes, [to, &pattern](std::size_t at, std::size_t n) {  // chunks hold whole patterns
     fill_piece(to + at, pattern, n);
   });
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Copies and fills of memory that the host can touch.
+// Copies and fills of host-accessible memory. Thread-safe for memory that does not overlap.
 
 #include <isthmus/isthmus.h>
 
@@ -20,7 +20,7 @@ struct copy_2d_shape {
 
 using copy_range = isthmus_range_t;
 
-// Ranges of bytes whose offsets count from the two pointers.
+// Ranges of bytes. Their offsets are relative to the two pointers.
 struct ranged_copy {
   void* destination = nullptr;
   const void* source = nullptr;
@@ -33,7 +33,7 @@ struct ranged_copy {
     }
     return all;
   }
-  // From the pointer to the end of the last.
+  // From the pointer to the end of the last range.
   [[nodiscard]] std::size_t destination_extent() const noexcept {
     return extent(&copy_range::destination_offset);
   }
@@ -56,13 +56,14 @@ struct fill_pattern {
   std::size_t nbytes = 1;  // 1, 2, 4, 8 or 16
 };
 
-// By several threads from `k_large_bytes` on (share_out.hpp).
+// Uses several threads from `k_large_bytes` (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const copy_2d_shape& shape) noexcept;
-// On this thread; `past_caches` as one of several that copy more together than the caches hold.
+// Runs on the calling thread. `past_caches`: it is one of several threads that together copy more
+// than the caches hold.
 void copy_rows_alone(const copy_2d_shape& shape, bool past_caches) noexcept;
 void copy_ranges(const ranged_copy& what) noexcept;
-// Pre: `nbytes` is a multiple of the pattern's.
+// Pre: `nbytes` is a multiple of the pattern's size.
 void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus

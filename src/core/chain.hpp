@@ -1,12 +1,13 @@
 #pragma once
-// A list of nodes that were made earlier: nothing here needs memory.
+// Singly linked list of nodes that were allocated earlier, so that no operation allocates. Owns its
+// nodes. Not thread-safe.
 
 #include <memory>
 #include <utility>
 
 namespace isthmus {
 
-// `Node` has a member `Node* next`, which is the list's.
+// `Node` has a member `Node* next`, which the list uses.
 template <class Node>
 class chain {
  public:
@@ -24,14 +25,14 @@ class chain {
   [[nodiscard]] std::unique_ptr<Node> pop_front() noexcept {
     return std::unique_ptr<Node>{std::exchange(first_, first_->next)};
   }
-  // Takes all of the other's to its end.
+  // Moves all nodes of `other` to the end.
   void splice(chain& other) noexcept {
     if (!other.empty()) {
       append(*other.first_, *other.last_);
       other.first_ = nullptr;
     }
   }
-  // One by one: a long list must not need a deep stack.
+  // Iterative, since destroying a long list recursively would need a deep stack.
   void clear() noexcept {
     while (!empty()) {
       static_cast<void>(pop_front());
@@ -45,7 +46,7 @@ class chain {
   }
 
   Node* first_ = nullptr;
-  Node* last_ = nullptr;  // where there is a first
+  Node* last_ = nullptr;  // valid only if `first_` is not null
 };
 
 }  // namespace isthmus

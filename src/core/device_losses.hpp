@@ -1,8 +1,9 @@
 #pragma once
-// How many errors of the process have reported the loss of a device so far.
+// The number of errors in this process that reported the loss of a device.
 //
-// Each counts once, when it is made, for all devices together: code that would serve a request
-// without a driver call compares two numbers, and calls the driver once after a change.
+// Each error counts once, when it is created, for all devices together. Code that serves requests
+// without a driver call compares this number with the one it saw before, and calls the driver once
+// after a change.
 
 #include <atomic>
 #include <cstdint>

@@ -5,8 +5,8 @@
 namespace isthmus {
 namespace {
 
-// A stride that is a constant lets the compiler move several elements at once. Without one four of
-// them a turn keep the processor busy.
+// A constant stride lets the compiler move several elements at once. With a variable stride, four
+// elements per iteration keep the processor busy.
 template <std::size_t Bytes>
 struct any_stride {
   std::ptrdiff_t bytes;

@@ -1,5 +1,5 @@
 #pragma once
-// A row of elements at one distance, of either sign, copied by the host.
+// Host copies of a row of elements at a constant distance, which may be negative.
 
 #include <cstddef>
 
@@ -13,12 +13,12 @@ struct element_row {
   std::size_t count = 0;
 };
 
-// Whether elements of so many bytes lie one after the other.
+// Whether elements of `nbytes` each lie next to each other.
 [[nodiscard]] constexpr bool is_packed(std::ptrdiff_t stride, std::size_t nbytes) noexcept {
   return stride == static_cast<std::ptrdiff_t>(nbytes);
 }
 
-// Of `nbytes` each, which need not be aligned. Pre: no byte that is written is read.
+// Elements of `nbytes` each, which need not be aligned. Pre: source and destination do not overlap.
 void copy_elements(const element_row& row, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus

@@ -1,11 +1,12 @@
 #pragma once
-// Numbers to places of a table.
+// Hashes numbers for tables.
 
 #include <cstdint>
 
 namespace isthmus {
 
-// All bits of `number` have a part in the upper half, so that addresses in equal steps spread too.
+// Every bit of `number` affects the upper half of the result, so that addresses at regular
+// distances spread too.
 [[nodiscard]] constexpr std::uint64_t hash_of(std::uint64_t number) noexcept {
   constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
   const auto mixed = number * k_spread;

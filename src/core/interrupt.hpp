@@ -1,8 +1,8 @@
 #pragma once
-// Ending a wait early: a thread may have a function that is called between slices of its waits.
+// Interrupting a wait: a thread can set a function that is called between slices of its waits.
 //
-// Only waits use it after whose end the call can fail as if it had not been made: those of requests
-// for memory, and of a queue for others. A free always waits to the end.
+// Only waits use it whose call can still fail without any effect: waits of memory requests, and
+// waits of a queue for other queues. A free always waits to the end.
 
 #include <isthmus/isthmus.h>
 
@@ -15,16 +15,16 @@
 
 namespace isthmus {
 
-// The calling thread's. Without a function its waits are not cut into slices.
+// The function of the calling thread. Without one its waits are not divided into slices.
 ISTHMUS_TLS_MODEL inline thread_local constinit isthmus_interrupt_t thread_interrupt{};
 inline constexpr std::chrono::milliseconds k_interrupt_slice{50};
 
-// Calls it: CALLBACK with its message where the wait is to end. Pre: no lock is held that it may
-// need, and it may call anything.
+// Calls the function. CALLBACK with its message if the wait is to end. Pre: the caller holds no
+// lock, since the function may call anything.
 [[nodiscard]] result<void> call_interrupt();
 
-// `wait(deadline)` blocks until then at most, and returns whether there is nothing left to wait
-// for. False: `until` has passed.
+// `wait(deadline)` blocks at most until the deadline and returns whether the awaited condition
+// holds. The result is false if `until` has passed.
 template <class Wait>
 [[nodiscard]] result<bool> wait_in_slices(
     const std::optional<std::chrono::steady_clock::time_point>& until, Wait&& wait) {

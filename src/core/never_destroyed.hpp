@@ -1,6 +1,6 @@
 #pragma once
-// For what outlives every thread: made in place, so that its first use needs no memory and cannot
-// fail, and never destroyed.
+// Holds an object that outlives every thread. It is constructed in place, so that its first use
+// needs no memory and cannot fail, and it is never destroyed.
 
 #include <cstddef>
 #include <new>
@@ -8,7 +8,7 @@
 
 namespace isthmus {
 
-// T's constructor is noexcept where a noexcept function is its first user.
+// T's constructor must be noexcept if the first use is in a noexcept function.
 template <class T>
 class never_destroyed {
  public:

@@ -1,6 +1,7 @@
 #pragma once
-// Numbers that grow with time, in about a nanosecond. Those of one thread are all different, and in
-// order; of two threads the one that is behind catches up with the other's every few numbers.
+// Numbers that grow with time, at about a nanosecond each. The numbers of one thread are unique and
+// increasing. A thread whose numbers are lower than another thread's catches up every few numbers.
+// Thread-safe; relaxed accesses suffice, as the numbers order no other memory.
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +27,7 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t thread_order = 0;
   return next;
 }
 
-// Above all numbers so far; those that threads get once they know of it are above it.
+// A number above all that were issued so far. Threads that learn of it get numbers above it.
 [[nodiscard]] inline std::uint64_t order_from_here() noexcept {
   constexpr auto k_ahead = 4 * detail::k_numbers_apart;
   return detail::shared_order.fetch_add(k_ahead, std::memory_order_acq_rel) + k_ahead;

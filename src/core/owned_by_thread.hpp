@@ -1,13 +1,14 @@
 #pragma once
-// What each thread has one of, and what ends with the thread:
+// An object that exists once per thread and is destroyed when the thread ends:
 //
 //   thread_local constinit owned_by_thread<last_error> last;
 //   if (last_error* mine = last.get()) ...
 //
-// Not a thread_local with a destructor: for that glibc needs memory in each thread, and where there
-// is none it ends the process (`__cxa_thread_atexit_impl`, in its stdlib/cxa_thread_atexit_impl.c).
-// Here a key of pthreads stands for all of them. Its destructor comes behind those of
-// thread_locals, which may so still call the library. In the thread of `main` nothing is destroyed.
+// A thread_local with a destructor does not serve: glibc allocates memory for it in each thread and
+// terminates the process if there is none (`__cxa_thread_atexit_impl`, in its
+// stdlib/cxa_thread_atexit_impl.c). Instead one pthreads key serves all of these objects. Its
+// destructor runs after those of thread_locals, which may therefore still call the library. In the
+// thread of `main` nothing is destroyed.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace isthmus {
 
 namespace detail {
 
-// One of a thread's, in the list of what ends with it.
+// One object, in the thread's list of objects to destroy when it ends.
 struct ends_with_thread {
   enum class state : std::uint8_t { unmade, made, gone };
 
@@ -26,21 +27,22 @@ struct ends_with_thread {
   state is = state::unmade;
 };
 
-// False without memory.
+// False if there is no memory.
 [[nodiscard]] bool end_with_thread(ends_with_thread& one) noexcept;
 
 }  // namespace detail
 
-// T's constructor and destructor are noexcept, and may use others of these: of those that are gone
-// there is nothing to be had.
+// T's constructor and destructor are noexcept. They may use other objects of this type; objects
+// that were already destroyed return null.
 template <class T>
 class owned_by_thread : detail::ends_with_thread {
  public:
   constexpr owned_by_thread() noexcept : ends_with_thread{destroy_value} {}
 
-  // Made at the thread's first call. Null where there is no memory for that, and once it is gone.
+  // Constructed at the thread's first call. Null if there is no memory for that, and after its
+  // destruction.
   [[nodiscard]] T* get() noexcept { return is == state::made || make() ? value() : nullptr; }
-  // Null if it was not made, too.
+  // As `get`, but does not construct: null if it was not constructed yet.
   [[nodiscard]] T* find() noexcept { return is == state::made ? value() : nullptr; }
   [[nodiscard]] bool is_gone() const noexcept { return is == state::gone; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Something of the caller's that is kept alive: released exactly once, whatever path is taken.
+// Keeps an object of the caller's alive and releases it exactly once, whatever path is taken.
 
 #include <isthmus/isthmus.h>
 
@@ -30,7 +30,7 @@ class owner {
   isthmus_owner_t raw_{};
 };
 
-// Keeps a value of the library's own, a counted pointer say. Throws std::bad_alloc.
+// Keeps a value of the library alive, such as a counted pointer. Throws std::bad_alloc.
 template <class Value>
 [[nodiscard]] owner owner_of(Value kept) {
   return owner{isthmus_owner_t{new Value(std::move(kept)),

@@ -1,5 +1,6 @@
 #pragma once
-// Bytes that nobody may touch, for AddressSanitizer to tell of; nothing in other builds.
+// Marks bytes as inaccessible, so that AddressSanitizer reports accesses. Does nothing in other
+// builds.
 
 #include <cstddef>
 
@@ -11,7 +12,7 @@
 
 namespace isthmus {
 
-// Pre, of both: whole granules, of 8 bytes.
+// Pre, of both: whole granules of 8 bytes.
 inline void poison([[maybe_unused]] const void* begin,
                    [[maybe_unused]] std::size_t nbytes) noexcept {
 #if ISTHMUS_ADDRESS_SANITIZER

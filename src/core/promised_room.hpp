@@ -1,6 +1,6 @@
 #pragma once
-// Room in a list that a lock guards, made before it is needed: adding what must not be lost then
-// needs no memory.
+// Reserves capacity in a list that a lock guards, so that a later addition that must not fail needs
+// no memory.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace isthmus {
 
-// Afterwards `list` takes one entry more than the `promised` ones before, without memory, and
-// `promised` counts it. Returns what `number` is at that moment. Throws std::bad_alloc, and then
-// nothing has changed. Pre: `lock`, which guards all three, is not held. Memory is allocated
-// outside of it.
+// After this call `list` can grow by one entry more than the `promised` ones before without
+// allocating, and `promised` counts it. Returns `number` as read under the lock at that moment.
+// Throws std::bad_alloc, and then nothing has changed. Pre: `lock`, which guards all three, is not
+// held. Memory is allocated outside of the lock.
 template <class Entry, class Lock, class Count, class Number>
 Number promise_room(std::vector<Entry>& list, Lock& lock, Count& promised, const Number& number) {
   {

@@ -51,7 +51,7 @@ std::optional<std::uint64_t> factor_of(std::string_view text, unit of) noexcept 
   return std::nullopt;
 }
 
-// Takes the digits at the front of `text`; nothing if there are none or too many.
+// Consumes the digits at the front of `text`. Empty if there are none or the number does not fit.
 std::optional<std::uint64_t> take_digits(std::string_view& text) noexcept {
   constexpr auto most = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t value = 0;
@@ -67,7 +67,7 @@ std::optional<std::uint64_t> take_digits(std::string_view& text) noexcept {
   return taken == 0 ? std::nullopt : std::optional{value};
 }
 
-// The part behind the point, in units of 10^-k_fraction_digits.
+// The digits after the point, in units of 10^-k_fraction_digits.
 constexpr std::size_t k_fraction_digits = 6;
 constexpr std::uint64_t k_fraction_unit = 1'000'000;
 
@@ -97,11 +97,11 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noex
     return std::nullopt;
   }
   const auto fraction = of == unit::none ? std::optional<std::uint64_t>{0} : take_fraction(text);
-  // Nothing takes no time, in whatever unit.
+  // Zero needs no unit.
   const auto factor =
       text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, of);
-  // The largest factor is 2^40 and a fraction is below 2^20. There are no parts of a byte or
-  // nanosecond.
+  // No overflow: the largest factor is 2^40 and a fraction is below 2^20. Fractions of a byte or
+  // nanosecond are rejected.
   if (!fraction || !factor || *whole > most / *factor ||
       *fraction * *factor % k_fraction_unit != 0) {
     return std::nullopt;

@@ -20,7 +20,7 @@ void append(std::vector<byte_range>& to, const byte_range& range, std::size_t mo
   }
 }
 
-// What of `all`, in order, begins with the first that ends behind `place`.
+// The first range of `all` that ends after `place`, and what follows it.
 template <class Ranges>
 auto first_behind(const Ranges& all, std::size_t place) noexcept {
   return std::partition_point(all.begin(), all.end(),
@@ -53,7 +53,7 @@ void range_set::add(const range_set& others) { apply(adding(others)); }
 
 void range_set::remove(const range_set& others) { apply(removing(others)); }
 
-// Those that others touch are joined with them, the rest stays as it is.
+// Ranges that `others` overlap or touch are joined with them; the rest is unchanged.
 range_set::change range_set::adding(const range_set& others) {
   if (others.empty()) {
     return {};
@@ -93,8 +93,8 @@ range_set::change range_set::removing(const range_set& others) {
   return prepare(first, last, std::move(left));
 }
 
-// From the first to the last of these that the first to the last of `others` reach, or, with
-// `touching` 1, touch. Pre: there are others.
+// The ranges from the first to the last that the span of `others` overlaps or, if `touching` is 1,
+// touches. Pre: `others` is not empty.
 std::pair<range_set::place, range_set::place> range_set::span_of(
     const range_set& others, std::size_t touching) const noexcept {
   const auto span = others.span();
@@ -119,7 +119,7 @@ range_set::change range_set::prepare(place first, place last, std::vector<byte_r
   return made;
 }
 
-// Room was made before.
+// `prepare` has reserved the capacity.
 void range_set::apply(const change& prepared) noexcept {
   const auto& by = prepared.by;
   const auto count = static_cast<std::ptrdiff_t>(by.size());

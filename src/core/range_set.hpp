@@ -1,5 +1,5 @@
 #pragma once
-// Some of the bytes of an array: ranges in order, with gaps between them.
+// A set of bytes of an array: sorted ranges with gaps between them. Not thread-safe.
 
 #include <cstddef>
 #include <initializer_list>
@@ -22,39 +22,39 @@ struct byte_range {
   friend bool operator==(const byte_range&, const byte_range&) noexcept = default;
 };
 
-// Ranges that are added in order cost a constant each. What combines two sets searches for where
-// the smaller one begins and ends, walks over what of both lies there, and moves what lies behind.
-// What adds or removes may throw std::bad_alloc, and then the set is as it was.
+// Adding ranges in ascending order costs a constant each. Combining two sets searches for where the
+// smaller one begins and ends, visits the ranges of both in between and moves those after it.
+// Functions that add or remove may throw std::bad_alloc and then leave the set unchanged.
 class range_set {
  public:
   range_set() noexcept = default;
   range_set(std::initializer_list<byte_range> ranges);
 
-  // Empty ranges are none.
+  // Empty ranges are ignored.
   void add(const byte_range& range);
   void add(const range_set& others);
   void remove(const range_set& others);
   void clear() noexcept { ranges_.clear(); }
 
-  // A change that was prepared needs no memory to be made.
+  // A prepared change. Applying it needs no memory.
   class change;
   [[nodiscard]] change adding(const range_set& others);
   [[nodiscard]] change removing(const range_set& others);
-  // Pre: of this set, which has not changed since.
+  // Pre: `prepared` was made by this set, which has not changed since.
   void apply(const change& prepared) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t nbytes() const noexcept;
-  // From the first byte to the last. Pre: there are some.
+  // From the first byte to the last. Pre: not empty.
   [[nodiscard]] byte_range span() const noexcept {
     return {ranges_.front().begin, ranges_.back().end};
   }
   [[nodiscard]] bool overlaps(const byte_range& range) const noexcept;
-  // Whether all of `others` is here too.
+  // Whether this set contains all of `others`.
   [[nodiscard]] bool covers(const range_set& others) const noexcept;
-  // What both have.
+  // The intersection.
   [[nodiscard]] range_set common(const range_set& other) const;
-  // The same with gaps of up to so many bytes filled.
+  // A copy in which gaps of up to `most_gap` bytes are filled.
   [[nodiscard]] range_set joined(std::size_t most_gap) const;
 
   [[nodiscard]] auto begin() const noexcept { return ranges_.begin(); }
@@ -68,12 +68,12 @@ class range_set {
                                                 std::size_t touching) const noexcept;
   [[nodiscard]] change prepare(place first, place last, std::vector<byte_range> by);
 
-  std::vector<byte_range> ranges_;  // none is empty, none touches the next
+  std::vector<byte_range> ranges_;  // no range is empty or touches the next one
 };
 
 class range_set::change {
   friend class range_set;
-  // Of the ranges as they are in the set: `count` of them from `first` on are replaced.
+  // `count` ranges of the set, from index `first`, are replaced by `by`.
   std::ptrdiff_t first = 0;
   std::ptrdiff_t count = 0;
   std::vector<byte_range> by;

@@ -1,9 +1,9 @@
 #pragma once
-// Intrusive counted references.
+// Intrusive reference counting. Thread-safe, as a shared pointer is.
 //
-// A part (a platform's device, its default context) lives inside a whole and forwards its count to
-// it: a handle to any part keeps the whole alive, and the whole may point at its parts without a
-// cycle.
+// A part, such as a platform's device or its default context, lives inside a whole and forwards its
+// count to it. A handle to any part keeps the whole alive, and the whole can point to its parts
+// without a reference cycle.
 
 #include <atomic>
 #include <cstddef>
@@ -23,8 +23,8 @@ class ref_counted {
       whole.count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  // For who found the object without holding a reference, under a lock that its end takes: false if
-  // the last reference has gone.
+  // For callers that found the object without holding a reference, under a lock that the object's
+  // destruction takes too. False if the last reference has been released.
   [[nodiscard]] bool try_retain() noexcept {
     auto& whole = whole_of_it();
     auto seen = whole.count_.load(std::memory_order_relaxed);
@@ -42,16 +42,17 @@ class ref_counted {
     }
   }
   [[nodiscard]] bool unique() noexcept { return references() == 1; }
-  // As many as can be, of what stays for ever.
+  // UINT32_MAX if the object is never destroyed.
   [[nodiscard]] std::uint32_t references() noexcept {
     auto& whole = whole_of_it();
     return whole.stays_ ? UINT32_MAX : whole.count_.load(std::memory_order_acquire);
   }
-  // From here on it lives as long as the process, its parts too, and nobody counts: every thread's
-  // counting would be of one line of the cache. Pre: its maker, before others know of it.
+  // From here on the object and its parts live as long as the process and are not counted: the
+  // counting of all threads would contend for one cache line. Pre: called by the creator before
+  // other threads know the object.
   void stay_for_ever() noexcept { stays_ = true; }
-  // Called once by `make_ref`: a new object of its own begins with its maker's reference, a part
-  // adds the maker's reference to its whole.
+  // Called once by `make_ref`. An independent object starts with its creator's reference; a part
+  // adds the creator's reference to its whole.
   void count_maker() noexcept {
     if (part_of_ != nullptr) {
       retain();
@@ -60,7 +61,7 @@ class ref_counted {
 
  protected:
   ref_counted() noexcept = default;
-  // `part_of` may be null: an object of its own.
+  // `part_of` may be null: the object is independent.
   explicit ref_counted(ref_counted* part_of) noexcept : part_of_{part_of} {}
   virtual ~ref_counted() = default;
 
@@ -109,7 +110,7 @@ class ref {
   [[nodiscard]] T* operator->() const noexcept { return object_; }
   [[nodiscard]] T& operator*() const noexcept { return *object_; }
   [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
-  // Gives the reference away: the caller releases it.
+  // Transfers the reference to the caller, which releases it.
   [[nodiscard]] T* detach() noexcept { return std::exchange(object_, nullptr); }
 
  private:

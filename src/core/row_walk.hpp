@@ -1,6 +1,6 @@
 #pragma once
-// The way through a block a row at a time: where on each side the next row begins, found by
-// additions alone.
+// Iterates over the rows of a block: where the next row begins on each side, computed by additions
+// alone. Not thread-safe.
 
 #include <array>
 #include <cstddef>
@@ -10,15 +10,15 @@ namespace isthmus {
 
 struct move_dimension {
   std::size_t count;
-  std::ptrdiff_t to;    // strides, bytes
-  std::ptrdiff_t from;  // 0: the same again and again
+  std::ptrdiff_t to;    // strides in bytes
+  std::ptrdiff_t from;  // 0: the same bytes repeatedly
 };
 
 template <std::size_t Most>
 class row_walk {
  public:
-  // Through the dimensions outside the row, at most `Most`, which live as long as this; from that
-  // row on.
+  // Iterates over the dimensions outside the row, starting at row `row`. There are at most `Most`
+  // dimensions, and they outlive this object.
   row_walk(std::span<const move_dimension> outer, std::size_t row) noexcept : outer_{outer} {
     for (std::size_t i = outer_.size(); i-- > 0;) {
       const auto& along = outer_[i];
@@ -28,7 +28,7 @@ class row_walk {
       from_ += static_cast<std::ptrdiff_t>(index_[i]) * along.from;
     }
   }
-  // Of the row that it is at, from the first row's.
+  // Offsets of the current row from the first one.
   [[nodiscard]] std::ptrdiff_t to() const noexcept { return to_; }
   [[nodiscard]] std::ptrdiff_t from() const noexcept { return from_; }
 
@@ -48,7 +48,7 @@ class row_walk {
 
  private:
   std::span<const move_dimension> outer_;
-  std::array<std::size_t, Most> index_;  // of which only what is in use is written
+  std::array<std::size_t, Most> index_;  // only the first `outer_.size()` are initialized
   std::ptrdiff_t to_ = 0;
   std::ptrdiff_t from_ = 0;
 };

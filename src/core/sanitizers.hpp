@@ -1,6 +1,6 @@
 #pragma once
-// Which sanitizers the build has: g++ says so by a macro, clang by a feature. The macro is for what
-// only a build with the sanitizer can include.
+// Which sanitizers the build uses. g++ defines a macro, clang reports a feature. The macro below is
+// for includes that exist only in a build with the sanitizer.
 
 namespace isthmus {
 

@@ -10,10 +10,10 @@
 namespace isthmus {
 namespace {
 
-// A server's memory is not used up before: of a GiB, 16 threads copied 107 GB/s, 8 of them 78 (Xeon
-// beside an H100).
+// Fewer threads do not saturate the memory bandwidth of a server: for 1 GiB, 16 threads copied 107
+// GB/s, 8 of them 78 (Xeon of a machine with an H100).
 constexpr std::size_t k_most_threads = 16;
-// What a thread takes at a time, so that one that is held up delays the end by little.
+// What a thread takes at a time: small, so that a delayed thread delays the end by little.
 constexpr std::size_t k_piece = std::size_t{256} << 10;
 constexpr std::size_t k_pieces_worth_a_thread = 16;
 
@@ -23,8 +23,9 @@ std::size_t threads_for(std::size_t nbytes) noexcept {
   return std::max<std::size_t>(1, std::min({processors, k_most_threads, worth}));
 }
 
-// Pieces are taken in order, and each thread says which one it is at: all before the first of these
-// are done.
+// Hands out pieces in order. Each thread publishes in `at_` the number of its current piece, so
+// that all pieces before the lowest published number are done. Numbers are taken and published with
+// sequentially consistent operations: see `do_next` and `done_upto`.
 class pieces {
  public:
   pieces(std::size_t nbytes, const shared_work& work, void* context) noexcept
@@ -34,10 +35,10 @@ class pieces {
     }
   }
 
-  // False if none was left.
+  // False if no piece was left.
   bool do_next(std::size_t thread) noexcept {
     auto& at = at_.at(thread);
-    at.store(taken_.load());  // no later than what it takes now, for `done_upto`
+    at.store(taken_.load());  // a lower bound of the piece taken next, for `done_upto`
     const auto number = taken_.fetch_add(1);
     const bool is_one = number < count();
     if (is_one) {
@@ -47,7 +48,8 @@ class pieces {
     at.store(k_none);
     return is_one;
   }
-  // In bytes. What was taken before this looked is among what the threads say that they are at.
+  // In bytes. `taken_` is read first: a piece taken before that is published in `at_` until it is
+  // done.
   [[nodiscard]] std::size_t done_upto() const noexcept {
     auto first = std::min(taken_.load(), count());
     for (const auto& each : at_) {
@@ -55,8 +57,8 @@ class pieces {
     }
     return std::min(first * k_piece, nbytes_);
   }
-  // On the calling thread alone. A thread that has said where it is, but not taken it yet, may seem
-  // to be at an earlier one than was told already.
+  // On the calling thread alone. `done_upto` may fall below a value reported earlier, when a thread
+  // has published a number but not yet taken its piece; reported values never decrease.
   [[nodiscard]] bool go_on() noexcept {
     told_ = std::max(told_, done_upto());
     return work_.done == nullptr || work_.done(context_, told_);
@@ -88,7 +90,7 @@ void share_out(std::size_t nbytes, const shared_work& work, void* context) noexc
         }
       });
     }
-  } catch (...) {  // no thread or no memory for one: those there are take all pieces
+  } catch (...) {  // no thread or no memory for one: the existing threads take all pieces
   }
   bool wanted = true;
   while (wanted && all.do_next(0)) {

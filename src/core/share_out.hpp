@@ -1,26 +1,27 @@
 #pragma once
-// Work on a range of memory too large for the caches, shared out among threads.
+// Divides work on a memory range too large for the caches among threads. Thread-safe.
 
 #include <cstddef>
 
 namespace isthmus {
 
-// From here on a range no longer lies in a core's caches, and starting threads, 20 us each, pays.
+// From this size a range no longer fits the caches of a core, and starting threads, at 20 us each,
+// pays off.
 constexpr std::size_t k_large_bytes = std::size_t{16} << 20;
 
 struct shared_work {
-  // Of the piece [at, at + n). Called once for each of the pieces that cover the range, on any of
-  // the threads.
+  // Processes the piece [at, at + n). Called once for each of the pieces that cover the range, on
+  // any of the threads.
   void (*piece)(void* context, std::size_t at, std::size_t n);
-  // May be null. Called on the calling thread, now and then, while others are at the next pieces:
-  // all of [0, upto) is done, never less than before; the last time that is the whole range. Once
-  // it gives false no more pieces are begun, and it is not called again.
+  // May be null. Called on the calling thread from time to time while other threads process the
+  // next pieces. All of [0, upto) is done. `upto` never decreases, and in the last call it is the
+  // whole range. After a return of false no more pieces are started and it is not called again.
   bool (*done)(void* context, std::size_t upto);
 };
 
-// Returns when all pieces are done. They are begun in order; all but the last have 256 KiB. At most
-// 16 threads, the caller among them, for the time of the call; where none can be had the caller
-// does it all.
+// Returns when all pieces are done. They are started in order; all but the last have 256 KiB. Uses
+// at most 16 threads, the caller among them, for the duration of the call. If no thread can be
+// started, the caller processes all pieces.
 void share_out(std::size_t nbytes, const shared_work& work, void* context) noexcept;
 
 template <class Piece>

@@ -1,5 +1,5 @@
 #pragma once
-// Sizes, ranges and alignment without overflow, and the way sizes are written in messages.
+// Sizes, ranges and alignment without overflow, and the formatting of sizes in messages.
 
 #include <fmt/format.h>
 
@@ -14,20 +14,20 @@ namespace isthmus {
   return value != 0 && (value & (value - 1)) == 0;
 }
 
-// Whether [offset, offset + nbytes) lies in [0, limit); no sum that could wrap.
+// Whether [offset, offset + nbytes) lies in [0, limit). Computes no sum that could wrap.
 [[nodiscard]] constexpr bool lies_within(std::uint64_t offset, std::uint64_t nbytes,
                                          std::uint64_t limit) noexcept {
   return offset <= limit && nbytes <= limit - offset;
 }
 
-// Of an address of a process: AArch64 gives 48 of them, x86-64 47.
+// Bits of an address in user space: 48 on AArch64, 47 on x86-64.
 inline constexpr unsigned k_address_bits = 48;
 
 [[nodiscard]] inline std::uintptr_t address(const void* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Pre: at most half of all sizes, as every object's is.
+// Pre: at most PTRDIFF_MAX, which holds for the size of every object.
 [[nodiscard]] constexpr std::ptrdiff_t signed_of(std::size_t number) noexcept {
   return static_cast<std::ptrdiff_t>(number);
 }
@@ -43,7 +43,7 @@ inline constexpr unsigned k_address_bits = 48;
   return (value + power_of_two - 1) & ~(power_of_two - 1);
 }
 
-// A size as messages have it. It holds its text: what is told where there is no memory needs none.
+// A formatted size. It contains its text, so that out-of-memory messages need no memory.
 class size_text {
  public:
   explicit size_text(std::uint64_t bytes) noexcept;
@@ -54,7 +54,7 @@ class size_text {
   std::size_t length_;
 };
 
-// "1.5 GiB (1610612736 bytes)"; small ones "100 bytes".
+// "1.5 GiB (1610612736 bytes)"; small sizes as "100 bytes".
 [[nodiscard]] inline size_text describe_bytes(std::uint64_t bytes) noexcept {
   return size_text{bytes};
 }

@@ -1,8 +1,9 @@
 #pragma once
-// Items found by the bytes that they span: of n of them a search takes log n, and what it finds.
+// An index of items by the byte range that they span. A search among n items takes O(log n) plus
+// the items found.
 //
-// They are sorted by where they begin, apart for each power of two of their length, so that a long
-// one makes no search for short ones longer.
+// Items are sorted by their begin, separately for each power of two of their length, so that a long
+// item does not widen the search among short ones.
 
 #include <algorithm>
 #include <bit>
@@ -16,15 +17,15 @@
 
 namespace isthmus {
 
-// `Key` distinguishes items that span the same bytes. Items are not owned. Not safe for threads.
+// `Key` distinguishes items that span the same bytes. Items are not owned. Not thread-safe.
 template <class Key, class Item>
 class span_index {
-  // The binary digits of the length, the begin, and which it is.
+  // The bit width of the length, the begin, and the key.
   using place = std::tuple<int, std::size_t, Key>;
   using in_place = std::map<place, Item*>;
 
  public:
-  // The entry of an item that is not in the index: adding it needs no memory.
+  // A preallocated entry for an item that is not in the index: adding it needs no memory.
   using seat = typename in_place::node_type;
 
   // Throws std::bad_alloc.
@@ -38,17 +39,18 @@ class span_index {
     made.key() = place_of(span, key);
     places_.insert(std::move(made));
   }
-  // Of an item that was added with these.
+  // Removes an item that was added with this span and key.
   [[nodiscard]] seat extract(const byte_range& span, const Key& key) noexcept {
     return places_.extract(place_of(span, key));
   }
-  // visit(item) for each whose span overlaps the range, and for some that lie before it: the caller
-  // compares. It must not change the index.
+  // Calls visit(item) for each item whose span overlaps the range, and for some that lie before it,
+  // which the caller must filter. `visit` must not change the index.
   template <class Visit>
   void visit_near(const byte_range& range, Visit&& visit) const {
     for (auto each = places_.begin(); each != places_.end();) {
       const int digits = std::get<0>(each->first);
-      // Of a length one begins less than its longest before the range.
+      // An overlapping item of this bit width begins less than the longest such length before the
+      // range.
       const auto longest = digits < k_most_digits ? std::size_t{1} << digits : range.begin;
       const auto from = range.begin - std::min(range.begin, longest);
       each = places_.lower_bound({digits, from, {}});

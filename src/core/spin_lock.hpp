@@ -1,5 +1,6 @@
 #pragma once
-// A lock for a handful of instructions: never held over a driver call or a wait.
+// A spin lock for critical sections of a few instructions. Never held during a driver call or a
+// wait.
 
 #include <atomic>
 #include <thread>
@@ -11,7 +12,7 @@ class spin_lock {
   void lock() noexcept {
     for (int spins = 0; flag_.exchange(true, std::memory_order_acquire);) {
       while (flag_.load(std::memory_order_relaxed)) {
-        // A preempted holder is not helped by spinning: with more threads than cores, give way.
+        // Spinning does not help a preempted holder: with more threads than cores, yield.
         if (++spins > k_spins_before_yield) {
           std::this_thread::yield();
         }

@@ -10,12 +10,13 @@
 
 namespace isthmus {
 
-// Room for errors that is allocated in advance: for when the host has no memory left. What does not
-// fit is cut off.
+// Preallocated memory for errors, for when the host has no memory left. Text that does not fit is
+// truncated. Thread-safe: an entry belongs to the thread that set `in_use`; acquire and release
+// order its reuse.
 class error::spares {
  public:
   static constexpr std::size_t k_bytes = sizeof(detail) + k_longest_without_memory + 1;
-  // Null if all are in use.
+  // Null if all entries are in use.
   [[nodiscard]] void* take() noexcept {
     for (auto& each : all_) {
       if (!each.in_use.exchange(true, std::memory_order_acquire)) {
@@ -24,7 +25,7 @@ class error::spares {
     }
     return nullptr;
   }
-  // Whether it was one of these.
+  // Whether `room` was one of these entries.
   bool give_back(const void* room) noexcept {
     for (auto& each : all_) {
       if (each.room.data() == room) {
@@ -45,7 +46,7 @@ class error::spares {
 
 constinit error::spares error::spares_{};
 
-// At a character's beginning.
+// Cuts at the beginning of a UTF-8 character.
 std::string_view error::cut(std::string_view message) noexcept {
   auto end = std::min(message.size(), k_longest_without_memory);
   while (end < message.size() && end > 0 && (static_cast<unsigned char>(message[end]) >> 6) == 2) {
@@ -54,7 +55,7 @@ std::string_view error::cut(std::string_view message) noexcept {
   return message.substr(0, end);
 }
 
-// One allocation, with the text behind the detail.
+// One allocation: the text follows the detail.
 error::detail* error::make(status code, std::string_view message) noexcept {
   void* memory = ::operator new(sizeof(detail) + message.size() + 1, std::nothrow);
   if (memory == nullptr) {
@@ -94,7 +95,7 @@ void error::let_go(detail* unused) noexcept {
   }
 }
 
-// Lives for ever: the first holder is nobody, who never lets go.
+// Never freed: the initial count of 1 has no owner.
 error error::no_memory() noexcept {
   static constinit detail only{ISTHMUS_ERROR_OUT_OF_MEMORY,
                                "the host has no memory left for the library's own records",

@@ -18,24 +18,25 @@ namespace isthmus {
 
 using status = isthmus_status_t;
 
-// Stable, lower-case name of a status, as `isthmus_status_name` gives it.
+// The stable, lower-case name of a status, as returned by `isthmus_status_name`.
 [[nodiscard]] const char* status_name(status code) noexcept;
 
-// Of what callers give: whether it is one of the header's errors.
+// For statuses passed by callers: whether it is one of the header's errors.
 [[nodiscard]] constexpr bool is_error(status code) noexcept {
   return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_CONFLICT;
 }
 
-// Immutable and shared: a copy costs a count. Making one never fails: where the host has no memory
-// left, room that was set aside takes the last errors of 256 threads, and behind those it is
-// `no_memory`.
+// Immutable and shared: a copy increments a count. Creating one never fails: without memory for it,
+// one of 256 preallocated entries is used and, when those are in use too, `no_memory`. Thread-safe,
+// as a shared pointer is.
 class [[nodiscard]] error {
  public:
-  static constexpr std::size_t k_longest_without_memory = 1000;  // text; the rest is cut off
+  static constexpr std::size_t k_longest_without_memory =
+      1000;  // length of text; the rest is truncated
 
   error() noexcept = default;
   error(status code, std::string_view message) noexcept;
-  // OUT_OF_MEMORY, of the host's own; allocates nothing.
+  // OUT_OF_MEMORY of the host. Allocates nothing.
   [[nodiscard]] static error no_memory() noexcept;
   error(const error& other) noexcept;
   error(error&& other) noexcept : detail_{std::exchange(other.detail_, nullptr)} {}
@@ -53,7 +54,7 @@ class [[nodiscard]] error {
   [[nodiscard]] status code() const noexcept {
     return detail_ != nullptr ? detail_->code : ISTHMUS_OK;
   }
-  // Whether it is the same one, handed on.
+  // Whether both are the same error object, and not only equal.
   [[nodiscard]] bool is(const error& other) const noexcept {
     return detail_ != nullptr && detail_ == other.detail_;
   }
@@ -64,7 +65,7 @@ class [[nodiscard]] error {
  private:
   struct detail {
     status code;
-    const char* text;  // lies behind the detail, or for ever
+    const char* text;  // follows the detail, or is never freed
     std::atomic<std::size_t> holders;
   };
   class spares;
@@ -76,11 +77,11 @@ class [[nodiscard]] error {
   detail* detail_ = nullptr;
 };
 
-// Out of line, so that the formatter is compiled once and not wherever something can fail.
+// Not inline, so that the formatter is compiled once and not wherever an error can occur.
 [[nodiscard]] error fail_with(status code, fmt::string_view format,
                               fmt::format_args arguments) noexcept;
 
-// The format is checked when it is compiled.
+// The format is checked at compile time.
 template <class... Args>
 [[nodiscard]] error fail(status code, fmt::format_string<Args...> format, Args&&... args) noexcept {
   return fail_with(code, format, fmt::make_format_args(args...));
@@ -121,7 +122,7 @@ class [[nodiscard]] result<void> {
 
 }  // namespace isthmus
 
-// Leaves the enclosing function with the error of `expression`, if it has one.
+// Returns the error of `expression` from the enclosing function, if it has one.
 #define ISTHMUS_TRY(expression)                              \
   do {                                                       \
     if (auto&& isthmus_try_ = (expression); !isthmus_try_) { \

@@ -34,7 +34,8 @@ void stream_line(std::byte* to, const std::byte* from) noexcept {
 }  // namespace
 
 void stream_copy(void* destination, const void* source, std::size_t nbytes) noexcept {
-  if constexpr (k_address_sanitizer || k_thread_sanitizer) {  // which do not see streaming stores
+  if constexpr (k_address_sanitizer ||
+                k_thread_sanitizer) {  // sanitizers do not see streaming stores
     std::memcpy(destination, source, nbytes);
     return;
   }
@@ -48,7 +49,7 @@ void stream_copy(void* destination, const void* source, std::size_t nbytes) noex
     stream_line(to + at, from + at);
   }
   std::memcpy(to + head + lines, from + head + lines, nbytes - head - lines);
-  _mm_sfence();  // streamed bytes are ordered by this alone, not by what ends a thread
+  _mm_sfence();  // only this orders streaming stores; the end of a thread does not
 }
 
 #else

@@ -1,9 +1,10 @@
 #pragma once
-// A copy that writes past the caches, which saves reading the destination first: for bytes that
-// nobody looks at soon.
+// A copy with non-temporal stores, which bypass the caches and save reading the destination first.
+// For bytes that are not accessed soon.
 //
-// glibc's memcpy does so from a size on that it takes from what the processor says of its caches,
-// which under a hypervisor is often far too large: 64 MiB took 12.5 ms on one core, this 7.5.
+// glibc's memcpy does the same above a threshold that it derives from the cache sizes reported by
+// the processor, which under a hypervisor is often far too large: 64 MiB took 12.5 ms on one core,
+// this 7.5.
 
 #include <cstddef>
 

@@ -35,7 +35,7 @@ bool continues(const strided_dimension& outer, const strided_dimension& inner, s
   return outer.stride(of) == inner.stride(of) * inner.count;
 }
 
-// Joins the first two that continue each other; false: there are none.
+// Joins the first two contiguous dimensions. False if there are none.
 bool join_two(strided_copy& what) noexcept {
   for (std::size_t i = 0; i + 1 < what.rank; ++i) {
     const auto outer = what.dimensions[i];
@@ -108,7 +108,7 @@ std::vector<copy_range> list_runs(const strided_copy& what) {
 
 namespace {
 
-// Runs [begin, end), counted through all dimensions. Pre: there is a dimension.
+// Copies runs [begin, end), counted through all dimensions. Pre: there is a dimension.
 void copy_runs(const strided_copy& what, std::size_t begin, std::size_t end,
                bool past_caches) noexcept {
   const auto& rows = what.dimensions[what.rank - 1];

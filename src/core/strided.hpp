@@ -1,5 +1,6 @@
 #pragma once
-// Copies of N-dimensional blocks: runs of bytes at regular distances, any on either side.
+// Copies of N-dimensional blocks: runs of bytes at regular distances, which may differ between the
+// two sides.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +15,7 @@ enum class side { destination, source };
 struct strided_dimension {
   std::size_t count = 1;
   std::size_t destination_stride = 0;  // bytes
-  std::size_t source_stride = 0;       // 0: the same again and again
+  std::size_t source_stride = 0;       // 0: the same bytes repeatedly
 
   [[nodiscard]] std::size_t stride(side of) const noexcept {
     return of == side::source ? source_stride : destination_stride;
@@ -26,8 +27,8 @@ struct strided_copy {
 
   void* destination = nullptr;
   const void* source = nullptr;
-  std::size_t width = 0;  // bytes that lie together on both sides
-  // Outermost first; one more than callers may have, for what is cut.
+  std::size_t width = 0;  // contiguous bytes on both sides
+  // Outermost first. One more than callers may pass, for copies that are divided.
   std::array<strided_dimension, k_most_dimensions + 1> dimensions{};
   std::size_t rank = 0;
 
@@ -36,8 +37,8 @@ struct strided_copy {
   // From the first byte to the end of the last.
   [[nodiscard]] std::size_t extent(side of) const noexcept;
 
-  // At most rows at one distance, none of which lies in another: a source may be read several
-  // times.
+  // At most one dimension, whose rows do not overlap: a source stride below `width` would read
+  // bytes several times.
   [[nodiscard]] bool is_rows() const noexcept {
     return rank == 0 || (rank == 1 && dimensions[0].source_stride >= width);
   }
@@ -46,13 +47,14 @@ struct strided_copy {
   void remove(std::size_t index) noexcept;
 };
 
-// The same bytes in the fewest dimensions, those that lie far apart on side `by` outside.
+// The same bytes in the fewest dimensions, sorted so that the largest strides on side `by` are
+// outermost.
 [[nodiscard]] strided_copy simplest(strided_copy what, side by) noexcept;
 
-// Its runs, from the two pointers on.
+// Its runs, with offsets from the two pointers.
 [[nodiscard]] std::vector<copy_range> list_runs(const strided_copy& what);
 
-// By the host.
+// Copies on the host.
 void copy_strided(const strided_copy& what) noexcept;
 
 }  // namespace isthmus

@@ -1,5 +1,5 @@
 #pragma once
-// Text with values in it.
+// Formatting of text.
 
 #include <fmt/format.h>
 
@@ -8,17 +8,17 @@
 
 namespace isthmus {
 
-// Out of line: the formatter is compiled once and not wherever a text is made, where it would take
-// up to a minute under the sanitizers.
+// Not inline, so that the formatter is compiled once and not in every file that formats text, where
+// it would take up to a minute under the sanitizers.
 [[nodiscard]] std::string format_with(fmt::string_view format, fmt::format_args arguments);
 
-// The format is checked when it is compiled.
+// The format is checked at compile time.
 template <class... Args>
 [[nodiscard]] std::string formatted(fmt::format_string<Args...> format, Args&&... args) {
   return format_with(format, fmt::make_format_args(args...));
 }
 
-// In quotes, for messages: what is not printable or too long for one is not repeated as it is.
+// In quotes, for messages. Unprintable characters are replaced and long text is shortened.
 [[nodiscard]] std::string quoted(std::string_view text);
 
 template <class Range>

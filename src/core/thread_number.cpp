@@ -11,7 +11,7 @@ thread_local constinit std::uint32_t detail::known_thread_number ISTHMUS_TLS_MOD
 
 namespace {
 
-constinit std::atomic<std::uint64_t> taken{1};  // a bit for each; 0 stands for none
+constinit std::atomic<std::uint64_t> taken{1};  // one bit per number; 0 stands for none
 
 std::uint32_t take_lowest() noexcept {
   auto seen = taken.load(std::memory_order_relaxed);
@@ -48,7 +48,7 @@ std::uint32_t claim_thread_number() noexcept {
   if (detail::known_thread_number == 0) {
     const auto* mine = own.get();
     if (mine == nullptr) {
-      return k_thread_numbers;  // for now: there may be memory when it asks again
+      return k_thread_numbers;  // for now: a later call may find memory
     }
     detail::known_thread_number = mine->get();
   }

@@ -1,6 +1,6 @@
 #pragma once
-// Small numbers for threads: no two that live have the same, and that of a thread which has ended
-// goes to a new one. Who keeps a place for each thread finds it by its number.
+// Small numbers for threads, as indices of tables with an entry per thread. No two living threads
+// have the same number; the number of a thread that has ended is reused. Thread-safe.
 
 #include <cstdint>
 
@@ -8,17 +8,19 @@
 
 namespace isthmus {
 
-// Numbers are below it.
+// All numbers are below this.
 inline constexpr std::uint32_t k_thread_numbers = 64;
 
 namespace detail {
 ISTHMUS_TLS_MODEL extern thread_local constinit std::uint32_t known_thread_number;
 }
 
-// The calling thread's. 0 if it never asked for one; k_thread_numbers if it cannot have one: all
-// were taken when it asked, or it is ending, or the host had no memory to see to its end.
+// The calling thread's number. 0 if it has not claimed one. `k_thread_numbers` if it cannot have
+// one: all were taken when it claimed one, or it is ending.
 [[nodiscard]] inline std::uint32_t thread_number() noexcept { return detail::known_thread_number; }
-// The same, once the thread has asked. What the last one with that number did is seen.
+// Claims a number unless the thread has one. Everything that the previous thread with that number
+// did is visible. Also returns `k_thread_numbers`, for this call only, if the host has no memory to
+// register the thread's end.
 [[nodiscard]] std::uint32_t claim_thread_number() noexcept;
 
 }  // namespace isthmus

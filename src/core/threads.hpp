@@ -1,6 +1,6 @@
 #pragma once
-// Threads of the library's own: they take none of the signals that are sent to the program. Those
-// that a thread's own fault raises reach it as ever.
+// The library's own threads. They block the signals that are sent to the process. Signals raised by
+// a fault of the thread itself are delivered as usual.
 
 #include <csignal>
 #include <thread>
@@ -8,8 +8,8 @@
 
 namespace isthmus {
 
-// While it lives the calling thread blocks those signals, and so does a thread that it starts, for
-// good.
+// While it lives the calling thread blocks those signals. A thread that it starts meanwhile blocks
+// them permanently.
 class signals_blocked {
  public:
   signals_blocked() noexcept;
@@ -23,8 +23,8 @@ class signals_blocked {
   sigset_t before_;
 };
 
-// While it lives a thread of the library has the signals of the thread that started it: around a
-// user's function, whose own threads and processes inherit them.
+// While it lives a library thread has the signal mask of the thread that started it. For calls of a
+// user's function, whose own threads and processes inherit the mask.
 class signals_of_starter {
  public:
   signals_of_starter() noexcept;
@@ -36,15 +36,15 @@ class signals_of_starter {
   sigset_t before_;
 };
 
-// Whether the calling thread was started below. Such a thread waits in ways that the end of the
-// process may cut short: never in a driver.
+// Whether the calling thread was started by `start_thread`. Such a thread waits only in ways that
+// the end of the process can interrupt, never in a driver.
 [[nodiscard]] bool on_library_thread() noexcept;
 
 namespace detail {
 void mark_library_thread(const sigset_t& signals_of_starter) noexcept;
 }
 
-// Throws std::system_error where no thread can be had.
+// Throws std::system_error if no thread can be started.
 template <class Body>
 [[nodiscard]] std::thread start_thread(Body body) {
   const signals_blocked meanwhile;

@@ -1,8 +1,9 @@
 #pragma once
-// A sorted tree of nodes that were made earlier: nothing here needs memory.
+// A sorted tree of nodes that were allocated earlier, so that no operation allocates. Not
+// thread-safe.
 //
-// A treap (Seidel and Aragon, 1996): sorted by key, and a heap by priority. Priorities that look
-// random keep it some 2 ln n deep, whatever the order of the keys.
+// A treap (Seidel and Aragon, 1996): a search tree by key and a heap by priority. Random-looking
+// priorities keep its depth around 2 ln n, whatever the order of the keys.
 
 #include <cstdint>
 #include <utility>
@@ -15,15 +16,15 @@ struct tree_links {
   Node* right = nullptr;
 };
 
-// `Traits` has static functions: links(node) gives the node's links in this tree, is_before(a, b)
-// compares keys, no two of which are equal, and update(node) is called once the nodes below it have
+// `Traits` has static functions: links(node) returns the node's links in this tree, is_before(a, b)
+// compares keys, which are unique, and update(node) is called after the nodes below it have
 // changed. A node has a member `priority`. Nodes are not owned.
 template <class Node, class Traits>
 class treap {
  public:
   [[nodiscard]] Node* root() const noexcept { return root_; }
   void insert(Node& added) noexcept { root_ = inserted(root_, added); }
-  // Pre: it is there, with the key that it was inserted with.
+  // Pre: the node is in the tree, with the key that it was inserted with.
   void erase(Node& gone) noexcept { root_ = without(root_, gone); }
 
  private:
@@ -71,7 +72,7 @@ class treap {
     Traits::update(*in);
     return in;
   }
-  // Pre: all of `before` is.
+  // Pre: all keys of `before` are less than those of `after`.
   [[nodiscard]] static Node* merged(Node* before, Node* after) noexcept {
     if (before == nullptr || after == nullptr) {
       return before == nullptr ? after : before;

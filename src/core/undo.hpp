@@ -1,5 +1,6 @@
 #pragma once
-// What is to be undone if the rest of a function fails, by an error or by an exception.
+// Runs a function at the end of a scope unless it was dismissed, to roll back when the rest fails
+// by an error or an exception.
 
 #include <utility>
 
@@ -16,7 +17,7 @@ class [[nodiscard]] undo {
       function_();
     }
   }
-  // All went well.
+  // Everything succeeded: nothing is undone.
   void dismiss() noexcept { wanted_ = false; }
 
  private:
