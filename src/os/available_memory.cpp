@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* k_machine = "MemAvailable";
 constexpr std::string_view k_controller = "memory";
-// Version 1 has no word for no limit: there it is the largest number of whole pages.
+// Version 1 reports "no limit" as the largest number of whole pages.
 constexpr std::uint64_t k_no_limit = std::uint64_t{1} << 62;
 
 struct file_names {
@@ -32,7 +32,7 @@ constexpr file_names k_versions[] = {
     {cgroup_version::one, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
      "total_inactive_file"}};
 
-// Of a line that tells KiB.
+// Of a line whose value is in KiB.
 std::optional<std::size_t> bytes_behind(std::string_view text, std::string_view key) noexcept {
   const auto kib = number_behind(text, key);
   return kib ? std::optional{*kib > SIZE_MAX / 1024 ? SIZE_MAX : *kib * 1024} : std::nullopt;
@@ -89,7 +89,7 @@ std::size_t memory_bounds::level::most() const noexcept {
   return told && *told < k_no_limit ? *told : SIZE_MAX;
 }
 
-// The statistics are dear, and only add to what is left without them.
+// The statistics are expensive to read and can only increase the result, so they are read last.
 std::size_t memory_bounds::level::room(std::size_t enough) const noexcept {
   const auto allowed = most();
   if (allowed == SIZE_MAX) {
@@ -107,7 +107,7 @@ std::size_t memory_bounds::level::room(std::size_t enough) const noexcept {
 
 memory_room memory_bounds::room(std::size_t enough) const noexcept {
   memory_room least;
-  char text[512];  // it is the third line
+  char text[512];  // MemAvailable is on the third line
   if (const auto bytes = bytes_behind(machine_.read(text), "MemAvailable:")) {
     least = {*bytes, k_machine};
   }
@@ -137,8 +137,9 @@ std::size_t memory_bounds::swapped() const noexcept {
   return bytes_behind(process_status_.read(text), "VmSwap:").value_or(0);
 }
 
-// In a forked child the groups may be others, and what was kept tells of the parent. The parent's
-// files stay open there: a daemon closes all descriptors, and the numbers are other files by now.
+// A forked child may be in other control groups, and the files of its parent describe the parent.
+// The child leaves those files open: a daemon closes all descriptors, so the numbers may refer to
+// other files by now.
 const memory_bounds& process_memory_bounds() {
   struct found {
     std::uint32_t forks;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr bool is_space(char of) noexcept { return of == ' ' || of == '\t' || of == '\n'; }
 
-// Takes off what stands before `mark`, and the mark; all if there is none.
+// Removes and returns the text before `mark`, and removes the mark; all of the text if there is
+// none.
 std::string_view take_until(std::string_view& text, char mark) noexcept {
   const auto end = text.find(mark);
   const auto taken = text.substr(0, end);
@@ -25,7 +26,7 @@ bool lists(std::string_view names, std::string_view wanted) noexcept {
   return false;
 }
 
-// Spaces and the like stand in mountinfo as a backslash and three octal digits.
+// mountinfo escapes white space as a backslash and three octal digits.
 std::string unescaped(std::string_view text) {
   constexpr auto is_octal = [](char of) { return of >= '0' && of <= '7'; };
   std::string plain;
@@ -44,12 +45,12 @@ std::string unescaped(std::string_view text) {
 }
 
 struct mount {
-  std::string root;  // the group that it shows at `point`
+  std::string root;  // the group that is mounted at `point`
   std::string point;
 };
 
 // "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - cgroup cgroup rw,memory": any number of
-// fields may stand before the dash.
+// optional fields precede the dash.
 std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of,
                                      std::string_view controller) {
   std::array<std::string_view, 6> front;
@@ -68,7 +69,7 @@ std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of,
   return mount{unescaped(front[3]), unescaped(front[4])};
 }
 
-// What of `path` lies below `root`: "" or "/...".
+// The part of `path` below `root`: "" or "/...". None if it is not below it.
 std::optional<std::string_view> below(std::string_view path, std::string_view root) noexcept {
   if (root.ends_with('/')) {
     root.remove_suffix(1);
@@ -111,7 +112,7 @@ std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept {
   return number_in(text);
 }
 
-// "4:memory:/group" or, in version 2, "0::/group"; the group's name may have colons.
+// "4:memory:/group" or, in version 2, "0::/group"; the group's name may contain colons.
 std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
                                        std::string_view controller) {
   while (!text.empty()) {
@@ -127,8 +128,9 @@ std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
   return std::nullopt;
 }
 
-// Of several mounts the one that shows most, and of those the last, which lies over the others. A
-// group outside of the process' own namespace ("/../other") can be seen in none.
+// Of several mounts, selects the one that shows most groups, and among equals the last one, which
+// covers the others. A group outside the process's own namespace ("/../other") is visible in no
+// mount.
 std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_view path,
                                         cgroup_version of, std::string_view controller) {
   std::optional<mount> best;

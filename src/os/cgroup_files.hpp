@@ -1,6 +1,6 @@
 #pragma once
-// What the kernel's files on memory and on control groups say: functions of their text alone, which
-// may be damaged or cut short.
+// Parses the kernel's files on memory and on control groups. Pure functions of the text, which may
+// be damaged or truncated. Thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -10,26 +10,27 @@
 
 namespace isthmus::os {
 
-// A number counts only if white space stands behind it: what a buffer cut off is no number.
+// A number counts only if white space follows it: a truncated number is rejected.
 
-// At the front of `text`; none for "max".
+// The number at the front of `text`; none for "max".
 [[nodiscard]] std::optional<std::uint64_t> number_in(std::string_view text) noexcept;
-// On the line that begins with `key` and white space ("inactive_file 4096").
+// The number on the line that begins with `key` and white space ("inactive_file 4096").
 [[nodiscard]] std::optional<std::uint64_t> number_behind(std::string_view text,
                                                          std::string_view key) noexcept;
-// The second of one line: of /proc/self/statm, the pages that are resident.
+// The second number of a line: in /proc/self/statm, the resident pages.
 [[nodiscard]] std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept;
 
-// Version 1 of control groups has a tree for each controller, version 2 one for all; machines in
-// between have both.
+// Version 1 of control groups has a tree for each controller, version 2 one tree for all. Machines
+// in transition have both.
 enum class cgroup_version { one, two };
 
-// In the tree of a controller ("memory", "cpu"), by /proc/self/cgroup; begins with '/'.
+// The group in the tree of a controller ("memory", "cpu"), from the text of /proc/self/cgroup.
+// Begins with '/'.
 [[nodiscard]] std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
                                                      std::string_view controller);
 
-// Where the files of that group lie, and those of all groups above it that can be seen, by
-// /proc/self/mountinfo: the group's own first. None if no mount shows the group.
+// The folders of that group and of all its visible ancestors, the group's own first, from the text
+// of /proc/self/mountinfo. Empty if no mount shows the group.
 [[nodiscard]] std::vector<std::string> cgroup_folders(std::string_view mountinfo,
                                                       std::string_view path, cgroup_version of,
                                                       std::string_view controller);

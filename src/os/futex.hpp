@@ -1,5 +1,5 @@
 #pragma once
-// Sleeping on a 32-bit word, with a timeout: what `std::atomic::wait` lacks.
+// Waiting on a 32-bit word with a timeout, which `std::atomic::wait` lacks. Thread-safe.
 
 #include <atomic>
 #include <chrono>
@@ -9,13 +9,13 @@
 namespace isthmus::os {
 
 using clock = std::chrono::steady_clock;
-// Until when to wait; none: for ever.
+// When to stop waiting; none: wait indefinitely.
 using deadline = std::optional<clock::time_point>;
 
-// From a timeout in nanoseconds as the C ABI has it: negative waits for ever.
+// From a timeout in nanoseconds as in the C ABI: negative means indefinitely.
 [[nodiscard]] deadline deadline_after(std::int64_t timeout_ns) noexcept;
 
-// Sleeps while `word` holds `expected`; may return early. False once the deadline has passed.
+// Blocks while `word` holds `expected`; may return early. False once the deadline has passed.
 bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 const deadline& until) noexcept;
 void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept;

@@ -40,11 +40,11 @@ std::string library_path(void* library) {
 
 namespace {
 
-std::atomic<const char*> defaulted{nullptr};  // a literal
+std::atomic<const char*> defaulted{nullptr};  // a string literal
 
 }  // namespace
 
-// NOLINTBEGIN(concurrency-mt-unsafe): said in the header
+// NOLINTBEGIN(concurrency-mt-unsafe): documented in the header
 void set_environment_default(const char* name, const char* value) noexcept {
   if (std::getenv(name) == nullptr) {
     setenv(name, value, 1);

@@ -12,7 +12,7 @@
 namespace isthmus::os {
 namespace {
 
-// A pipe whose reader has gone must not end the process.
+// Writing to a pipe without a reader must not end the process by SIGPIPE.
 class pipe_signal_kept_off {
  public:
   pipe_signal_kept_off() noexcept {
@@ -25,7 +25,7 @@ class pipe_signal_kept_off {
   }
   ~pipe_signal_kept_off() {
     const timespec at_once{0, 0};
-    if (!was_pending_) {  // else it is somebody else's
+    if (!was_pending_) {  // otherwise the pending signal is not ours
       sigtimedwait(&only_, nullptr, &at_once);
     }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
@@ -51,7 +51,7 @@ result<int> duplicate_descriptor(int descriptor) {
 }
 
 void notify_and_close(int descriptor) noexcept {
-  // A full pipe has told its reader already, and waiting for it is not for this thread.
+  // The reader of a full pipe has been notified already, and this thread must not block on it.
   pollfd has_room{descriptor, POLLOUT, 0};
   if (poll(&has_room, 1, 0) == 1 && (has_room.revents & POLLOUT) != 0) {
     const pipe_signal_kept_off quietly;

@@ -1,13 +1,13 @@
 #pragma once
-// Telling an event loop through a file descriptor.
+// Notifies an event loop through a file descriptor. Thread-safe.
 
 #include "core/status.hpp"
 
 namespace isthmus::os {
 
-// A descriptor of our own for the same file; INVALID_ARGUMENT if `descriptor` is none.
+// A new descriptor of the same file; INVALID_ARGUMENT if `descriptor` is invalid.
 [[nodiscard]] result<int> duplicate_descriptor(int descriptor);
-// Writes the number 1 as 8 bytes, what an eventfd takes.
+// Writes the number 1 as 8 bytes, as an eventfd requires.
 void notify_and_close(int descriptor) noexcept;
 
 }  // namespace isthmus::os

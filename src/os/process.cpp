@@ -19,8 +19,8 @@ namespace {
 std::atomic<int> calls_under_way{0};
 std::atomic<last_driver_calls*> last_calls{nullptr};
 
-// A driver that is taken down under a call crashes (Intel's OpenCL runtime: a pure virtual
-// function).
+// A driver that is torn down during a call crashes (Intel's OpenCL runtime: a pure virtual function
+// call).
 void end_driver_calls() noexcept {
   auto expected = detail::drivers::here;
   if (!detail::state.compare_exchange_strong(expected, detail::drivers::going) ||
@@ -69,7 +69,8 @@ void watch_forks() noexcept {
 
 void watch_process() noexcept {
   watch_forks();
-  // Last registered, first run: before what the driver registered while it was opened.
+  // Exit handlers run in reverse order of registration: this one runs before those that the driver
+  // registered while it was opened.
   std::atexit(end_driver_calls);
 }
 

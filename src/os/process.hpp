@@ -1,9 +1,14 @@
 #pragma once
 // Whether drivers may still be called: not in a forked child, and not once the process is ending.
 //
-// A child has the parent's memory but none of its threads, drivers or devices: locks may be held
-// for ever by threads that are gone. So every entry of the library looks here first, before any
-// lock. And once `main` has returned the drivers' own static objects are being destroyed.
+// A child has the parent's memory but none of its threads, drivers or devices, and locks may be
+// held indefinitely by threads that do not exist in it. So every entry point of the library checks
+// this first, before any lock. Once `main` has returned the drivers' static objects are being
+// destroyed.
+//
+// `state` goes here -> going -> gone. A `driver_call` first counts itself, then reads the state;
+// the end of the process first sets `going`, then waits for the count to reach 0. Both use
+// sequentially consistent operations, so at least one of them sees the other. Thread-safe.
 
 #include <atomic>
 #include <cstdint>
@@ -17,36 +22,37 @@ extern std::atomic<drivers> state;
 extern thread_local constinit int calls_of_this_thread;
 }  // namespace detail
 
-// Arms the first.
+// Registers the handler for forks.
 void watch_forks() noexcept;
-// Arms both; called each time a driver was opened, so that our end comes before the driver's own.
+// Registers the handlers for forks and for the end of the process. Called after each opening of a
+// driver, so that our exit handler runs before the driver's own.
 void watch_process() noexcept;
 
-// Called once, in no order, as the process ends: when no thread of the library is in a driver call
-// any more, and drivers are still there. Must end by itself within some seconds.
+// Called once as the process ends, in no particular order, when no thread of the library is in a
+// driver call any more and drivers are still usable. Must end by itself within some seconds.
 struct last_driver_calls {
   void (*run)() noexcept;
   last_driver_calls* next = nullptr;
 };
-// `what` lives for ever.
+// `what` is never freed.
 void add_last_driver_calls(last_driver_calls& what) noexcept;
 
-// How many forks lie between the process that armed the first and this one.
+// The number of forks between the process that registered the fork handler and this one.
 [[nodiscard]] inline std::uint32_t forks() noexcept {
   return detail::forks.load(std::memory_order_relaxed);
 }
 [[nodiscard]] inline bool is_forked_child() noexcept { return forks() != 0; }
-// Pre-condition of every call that gives something back to a driver.
+// Checked before every call that releases something to a driver: true means do not call.
 [[nodiscard]] inline bool drivers_are_gone() noexcept {
   const auto seen = detail::state.load(std::memory_order_relaxed);
   const bool may_end = seen == detail::drivers::going && detail::calls_of_this_thread != 0;
   return is_forked_child() || (seen != detail::drivers::here && !may_end);
 }
 
-// Stands around a driver's calls on a thread of the library's own. False once the process is
-// ending, and then no call may follow; the end waits for those that are under way, some seconds at
-// most. What began before that is carried through, with all calls that lie within: what was
-// submitted and nobody waits for would run while the driver is taken down.
+// Encloses a driver's calls on a thread of the library. False once the process is ending; then no
+// call may follow. The end of the process waits for calls in progress, for 5 seconds at most. What
+// began before it is completed, nested calls included: operations that were submitted and are not
+// waited for would run while the driver is torn down.
 class driver_call {
  public:
   driver_call() noexcept;

@@ -24,7 +24,7 @@ bool run_on(const processor_set& wanted) noexcept {
   return sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
-// Of time in each period; SIZE_MAX without a limit.
+// Processors for that much time in each period; SIZE_MAX without a limit.
 std::size_t rounded_up(std::optional<std::uint64_t> time, std::optional<std::uint64_t> period) {
   if (!time || !period || *period == 0) {
     return SIZE_MAX;
@@ -72,7 +72,7 @@ processor_set processors_in(std::string_view list) noexcept {
   }
 }
 
-// A kernel of more processors than the set has room for tells nothing.
+// Empty if the kernel has more processors than the set can hold.
 processor_set processors_of_thread() noexcept {
   processor_set found;
   cpu_set_t mask;

@@ -24,15 +24,15 @@ error no_shared(const char* call, std::size_t nbytes, int code) {
               std::strerror(code));
 }
 
-// A file that grows beyond the limit ends the process by a signal.
+// Growing a file beyond the limit ends the process by a signal.
 bool may_be_as_long(std::size_t nbytes) noexcept {
   rlimit limit{};
   return nbytes <= SIZE_MAX / 2 &&
          (getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur);
 }
 
-// Not executable: without saying so it is refused where vm.memfd_noexec is 2. Kernels before 6.3 do
-// not know the flag.
+// Not executable: where vm.memfd_noexec is 2, a file without this flag is refused. Kernels before
+// 6.3 do not know the flag.
 int create_file() noexcept {
   constexpr unsigned k_noexec_seal = 8;
   const int made = memfd_create("isthmus", MFD_CLOEXEC | k_noexec_seal);
@@ -79,7 +79,7 @@ void shared_file::map_privately(void* at, std::size_t offset, std::size_t nbytes
   }
 }
 
-// Their next user must find zeros, so where the kernel takes none back they are written.
+// The next user relies on zeros, so they are written where the kernel cannot punch holes.
 bool shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
   if (fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -92,8 +92,8 @@ bool shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
     if (written < 0 && errno == EINTR) {
       continue;
     }
-    // There is no memory for a page that the file lacks, and that reads as zeros. Any other failure
-    // may leave what was there.
+    // ENOSPC: there is no memory for a page that is a hole, and that reads as zeros. Any other
+    // failure may leave old contents.
     if (written <= 0 && errno != ENOSPC) {
       return false;
     }

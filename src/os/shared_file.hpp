@@ -1,6 +1,6 @@
 #pragma once
 // Memory that can be mapped several times: a file that only this process and its children have. Its
-// pages are zero and take no memory till they are touched.
+// pages are zero and take no memory until they are touched. Thread-safe.
 
 #include <cstddef>
 
@@ -8,22 +8,22 @@
 
 namespace isthmus::os {
 
-// What is mapped stays when it is closed.
+// Mappings remain valid after it is closed.
 class shared_file {
  public:
-  // Of whole pages. Closed where a program is started.
+  // `nbytes` is a multiple of the page size. The descriptor is closed on exec.
   [[nodiscard]] static result<shared_file> open(std::size_t nbytes);
   shared_file(shared_file&& other) noexcept;
   shared_file& operator=(shared_file&& other) = delete;
   ~shared_file();
 
-  // Read-write, at `at`, which is reserved, or anywhere for null.
+  // Maps read-write at `at`, which the caller has reserved, or anywhere if it is null.
   [[nodiscard]] result<void*> map(void* at, std::size_t offset, std::size_t nbytes) const;
-  // The same for a forked child: pages that either writes from now on are its own. Where the kernel
-  // cannot, any access there faults. What follows a fork may call it.
+  // The same for a forked child, as a private mapping: pages that parent or child write from now on
+  // are not shared. If the kernel cannot, any access there faults. May be called after a fork.
   void map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept;
-  // They are zero again and take no memory, in whatever mapping. False where that is not certain:
-  // they are not to be used again then. Pre: whole pages.
+  // Makes the pages zero and releases their memory, in every mapping. False if that is not certain:
+  // they must not be used again then. Pre: whole pages.
   [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
@@ -32,10 +32,10 @@ class shared_file {
   int number_;
 };
 
-// Faults shared pages in for writing; what they hold stays. OUT_OF_MEMORY where touching them would
-// end the process. Pre: whole pages, Linux 5.14.
+// Faults shared pages in for writing; their contents stay. OUT_OF_MEMORY if touching them would end
+// the process. Pre: whole pages, Linux 5.14.
 [[nodiscard]] result<void> populate_shared(void* at, std::size_t nbytes);
-// Maps pages that are there, protected as they are.
+// Enters pages that are resident in the page table, with their current protection.
 void map_present_pages(void* at, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus::os

@@ -43,7 +43,7 @@ std::FILE* open_sole(const char* path) noexcept {
 }
 
 void close_sole(std::FILE* open) noexcept {
-  if (!is_forked_child()) {  // the lock is the parent's, too
+  if (!is_forked_child()) {  // the child shares the parent's lock
     flock(fileno(open), LOCK_UN);
   }
   std::fclose(open);

@@ -1,16 +1,17 @@
 #pragma once
-// A file that has one writer at a time: two that empty and write the same one leave a file of
-// neither.
+// A file with one writer at a time: two writers that truncate and write the same file would corrupt
+// it.
 
 #include <cstdio>
 
 namespace isthmus::os {
 
-// Makes the file, or empties it, and locks it against others that open it so, in this process and
-// in others, as far as its file system has locks. Null with `errno`, EWOULDBLOCK where another has
-// it; that one's file is untouched. What is no regular file, as a terminal, is open to all.
+// Creates or truncates the file and locks it against others that open it with this function, in any
+// process, as far as its file system supports locks. Null with `errno` set, EWOULDBLOCK if another
+// writer has it; its file is unchanged then. Files that are not regular, such as a terminal, are
+// not locked.
 [[nodiscard]] std::FILE* open_sole(const char* path) noexcept;
-// Unlocks it too, whatever forked children still have open.
+// Unlocks the file too, even if forked children still have it open.
 void close_sole(std::FILE* open) noexcept;
 
 }  // namespace isthmus::os

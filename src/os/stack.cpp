@@ -14,7 +14,7 @@
 namespace isthmus::os {
 namespace {
 
-// Where a library lies, code and data.
+// The address range of a library, code and data.
 struct extent {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -24,7 +24,7 @@ struct extent {
 
 struct walk {
   std::span<void*> out;
-  extent skipped;  // frames there, till one is elsewhere
+  extent skipped;  // frames in this range are skipped until one lies elsewhere
   std::size_t count = 0;
 };
 
@@ -43,7 +43,7 @@ _Unwind_Reason_Code visit(_Unwind_Context* at, void* given) {
   return _URC_NO_REASON;
 }
 
-// Of the one that this function is in.
+// The library that contains this function.
 const extent& own_library() noexcept {
   static const extent found = [] {
     extent ours;
@@ -81,7 +81,7 @@ std::string readable(const char* name) {
 
 }  // namespace
 
-// Of a program that has the library linked into it all frames may be the library's.
+// In a program that links the library statically all frames may lie in the "library".
 [[gnu::noinline]] std::size_t capture_stack(std::span<void*> out) noexcept {
   walk so_far{out, own_library()};
   _Unwind_Backtrace(&visit, &so_far);
@@ -92,7 +92,7 @@ std::string readable(const char* name) {
   return so_far.count;
 }
 
-// A return address may be the first one behind its function.
+// A return address may be the first one after its function, when the call is its last instruction.
 std::string describe_frame(void* frame) {
   Dl_info found{};
   const auto at = reinterpret_cast<std::uintptr_t>(frame);

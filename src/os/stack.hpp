@@ -1,6 +1,6 @@
 #pragma once
-// The calls that a thread is in: their addresses, taken in some hundred nanoseconds, and what these
-// are called, looked up later.
+// Stack traces: addresses are captured in some hundred nanoseconds and resolved to names later.
+// Thread-safe.
 
 #include <cstddef>
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace isthmus::os {
 
-// Return addresses, the innermost first, without those that come first and are of the library that
-// this is in; how many there are.
+// Stores return addresses, the innermost first, without the leading ones that lie in this library.
+// Returns their number.
 [[nodiscard]] std::size_t capture_stack(std::span<void*> out) noexcept;
 
-// "function+0x1f in library", as far as the dynamic loader knows them.
+// "function+0x1f in library", as far as the dynamic loader knows the names.
 [[nodiscard]] std::string describe_frame(void* frame);
 
 }  // namespace isthmus::os

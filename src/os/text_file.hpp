@@ -1,11 +1,11 @@
 #pragma once
-// Files of the kernel's, which are text of any length.
+// Reads files of the kernel, whose text may have any length.
 
 #include <string>
 
 namespace isthmus::os {
 
-// "" where it cannot be read. Throws std::bad_alloc.
+// "" if it cannot be read. Throws std::bad_alloc.
 [[nodiscard]] std::string whole_text(const std::string& path);
 
 }  // namespace isthmus::os

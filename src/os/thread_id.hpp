@@ -12,7 +12,7 @@ ISTHMUS_TLS_MODEL extern thread_local constinit std::uint64_t known_thread_id;
 [[nodiscard]] std::uint64_t ask_thread_id() noexcept;
 }  // namespace detail
 
-// The system is asked once in each thread.
+// Calls the system once per thread.
 [[nodiscard]] inline std::uint64_t thread_id() noexcept {
   const auto known = detail::known_thread_id;
   return known != 0 ? known : detail::ask_thread_id();

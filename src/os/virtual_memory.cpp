@@ -19,9 +19,9 @@ error no_pages(const char* call, std::size_t nbytes) {
               std::strerror(errno));
 }
 
-// Reserves more than asked for and gives the ends back, so that the start is aligned. The last
-// such start: the kernel goes from high addresses to low, so what is left out below is used next,
-// where a gap above would stay.
+// Reserves more than requested and unmaps both ends, so that the start is aligned. The highest
+// aligned start is chosen: the kernel assigns addresses downwards, so the rest below is used by the
+// next reservation, whereas a gap above would remain.
 result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   const std::size_t slack = alignment > page_size() ? alignment : 0;
   if (nbytes > SIZE_MAX - slack) {
@@ -44,8 +44,9 @@ result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   return first + head;
 }
 
-// Addresses that the kernel let go of; false where something lies, be it a stranger's or, if the
-// kernel had not let go, nothing but our own reservation: the two look alike.
+// Reserves addresses again that the kernel unmapped. False if something is mapped there: a mapping
+// of another thread or, if the kernel had not unmapped it, our own reservation. The two cannot be
+// distinguished.
 bool reserve_again(void* at, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   void* const got = mmap(at, nbytes, PROT_NONE, k_flags, -1, 0);
@@ -110,7 +111,7 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   }
   auto* const bytes = static_cast<unsigned char*>(pointer);
   for (std::size_t at = 0; at < nbytes; at += page_size()) {
-    __atomic_fetch_or(bytes + at, 0, __ATOMIC_RELAXED);  // what is there stays
+    __atomic_fetch_or(bytes + at, 0, __ATOMIC_RELAXED);  // keeps the contents
   }
 }
 
@@ -142,7 +143,7 @@ void avoid_huge_pages(void* at, std::size_t nbytes) noexcept {
 void decommit_pages(void* at, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(at, nbytes, PROT_NONE, k_flags, -1, 0) == MAP_FAILED) {
-    madvise(at, nbytes, MADV_DONTNEED);  // out of mappings: the memory goes at least
+    madvise(at, nbytes, MADV_DONTNEED);  // out of mappings: at least the memory is released
   }
 }
 

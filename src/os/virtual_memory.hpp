@@ -1,5 +1,6 @@
 #pragma once
-// Pages of the host: mapped, faulted in, and double-mapped for memory that has two faces.
+// Virtual memory of the host: mapping, faulting in, reserving and mapping the same pages twice.
+// Thread-safe.
 
 #include <cstddef>
 
@@ -11,40 +12,41 @@ namespace isthmus::os {
 inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
 // Anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a power
-// of two); asks for huge pages from 2 MiB up.
+// of two). Requests huge pages from 2 MiB up.
 [[nodiscard]] result<void*> map_pages(std::size_t nbytes, std::size_t alignment);
-// Zeroed pages of which only those that are touched take memory, and no huge ones: for tables much
-// larger than what is used of them. `alignment` a power of two. Given back by `unmap_pages`.
+// Zeroed pages that take memory only once touched, without huge pages: for tables much larger than
+// the part in use. `alignment` is a power of two. Released by `unmap_pages`.
 [[nodiscard]] result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
-// Sparse pages are zero again and take no memory; they stay mapped.
+// Makes sparse pages zero again and releases their memory; they stay mapped.
 void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept;
-// Faults all pages in for writing, in one call where the kernel can; what is in the range may be
-// lost.
+// Faults all pages in for writing, in one call where the kernel supports it. The contents of the
+// range may be lost.
 void populate_pages(void* pointer, std::size_t nbytes) noexcept;
 void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 
-// Addresses with no memory behind them: any access faults. Given back by `unmap_pages`, whatever
-// has come to lie there. `alignment` a power of two.
+// Reserves addresses without memory: any access faults. Released by `unmap_pages`, whatever has
+// been mapped there since. `alignment` is a power of two.
 [[nodiscard]] result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment);
 // Zeroed read-write pages at reserved addresses. Pre: whole pages.
 [[nodiscard]] result<void> commit_pages(void* at, std::size_t nbytes);
-// Asks for huge pages where they fit; for less than one nothing is done. `at` a page's beginning.
+// Requests huge pages where they fit; does nothing for less than one. `at` is aligned to pages.
 void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
-// From here on none is mapped there.
+// From here on no huge page is mapped there.
 void avoid_huge_pages(void* at, std::size_t nbytes) noexcept;
-// The addresses are reserved, as before.
+// Releases the memory; the addresses stay reserved.
 void decommit_pages(void* at, std::size_t nbytes) noexcept;
-// What becomes of addresses that pages leave.
+// The state of the source addresses after a move.
 enum class left_pages { reserved, unmapped };
-// Committed pages, with what is in them, to other reserved addresses. In an error the pages stay,
-// but `to` may be anybody's: the kernel lets go of it before it tries, and another thread may have
-// been quicker. `to_lost` tells; then nobody may touch or unmap it. UNSUPPORTED before Linux 5.7
-// where addresses stay reserved. Pre: whole pages, no overlap.
+// Moves committed pages, with their contents, to other reserved addresses. On failure the pages
+// stay, but `to` may belong to another mapping: the kernel unmaps it before it tries, and another
+// thread may have mapped something there first. `to_lost` reports that; then the caller must not
+// access or unmap `to`. UNSUPPORTED before Linux 5.7 if addresses are to stay reserved. Pre: whole
+// pages, no overlap.
 [[nodiscard]] result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages left,
                                       bool& to_lost);
 
-// Two mappings of the same pages: `hidden` faults on any access and only gives the memory its
-// address, `open` is where the bytes are reached.
+// One range of memory with two addresses: `hidden` faults on any access and only gives the memory
+// its address; `open` is where the bytes are accessed.
 struct two_faced {
   void* hidden = nullptr;
   void* open = nullptr;
@@ -52,8 +54,8 @@ struct two_faced {
 [[nodiscard]] result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment);
 void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept;
 
-// Two mappings of the same read-write pages, both so aligned: what is written by way of one is
-// there in the other. They are shared with forked children.
+// Two mappings of the same read-write pages, both aligned to `alignment`: writes through one are
+// visible through the other. They are shared with forked children.
 struct mapped_twice {
   void* first = nullptr;
   void* second = nullptr;

@@ -21,7 +21,7 @@
 namespace isthmus::os {
 namespace {
 
-// Of <linux/fs.h> and <linux/userfaultfd.h> since Linux 6.7; older headers lack them.
+// Declarations of <linux/fs.h> and <linux/userfaultfd.h> since Linux 6.7; older headers lack them.
 struct page_run {
   std::uint64_t begin, end, categories;
 };
@@ -69,7 +69,7 @@ result<written_pages> written_pages::open() {
   return written_pages{faults, pages};
 }
 
-// Its descriptors are the process's till it ends.
+// Its descriptors stay open until the process ends.
 result<written_pages*> written_pages::only() {
   watch_forks();
   static auto opened = open();
@@ -92,8 +92,8 @@ bool written_pages::watch(void* at, std::size_t nbytes) const noexcept {
   return ioctl(faults_, UFFDIO_REGISTER, &range) == 0 && take(at, nbytes, [](void*, void*) {});
 }
 
-// What is listed is protected in the same step; what does not fit the list is left for the next
-// call.
+// The kernel protects the listed pages in the same step. What does not fit the list remains for the
+// next call.
 bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit,
                          const std::function<void()>& prepare) const {
   std::array<page_run, k_most_runs> runs;
@@ -133,7 +133,8 @@ bool written_pages::split(void* at, std::size_t nbytes) const noexcept {
   return !is_forked_child() && ioctl(faults_, UFFDIO_WRITEPROTECT, &range) == 0;
 }
 
-// The memory is shared, so what leaves the page table stays, and a huge page comes back whole.
+// The memory is shared, so its contents survive the removal from the page table, and a huge page is
+// mapped whole again.
 bool written_pages::merge(void* at, std::size_t nbytes) const noexcept {
   uffdio_writeprotect range{};
   range.range = {address(at), nbytes};
@@ -147,7 +148,7 @@ bool written_pages::merge(void* at, std::size_t nbytes) const noexcept {
   return true;
 }
 
-// The kernel gives up where something holds a page for a moment.
+// The kernel returns EAGAIN if a page is pinned for a moment.
 bool collapse_pages(void* at, std::size_t nbytes) noexcept {
   for (int tries = 0; tries < 4; ++tries) {
     if (madvise(at, nbytes, k_collapse) == 0) {
