@@ -16,7 +16,7 @@ std::uint64_t ns_since(ticks::time_point start) noexcept {
       std::chrono::duration_cast<std::chrono::nanoseconds>(ticks::now() - start).count());
 }
 
-// What two readings of the clock tell of nothing in between.
+// The minimal difference of two consecutive clock readings.
 std::uint64_t ns_of_clock() noexcept {
   auto least = ~std::uint64_t{0};
   for (int each = 0; each < 1000; ++each) {
@@ -25,7 +25,7 @@ std::uint64_t ns_of_clock() noexcept {
   return least;
 }
 
-// What an event names is there: nothing that is played has to be looked at again.
+// Checks everything that an event refers to, so that replaying needs no checks.
 [[nodiscard]] result<void> check_names(std::size_t number, const trace_event& one,
                                        std::size_t events, std::size_t queues) {
   if (one.action > ISTHMUS_TRACE_ALLOCATE) {
@@ -65,7 +65,7 @@ std::uint64_t ns_of_clock() noexcept {
   return {};
 }
 
-// The blocks that live while a trace plays; gives them back where it ends.
+// The blocks that are live while a trace is replayed; frees them at its end.
 class player {
  public:
   player(memory_resource& from, std::span<queue* const> queues, std::size_t events)
@@ -96,7 +96,7 @@ class player {
   struct block {
     void* memory = nullptr;
     std::uint64_t nbytes = 0;
-    queue* on = nullptr;  // behind whose work it is freed
+    queue* on = nullptr;  // the block is freed after this queue's work
   };
   result<void> give_back(block& gone) {
     auto* memory = std::exchange(gone.memory, nullptr);

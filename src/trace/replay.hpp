@@ -1,5 +1,5 @@
 #pragma once
-// Plays recorded allocations and frees against a memory resource.
+// Replays recorded allocations and frees against a memory resource. Not thread-safe.
 
 #include <span>
 
@@ -17,7 +17,7 @@ struct replay_result {
   std::uint64_t unmaps = 0;
 };
 
-// As isthmus_resource_replay. `samples` is empty, or one for each event.
+// As `isthmus_resource_replay`. `samples` is empty or has an entry for each event.
 [[nodiscard]] result<replay_result> replay(memory_resource& from, std::span<queue* const> queues,
                                            std::span<const trace_event> events,
                                            std::span<trace_sample> samples);
