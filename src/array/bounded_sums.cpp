@@ -6,10 +6,10 @@
 namespace isthmus {
 namespace {
 
-// Numbers of times that are tried, some 5 ns each.
+// Limit on the multiples tried, at some 5 ns each.
 constexpr std::uint64_t k_most_work = 100'000;
 
-// One term a stride, the largest first.
+// Merges terms of equal stride and sorts by stride, largest first.
 void simplify(std::vector<bounded_term>& terms) {
   std::erase_if(terms, [](const bounded_term& each) { return each.stride == 0 || each.most == 0; });
   std::sort(terms.begin(), terms.end(), [](const bounded_term& one, const bounded_term& next) {
@@ -37,13 +37,13 @@ class search {
     }
   }
 
-  // Of the terms from that one on.
+  // Searches the terms from index `from`.
   [[nodiscard]] sum_answer find(std::size_t from, std::uint64_t wanted) noexcept {
     if (wanted > rest_[from] || (divisor_[from] != 0 && wanted % divisor_[from] != 0)) {
       return sum_answer::no;
     }
     if (wanted == 0 || from + 1 >= terms_.size()) {
-      return sum_answer::yes;  // the last one's stride divides what is left
+      return sum_answer::yes;  // the last term's stride divides the remainder
     }
     const auto& term = terms_[from];
     const auto left = rest_[from + 1];
@@ -62,8 +62,8 @@ class search {
 
  private:
   std::vector<bounded_term> terms_;
-  std::vector<std::uint64_t> rest_;     // sums of the terms from there on
-  std::vector<std::uint64_t> divisor_;  // their greatest common divisors
+  std::vector<std::uint64_t> rest_;     // sums of the terms from that index on
+  std::vector<std::uint64_t> divisor_;  // greatest common divisors of their strides
   std::uint64_t work_ = 0;
 };
 

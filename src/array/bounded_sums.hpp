@@ -1,6 +1,6 @@
 #pragma once
-// Whether a sum of strides, each taken up to so many times, can be a given number: what two arrays
-// that have a byte in common come down to.
+// Whether a sum of strides, each taken a bounded number of times, can equal a given number. The
+// question whether two arrays have a byte in common reduces to this. Thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -9,12 +9,12 @@ namespace isthmus {
 
 struct bounded_term {
   std::uint64_t stride = 0;
-  std::uint64_t most = 0;  // times
+  std::uint64_t most = 0;  // multiples
 };
 
-enum class sum_answer { no, yes, unknown };  // unknown: it took more than the bound on the work
+enum class sum_answer { no, yes, unknown };  // unknown: the bound on the work was exceeded
 
-// Pre: the sum of all, each the most times, is less than 2^63.
+// Pre: the sum of all terms, each at its maximum, is less than 2^63.
 [[nodiscard]] sum_answer can_sum_to(std::vector<bounded_term> terms, std::uint64_t wanted);
 
 }  // namespace isthmus

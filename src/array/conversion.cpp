@@ -20,8 +20,8 @@ T load(const std::byte* from) noexcept {
   return value;
 }
 
-// A long double goes from its register at once, without the bytes that it has none in: what a copy
-// of all its bytes would read was written in two parts, which takes 4 times as long.
+// A long double is stored directly from its register, without its padding bytes. Copying all its
+// bytes would load what was just written in two parts, which takes 4 times as long.
 template <class T>
 void store(std::byte* to, const T& value) noexcept {
   if constexpr (std::is_same_v<T, long double>) {
@@ -41,7 +41,7 @@ void each(std::byte* __restrict to, const std::byte* __restrict from, std::size_
   }
 }
 
-// Of two complex types.
+// Converts both components of complex numbers.
 template <class To, class From>
 void each_part(std::byte* to, const std::byte* from, std::size_t count) noexcept {
   each<To, From>(to, from, 2 * count);
@@ -74,7 +74,7 @@ void to_odd(std::byte* __restrict to, const std::byte* __restrict from,
   }
 }
 
-// In the order of their numbers; those of complex ones have none here.
+// In the order of the dtypes' numbers. Complex dtypes are not listed.
 using types = std::tuple<boolean, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                          std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, float16,
                          bfloat16, float, double, long double>;
@@ -83,7 +83,7 @@ constexpr std::size_t k_types = std::tuple_size_v<types>;
 template <class T>
 constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
-// What is one step; all else is several of these.
+// Whether the conversion is a single step. All other conversions consist of several of these.
 template <class To, class From>
 constexpr bool is_direct() noexcept {
   if constexpr (std::is_same_v<To, From>) {
@@ -99,7 +99,8 @@ constexpr bool is_direct() noexcept {
   }
 }
 
-// Integers that are cut or kept have the same bytes whatever their sign.
+// Truncating an integer, or keeping its width, gives the same bytes whatever its sign, so both
+// types become unsigned.
 template <class To, class From>
 constexpr kernel direct_kernel() noexcept {
   if constexpr (!is_direct<To, From>()) {
@@ -127,7 +128,7 @@ constexpr std::array<kernels, k_types> all_kernels(std::index_sequence<To...>) n
 }
 constexpr auto k_kernels = all_kernels(std::make_index_sequence<k_types>{});
 
-// By the processor's own instructions; null where there are none for it.
+// Uses the processor's conversion instructions; null if it has none for these dtypes.
 kernel by_instructions(dtype to, dtype from) noexcept {
   if (to == ISTHMUS_FLOAT16 && from == ISTHMUS_FLOAT32) {
     return float16_row_maker();
@@ -144,7 +145,7 @@ kernel direct(dtype to, dtype from) noexcept {
 
 bool is_half_dtype(dtype of) noexcept { return of == ISTHMUS_FLOAT16 || of == ISTHMUS_BFLOAT16; }
 
-// The dtype to go by on the way; `to` itself where one step is enough.
+// The next intermediate dtype; `to` itself if one step is enough.
 dtype next_on_the_way(dtype to, dtype from) noexcept {
   if (from == ISTHMUS_BOOL) {
     return ISTHMUS_UINT8;
@@ -167,7 +168,7 @@ bool needs_odd(dtype to, dtype from) noexcept {
 }
 
 void append_real(conversion& all, dtype to, dtype from) noexcept {
-  // NumPy has a 16 bit float go to 32 bits without sign by way of 64.
+  // NumPy converts a 16-bit float to uint32 by way of float64.
   const bool by_way_of_double = is_half_dtype(from) && to == ISTHMUS_UINT32;
   while (from != to) {
     auto next = next_on_the_way(to, from);

@@ -1,8 +1,9 @@
 #pragma once
-// How elements of one dtype become another's, as a short row of steps over packed elements.
+// The conversion of elements from one dtype to another, as a short sequence of steps over packed
+// elements. Immutable, so thread-safe.
 //
-// Each rounds at most once on its way: the steps before the one that rounds are exact. A kernel for
-// each of the 272 pairs would be four times the code.
+// Each conversion rounds at most once: all steps before the rounding one are exact. A kernel for
+// each of the 272 pairs would need four times the code.
 
 #include <array>
 #include <cstddef>
@@ -14,19 +15,19 @@ namespace isthmus {
 struct conversion {
   struct step {
     void (*run)(std::byte* to, const std::byte* from, std::size_t count) = nullptr;
-    std::size_t bytes = 0;  // of an element that it makes
+    std::size_t bytes = 0;  // of an element that the step produces
   };
   static constexpr std::size_t k_most_steps = 4;
 
   std::array<step, k_most_steps> steps{};
-  std::size_t count = 0;  // 0: nothing changes
-  // What it reads of each element, from its beginning: of a complex number the real part alone
-  // where the other is dropped.
+  std::size_t count = 0;  // 0: the dtypes are equal
+  // Bytes read of each element, from its beginning. If the imaginary component is dropped, only the
+  // real component is read.
   std::size_t read_bytes = 0;
-  bool leaves_gaps = false;  // of what it makes not all bytes are written: a long double's padding
+  bool leaves_gaps = false;  // some produced bytes are not written: the padding of a long double
 };
 
-// Elements need not be aligned.
+// The conversion from one dtype to another. Elements need not be aligned.
 [[nodiscard]] conversion conversion_of(dtype to, dtype from) noexcept;
 
 }  // namespace isthmus

@@ -9,7 +9,7 @@
 namespace isthmus {
 namespace {
 
-// Each element to where it is already.
+// Whether source and destination of every element coincide.
 bool stays(const element_move& what) noexcept {
   return what.to == what.from && what.to_type == what.from_type &&
          std::ranges::all_of(what.dimensions,

@@ -1,9 +1,9 @@
 #pragma once
-// Copies and fills of arrays, wherever they lie.
+// Copies and fills of arrays in any memory. Thread-safe.
 //
-// Elements that keep their dtype and run forwards on both sides are a strided copy (transfer/): the
-// driver's, or the host's. All else is the host's work: directly where it can touch both sides, or
-// in pieces that a device's side is read into or written from.
+// Elements whose dtype stays the same and whose strides are positive on both sides become a strided
+// copy (transfer/), by the driver or the host. Everything else is converted by the host: directly
+// if it can access both sides, or in chunks that are read from or written to a device's side.
 
 #include "array/layout.hpp"
 #include "transfer/transfer.hpp"
@@ -11,22 +11,22 @@
 namespace isthmus {
 
 struct array_side {
-  endpoint place;  // its lowest byte
+  endpoint place;  // the lowest byte of the array
   array_layout layout;
 };
 
-// Pre: the source's dtype may become the destination's. `on` null: as in `copy`. INVALID_ARGUMENT
-// where the source cannot be broadcast or two elements of the destination share bytes; those of
-// `copy`.
+// Pre: the rules allow casting the source's dtype to the destination's. `on` may be null, as in
+// `copy`. INVALID_ARGUMENT if the source cannot be broadcast or two elements of the destination
+// share bytes; otherwise the errors of `copy`.
 [[nodiscard]] submitted copy_array(queue* on, const array_side& destination,
                                    const array_side& source, transfer_options options);
 
-// `value` is an element of the destination's dtype, read before this returns.
+// `value` is an element of the destination's dtype. It is read before this function returns.
 [[nodiscard]] submitted fill_array(queue* on, const array_side& destination, const std::byte* value,
                                    transfer_options options);
 
-// Passes on what came of an operation that writes all elements. Where nothing lies between them no
-// copy before it decides what is in their bytes (memory/content_list.hpp).
+// Passes on the result of an operation that writes all elements. If the array has no gaps, the
+// contents of its bytes no longer depend on earlier copies (memory/content_list.hpp).
 [[nodiscard]] submitted note_written(const array_side& destination, submitted made);
 
 }  // namespace isthmus

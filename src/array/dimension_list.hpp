@@ -1,6 +1,6 @@
 #pragma once
-// What is said of each dimension of an array. Of the room for the most that there can be only what
-// is in use is written and copied: most arrays have few.
+// A list with an entry for each dimension of an array. Of its fixed capacity only the entries in
+// use are written and copied, because most arrays have few dimensions. Not thread-safe.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,8 @@ constexpr std::size_t k_most_array_dimensions = 64;
 template <class T>
 class dimension_list {
  public:
-  dimension_list() noexcept {}  // NOLINT(modernize-use-equals-default): which would write it all
+  dimension_list() noexcept {
+  }  // NOLINT(modernize-use-equals-default): that would initialize all entries
   dimension_list(const dimension_list& other) noexcept : count_{other.count_} {
     std::copy_n(other.begin(), count_, begin());
   }
@@ -37,14 +38,14 @@ class dimension_list {
   [[nodiscard]] const T* begin() const noexcept { return all_.data(); }
   [[nodiscard]] const T* end() const noexcept { return all_.data() + count_; }
 
-  // Pre: there is room.
+  // Pre: the list is not full.
   void append(const T& next) noexcept { all_[count_++] = next; }
-  // `count` of them, each that value.
+  // Sets the list to `count` copies of `value`.
   void assign(std::size_t count, const T& value) noexcept {
     count_ = count;
     std::fill_n(begin(), count, value);
   }
-  // Pre: `count` is no more than there are.
+  // Pre: `count` is at most the current size.
   void shorten(std::size_t count) noexcept { count_ = count; }
 
  private:

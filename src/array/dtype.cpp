@@ -37,11 +37,11 @@ constexpr std::array<dtype_facts, k_dtypes> k_facts{
     of_type<std::complex<double>>("complex128", 'c', k_dl_complex),
     of_type<std::complex<long double>>("clongdouble", 'c', k_dl_complex)};
 
-// In the order in which NumPy has one kind follow another.
+// The order of the kinds in NumPy's casting rules.
 int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buifc"}.find(kind)); }
 
-// Of the integers that a float holds exactly, the largest in bytes, as NumPy counts: a float64
-// counts as holding an int64.
+// The size in bytes of the largest integers that a float represents exactly, by NumPy's rules:
+// float64 counts as representing int64.
 std::size_t integer_bytes_in(dtype real) noexcept {
   switch (real) {
     case ISTHMUS_FLOAT16:
@@ -51,7 +51,7 @@ std::size_t integer_bytes_in(dtype real) noexcept {
   }
 }
 
-// Both real ones.
+// Both dtypes are real floats.
 bool is_safe_float(dtype from, dtype to) noexcept {
   return from == to || facts_of(from).nbytes < facts_of(to).nbytes ||
          (from == ISTHMUS_FLOAT64 && to == ISTHMUS_LONGDOUBLE);

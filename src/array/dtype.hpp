@@ -1,5 +1,5 @@
 #pragma once
-// What the elements of arrays are, and which may become which.
+// The dtypes of array elements, and the casting rules between them. Thread-safe.
 
 #include <isthmus/isthmus.h>
 
@@ -14,7 +14,7 @@ namespace isthmus {
 using dtype = isthmus_dtype_t;
 using casting = isthmus_casting_t;
 
-// The numbers of dtypes are 1 to this.
+// The numbers of dtypes are 1 to `k_dtypes`.
 constexpr std::size_t k_dtypes = 17;
 constexpr std::size_t k_largest_element = 2 * sizeof(long double);
 
@@ -32,7 +32,7 @@ struct dtype_facts {
 // Pre: `is_dtype`.
 [[nodiscard]] const dtype_facts& facts_of(dtype of) noexcept;
 
-// What a complex number has two of; the dtype itself where it is not complex.
+// The dtype of a complex number's components; the dtype itself if it is not complex.
 [[nodiscard]] constexpr dtype part_of(dtype of) noexcept {
   switch (of) {
     case ISTHMUS_COMPLEX64: return ISTHMUS_FLOAT32;
@@ -42,10 +42,10 @@ struct dtype_facts {
   }
 }
 
-// False also where a number is no dtype or no rule.
+// Also false if a number is not a dtype or not a rule.
 [[nodiscard]] bool can_cast(dtype from, dtype to, casting rule) noexcept;
 
-// INVALID_ARGUMENT, which names both and the rule.
+// INVALID_ARGUMENT with a message that names the dtypes and the rule.
 [[nodiscard]] result<void> check_dtype(dtype given);
 [[nodiscard]] result<void> check_cast(dtype from, dtype to, casting rule);
 

@@ -18,7 +18,7 @@ std::size_t element_move::elements() const noexcept {
 
 element_move joined(element_move what) noexcept {
   std::size_t kept = 0;
-  for (const auto next : what.dimensions) {  // a copy: some are written over
+  for (const auto next : what.dimensions) {  // by value: entries of the list are overwritten
     if (kept != 0) {
       auto& outer = what.dimensions[kept - 1];
       const auto count = signed_of(next.count);
@@ -79,7 +79,7 @@ strided_copy as_strided(const element_move& what) noexcept {
 
 namespace {
 
-// Moves a row at a time: the innermost dimension, of which the first and the last may be parts.
+// Moves a row at a time: the innermost dimension. The first and the last row may be incomplete.
 class row_mover {
  public:
   explicit row_mover(const element_move& what) noexcept
@@ -90,7 +90,7 @@ class row_mover {
                  ? move_dimension{1, signed_of(what.to_item()), signed_of(how_.read_bytes)}
                  : what.dimensions.back()} {}
 
-  // Elements [begin, end) in the order of the destination.
+  // Moves elements [begin, end), counted in the order of the destination.
   void move(std::size_t begin, std::size_t end) const noexcept {
     const auto& all = what_.dimensions;
     row_walk<k_most_array_dimensions> row{{all.begin(), all.empty() ? 0 : all.size() - 1},

@@ -1,5 +1,6 @@
 #pragma once
-// Elements on their way: a block of them from one place to another, each converted.
+// A move: copies a block of elements from one memory range to another and converts each element.
+// Thread-safe if the ranges of concurrent moves do not overlap.
 
 #include <cstddef>
 
@@ -10,7 +11,7 @@
 namespace isthmus {
 
 struct element_move {
-  std::byte* to = nullptr;  // of the first element, as the next
+  std::byte* to = nullptr;  // points to the first element, as does `from`
   const std::byte* from = nullptr;
   dtype to_type = ISTHMUS_UINT8;
   dtype from_type = ISTHMUS_UINT8;
@@ -20,40 +21,42 @@ struct element_move {
   [[nodiscard]] std::size_t elements() const noexcept;
   [[nodiscard]] std::size_t to_item() const noexcept { return facts_of(to_type).nbytes; }
   [[nodiscard]] std::size_t from_item() const noexcept { return facts_of(from_type).nbytes; }
-  // The more that one element takes on a side.
+  // The larger of the element sizes of both sides.
   [[nodiscard]] std::size_t widest() const noexcept { return std::max(to_item(), from_item()); }
 };
 
-// In the fewest dimensions, those that lie far apart in the destination outside, where all strides
-// are positive. Pre: both have the same shape and an element, and no two of the destination's share
-// bytes; the pointers are to the first elements.
+// A move in the fewest dimensions, with the largest strides of the destination outermost and all of
+// them positive. Pre: both layouts have the same shape and at least one element, and no two
+// elements of the destination share bytes. The pointers are to the first elements.
 [[nodiscard]] element_move move_between(const array_layout& to, std::byte* destination,
                                         const array_layout& from, const std::byte* source) noexcept;
 
-// The same in the fewest dimensions, in the order that they have.
+// The same in the fewest dimensions, without reordering them.
 [[nodiscard]] element_move joined(element_move what) noexcept;
 
-// Whether it is what `strided_copy` can say: bytes as they are, forwards on both sides.
+// Whether it can be expressed as a `strided_copy`: no conversion, no negative strides.
 [[nodiscard]] bool is_strided_copy(const element_move& what) noexcept;
 // Pre: `is_strided_copy`.
 [[nodiscard]] strided_copy as_strided(const element_move& what) noexcept;
 
-// By the host, on this thread. Pre: no byte that is written is read.
+// Executes the move on the calling thread. Pre: source and destination do not overlap.
 void move_elements(const element_move& what) noexcept;
-// The same by several threads where it is worth that.
+// The same, by several threads if that is faster.
 void share_elements(const element_move& what) noexcept;
 
-// Of each element of the source once.
+// Bytes of the packed source, in which each of its elements occurs once.
 [[nodiscard]] std::size_t packed_bytes(const element_move& what) noexcept;
 
-// Each element of the source once, in the order in which they lie, packed from there on: the way to
-// it, and the rest of the way.
+// Splits a move into two, by way of a packed copy of the source, in which each of its elements
+// occurs once, in memory order: from the source to the packed copy, and from there to the
+// destination.
 struct packed_source {
   element_move read;
   element_move rest;
 };
 [[nodiscard]] packed_source pack_source(const element_move& what, std::byte* packed) noexcept;
-// All of the destination likewise: what makes them, and what takes them there.
+// The same by way of a packed copy of the destination: the first move produces it, the second one
+// writes it to the destination.
 struct packed_destination {
   element_move first;
   element_move write;
@@ -61,21 +64,21 @@ struct packed_destination {
 [[nodiscard]] packed_destination pack_destination(const element_move& what,
                                                   std::byte* packed) noexcept;
 
-// Cut into blocks of few dimensions and bytes.
+// Divides a move into chunks (`piece`) of few dimensions and bytes.
 class move_pieces {
  public:
   move_pieces(const element_move& what, std::size_t most_bytes) noexcept;
   [[nodiscard]] std::size_t count() const noexcept;
   [[nodiscard]] element_move at(std::size_t index) const noexcept;
-  // Of the largest, packed on the side where that is more.
+  // Bytes of the largest chunk, packed on the side that needs more.
   [[nodiscard]] std::size_t bytes() const noexcept;
 
  private:
   element_move whole_;
-  std::size_t inside_ = 1;  // elements of the dimensions that every piece has wholly
-  std::size_t cut_ = 0;     // the first of those; the one before it is cut
-  std::size_t step_ = 1;    // of that one, what a piece has
-  std::size_t pieces_ = 1;  // into which it is cut
+  std::size_t inside_ = 1;  // elements of the dimensions that every chunk contains completely
+  std::size_t cut_ = 0;     // the first of those; the dimension before it is divided
+  std::size_t step_ = 1;    // entries of the divided dimension in a chunk
+  std::size_t pieces_ = 1;  // number of chunks along the divided dimension
 };
 
 }  // namespace isthmus

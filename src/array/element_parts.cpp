@@ -25,12 +25,12 @@ submitted element_parts::read(queue& on, std::size_t index, std::byte* packed,
 
 submitted element_parts::write(queue& on, std::size_t index, const std::byte* packed,
                                wait_list after) const {
-  auto* const from = const_cast<std::byte*>(packed);  // what would write there is left alone
+  auto* const from = const_cast<std::byte*>(packed);  // never written through by `.write`
   return put_strided(on, as_strided(pack_destination(pieces_.at(index), from).write), after);
 }
 
 element_move element_parts::rest_of(std::size_t index, const std::byte* packed) const noexcept {
-  auto* const from = const_cast<std::byte*>(packed);  // what would write there is left alone
+  auto* const from = const_cast<std::byte*>(packed);  // never written through by `.rest`
   return pack_source(pieces_.at(index), from).rest;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// A move of elements cut into parts that go by way of the host's memory, which converts them there.
+// Divides a move of elements into chunks (`parts`) that pass through host memory, where they are
+// converted. Immutable, so thread-safe.
 
 #include "array/element_move.hpp"
 #include "transfer/parts.hpp"
@@ -8,13 +9,14 @@ namespace isthmus {
 
 class element_parts final : public parts {
  public:
-  // Both packed forms of a part have at most that many bytes each.
+  // Both packed forms of a chunk have at most `most_bytes` each.
   element_parts(const element_move& what, std::size_t most_bytes) noexcept
       : pieces_{what, most_bytes} {}
 
   [[nodiscard]] std::size_t count() const noexcept override { return pieces_.count(); }
   [[nodiscard]] std::size_t bytes() const noexcept override { return pieces_.bytes(); }
-  // From the source to as the destination has them, and the other way from as the source has them.
+  // `gather` packs a chunk of the source in the form of the destination. `scatter` unpacks a chunk
+  // in the form of the source to the destination.
   void gather(std::size_t index, std::byte* packed) const noexcept override;
   void scatter(std::size_t index, const std::byte* packed) const noexcept override;
   [[nodiscard]] const std::byte* turn(std::size_t index, const std::byte* packed,
@@ -25,7 +27,7 @@ class element_parts final : public parts {
                                 wait_list after) const override;
 
  private:
-  // What `read` has left to be done.
+  // The move that remains after `read`: from the packed source to the destination.
   [[nodiscard]] element_move rest_of(std::size_t index, const std::byte* packed) const noexcept;
 
   move_pieces pieces_;

@@ -10,11 +10,11 @@
 namespace isthmus {
 namespace {
 
-// Elements of one step that stay in the first cache.
+// Elements processed per step, such that they stay in the L1 cache.
 constexpr std::size_t k_block = 256;
 using block = std::array<std::byte, k_block * k_largest_element>;
 
-// Of at most a block.
+// Converts at most `k_block` elements.
 void convert_block(const element_row& row, const conversion& how, std::size_t to_bytes) noexcept {
   alignas(64) block one;
   alignas(64) block other;
@@ -31,7 +31,8 @@ void convert_block(const element_row& row, const conversion& how, std::size_t to
   for (std::size_t i = 0; i < how.count; ++i) {
     const bool is_last = i + 1 == how.count;
     auto* const to = ends_packed && is_last ? row.to : free;
-    if (is_last && !ends_packed && how.leaves_gaps) {  // where this stack's bytes would be told
+    if (is_last && !ends_packed &&
+        how.leaves_gaps) {  // otherwise bytes of this stack frame would leak into the padding
       std::memset(to, 0, row.count * to_bytes);
     }
     how.steps.at(i).run(to, from, row.count);

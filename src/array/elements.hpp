@@ -1,12 +1,12 @@
 #pragma once
-// A row of elements, each converted by the host.
+// Converts a row of elements on the host. Thread-safe.
 
 #include "array/conversion.hpp"
 #include "core/elements.hpp"
 
 namespace isthmus {
 
-// Pre: no byte that is written is read. `to_bytes` are those of an element that is made.
+// Pre: source and destination do not overlap. `to_bytes` is the size of a produced element.
 void convert_elements(const element_row& row, const conversion& how, std::size_t to_bytes) noexcept;
 
 }  // namespace isthmus

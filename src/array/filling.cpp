@@ -19,7 +19,7 @@ bool is_pattern(std::size_t item) noexcept {
   return is_power_of_two(item) && item <= sizeof fill_pattern{}.bytes;
 }
 
-// The elements that lie together.
+// The number of contiguous elements.
 std::size_t run_of(const element_move& what) noexcept {
   if (what.dimensions.empty()) {
     return 1;
@@ -30,7 +30,7 @@ std::size_t run_of(const element_move& what) noexcept {
 
 bool is_one_run(const element_move& what) noexcept { return run_of(what) == what.elements(); }
 
-// As some drivers want what they fill.
+// Whether all elements are aligned, as some drivers require of a fill.
 bool is_aligned(const element_move& what) noexcept {
   const auto item = signed_of(what.to_item());
   return address(what.to) % what.to_item() == 0 &&
@@ -45,12 +45,13 @@ fill_pattern pattern_of(const element& value, std::size_t item) noexcept {
   return made;
 }
 
-// Rows so long are filled one by one: a device's memory for one is not worth it.
+// Rows of at least this length are filled one by one: device memory for a prepared row is not
+// worthwhile.
 constexpr std::size_t k_long_row_bytes = std::size_t{1} << 20;
-// What is less crosses from the host sooner than a driver gives memory.
+// A smaller fill is faster from the host than a driver's allocation.
 constexpr std::size_t k_worth_allocation = std::size_t{1} << 20;
 
-// From the value itself, which goes along.
+// Copies from the value itself, which the operation keeps alive.
 submitted fill_from_host(queue& on, const array_side& destination, element_move what,
                          const element& value, transfer_options options) {
   options.owners.push_back(owner_of(value));
@@ -62,7 +63,7 @@ submitted fill_from_host(queue& on, const array_side& destination, element_move 
       std::move(options));
 }
 
-// Each of its own, one after the other.
+// Fills each row with a command of its own, one after the other.
 submitted fill_rows(queue& on, const array_side& destination, const element_move& what,
                     const fill_pattern& pattern, transfer_options options) {
   touched_memory touched;
@@ -89,7 +90,7 @@ submitted fill_rows(queue& on, const array_side& destination, const element_move
   });
 }
 
-// From a row in the device's memory, which is filled first, over and over again.
+// Fills one row in device memory first, then copies it to all rows.
 submitted fill_from_row(queue& on, const array_side& destination, const endpoint& aside,
                         element_move what, const fill_pattern& pattern, transfer_options options) {
   const auto nbytes = run_of(what) * pattern.nbytes;
@@ -109,7 +110,7 @@ submitted fill_from_row(queue& on, const array_side& destination, const endpoint
       });
 }
 
-// By the device itself, as far as it has memory to do it from.
+// Fills on the device, if it has memory for the prepared row; else from the host.
 submitted fill_on_device(queue& on, const array_side& destination, const element_move& what,
                          const element& value, transfer_options options) {
   const auto pattern = pattern_of(value, what.to_item());

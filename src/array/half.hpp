@@ -1,8 +1,8 @@
 #pragma once
-// The two floats of 16 bits, to and from those that the processor knows: rounded once, to nearest,
-// ties to even; a NaN stays one.
+// Conversions of the two 16-bit floats to and from the float types of the processor: rounded once,
+// to nearest, ties to even. A NaN stays a NaN.
 //
-// Without branches, so that loops over them are vectorised.
+// They have no branches, so that loops over them are vectorised.
 
 #include <bit>
 #include <cmath>
@@ -17,8 +17,8 @@ struct bfloat16 {
   std::uint16_t bits;
 };
 
-// Of the two numbers next to `x` the one with an odd last bit: rounded once more, to two bits less
-// or fewer, it becomes what `x` itself would.
+// Rounds to odd: of the two neighbours of an inexact `x`, returns the one whose last bit is 1.
+// Rounding that once more, to at least two bits fewer, gives the same as rounding `x` itself.
 template <class To, class Bits, class From>
 [[nodiscard]] To rounded_to_odd(From x) noexcept {
   const auto nearest = static_cast<To>(x);
@@ -45,7 +45,8 @@ template <class To, class Bits, class From>
 
 namespace detail {
 
-// `Float` of `Digits` digits after the point and that bias, as bits in `Bits`.
+// Converts to float16. `Float` has `Digits` mantissa bits and the exponent bias `Bias`; `Bits` is
+// an integer of its size.
 template <class Float, class Bits, int Digits, int Bias>
 [[nodiscard]] std::uint16_t half_bits(Float x) noexcept {
   constexpr int k_dropped = Digits - 10;
@@ -54,7 +55,7 @@ template <class Float, class Bits, int Digits, int Bias>
   constexpr Bits k_infinity = static_cast<Bits>(2 * Bias + 1) << Digits;
   constexpr Bits k_beyond = static_cast<Bits>(Bias + 16) << Digits;
   constexpr Bits k_least_normal = static_cast<Bits>(Bias - 14) << Digits;
-  // Its last digit is that of a float16's smallest.
+  // Its last digit equals the smallest float16, so that adding it rounds to a multiple of that.
   constexpr Bits k_magic = static_cast<Bits>(Bias + Digits - 24) << Digits;
   const auto all = std::bit_cast<Bits>(x);
   const Bits magnitude = all & ~k_sign;

@@ -33,7 +33,8 @@ void make_float32(std::byte* to, const std::byte* from, std::size_t count) noexc
   }
 }
 
-// The instructions make a quiet NaN of one that signals: lanes that hold one go the other way.
+// The instructions turn a signalling NaN into a quiet one, so vectors with a NaN are converted
+// without them.
 [[gnu::target("avx,f16c")]] bool holds_nan(__m256 lanes) noexcept {
   return _mm256_movemask_ps(_mm256_cmp_ps(lanes, lanes, _CMP_UNORD_Q)) != 0;
 }
@@ -70,7 +71,7 @@ void make_float32(std::byte* to, const std::byte* from, std::size_t count) noexc
   make_float32(to + i * sizeof(float), from + i * sizeof(float16), count - i);
 }
 
-// That the system keeps the wide registers, too.
+// Also checks that the system saves the wide registers.
 bool has_instructions() noexcept {
   static const bool has = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;

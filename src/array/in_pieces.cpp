@@ -11,11 +11,12 @@
 namespace isthmus {
 namespace {
 
-// As the slots of a ring: a driver's fixed cost vanishes, and the piece stays in the caches.
+// The size of a staging slot: the driver's fixed cost is negligible, and the chunk stays in the
+// caches.
 constexpr std::size_t k_piece_bytes = staging_ring::k_slot_bytes;
 
-// What a piece goes by way of: packed as its source has it, and as its destination has it, as far
-// as these are out of the host's reach.
+// Buffers for a chunk: packed in the form of the source, and of the destination, each only if the
+// host cannot access that side.
 struct stage {
   std::byte* source = nullptr;
   std::byte* destination = nullptr;
@@ -28,8 +29,8 @@ struct stage {
 };
 using stages = std::array<stage, 2>;
 
-// By way of plain memory, on a queue of each side that the host cannot touch, and by one thread:
-// for devices without a ring, and from one device to another.
+// Moves chunks (`pieces`) through plain host memory, by one thread, on a queue of each side that
+// the host cannot access. For devices without a staging ring, and between two devices.
 class pieced_move final : public host_driven {
  public:
   pieced_move(const placed_move& move, std::size_t most_piece_bytes, ref<queue> reading,
@@ -44,7 +45,7 @@ class pieced_move final : public host_driven {
     std::unique_ptr<std::byte[], plain_deleter> memory;
     stages by_way_of;
     give_memory(by_way_of, memory);
-    const undo ended{[&] {  // before the memory goes, whatever is thrown
+    const undo ended{[&] {  // before the memory is freed, also after an exception
       for (auto& each : by_way_of) {
         static_cast<void>(stage::end(each.reading));
         static_cast<void>(stage::end(each.writing));
@@ -58,7 +59,8 @@ class pieced_move final : public host_driven {
   }
 
  private:
-  // Once the process is ending nobody can tell whether what was submitted still runs.
+  // Once the process is ending it is unknown whether submitted operations still run, so the memory
+  // is leaked.
   struct plain_deleter {
     void operator()(std::byte* memory) const noexcept {
       if (!os::drivers_are_gone()) {
@@ -81,7 +83,7 @@ class pieced_move final : public host_driven {
     }
   }
 
-  // Piece n + 1 is read, and piece n - 1 written, while piece n is converted.
+  // Chunk n + 1 is read, and chunk n - 1 written, while chunk n is converted.
   [[nodiscard]] result<void> move_all(stages& by_way_of) {
     const auto count = parts_.count();
     ISTHMUS_TRY(read(by_way_of[0], 0));
@@ -108,7 +110,7 @@ class pieced_move final : public host_driven {
     with.reading = *std::move(submitted);
     return {};
   }
-  // Once its source is here.
+  // Waits until the chunk has been read.
   [[nodiscard]] result<void> write(stage& with, std::size_t index) const {
     if (!writing_) {
       parts_.scatter(index, with.source);
@@ -127,7 +129,7 @@ class pieced_move final : public host_driven {
   }
 
   const element_parts parts_;
-  ref<queue> reading_;  // null: the host can touch that side
+  ref<queue> reading_;  // null: the host can access that side
   ref<queue> writing_;
 };
 
@@ -136,8 +138,8 @@ result<ref<queue>> queue_of(const endpoint& place) {
                                : place.memory->home().create_queue(place.memory->where());
 }
 
-// The device by way of whose ring all of it goes; null if there is none, or the sides are of two
-// devices, of which each would need its own.
+// The device whose staging ring is used for the whole move. Null if there is none, or if the sides
+// are on two devices, each of which would need its own ring.
 device* device_of_ring(const placed_move& move) {
   const bool reads = !move.source.host_can_copy();
   const bool writes = !move.destination.host_can_copy();

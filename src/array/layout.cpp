@@ -46,7 +46,7 @@ result<void> check_given(const isthmus_array_t& given, const char* name) {
   return {};
 }
 
-// Adds the dimension's span to one of the two sides; false: too far.
+// Adds the dimension's span to one of the two sums. False if it exceeds the limit.
 bool add_span(std::int64_t stride, std::int64_t count, std::uint64_t& below, std::uint64_t& above) {
   const auto gaps = static_cast<std::uint64_t>(count - 1);
   const auto distance = magnitude(stride);
@@ -97,7 +97,7 @@ result<array_layout> broadcast(const array_layout& given, const array_layout& to
   for (auto& along : made.dimensions) {
     along.stride = 0;
   }
-  // What is too much must be 1, from the left.
+  // Surplus leading dimensions must have 1 element.
   const auto more = rank - std::min(rank, to.dimensions.size());
   bool fits = true;
   for (std::size_t i = 0; i < rank; ++i) {
@@ -125,7 +125,7 @@ struct dimension {
   std::uint64_t gaps;
 };
 
-// Those with more than one element, the widest strides first.
+// The dimensions with more than one element, the largest strides first.
 std::vector<dimension> dimensions_of(const array_layout& of) {
   std::vector<dimension> all;
   all.reserve(of.dimensions.size());
@@ -139,7 +139,7 @@ std::vector<dimension> dimensions_of(const array_layout& of) {
   return all;
 }
 
-// Each stride spans all that lies inside it.
+// Whether each stride is at least the span of the dimensions inside it.
 bool is_nested(const std::vector<dimension>& all, std::size_t item) noexcept {
   std::uint64_t inside = item;
   for (std::size_t i = all.size(); i-- > 0;) {
@@ -151,8 +151,8 @@ bool is_nested(const std::vector<dimension>& all, std::size_t item) noexcept {
   return true;
 }
 
-// Of two elements whose indices differ first along `first`, by 1 at least, and along those behind
-// it by anything.
+// Whether two elements share bytes whose indices differ first along `first`, by at least 1, and
+// arbitrarily along the dimensions after it.
 sum_answer share_bytes_from(const std::vector<dimension>& all, std::size_t first,
                             std::size_t item) {
   std::vector<bounded_term> terms{{1, 2 * (item - 1)}};
@@ -198,7 +198,8 @@ bool may_share_bytes(const array_layout& one, std::uintptr_t at, const array_lay
       other_at >= at + one.nbytes) {
     return false;
   }
-  // A byte of the one is its lowest address and strides; of the other its highest less strides.
+  // Byte addresses of `one` are its lowest address plus multiples of strides; those of `other` are
+  // its highest address minus multiples of strides.
   std::vector<bounded_term> terms{{1, one.item() - 1 + other.item() - 1}};
   for (const auto* each : {&one, &other}) {
     for (const auto& along : dimensions_of(*each)) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where the elements of an array lie, checked.
+// The memory layout of an array, validated. Immutable, so thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ struct array_dimension {
 struct array_layout {
   dtype of = ISTHMUS_UINT8;
   dimension_list<array_dimension> dimensions;
-  // Of the bytes from its lowest to its highest those in front of the first element, and all of
-  // them: 0 where it has no element.
+  // The bytes of the array's address range before its first element, and the size of that range:
+  // both 0 if the array is empty.
   std::size_t before = 0;
   std::size_t nbytes = 0;
 
@@ -26,20 +26,19 @@ struct array_layout {
   [[nodiscard]] std::size_t item() const noexcept { return facts_of(of).nbytes; }
 };
 
-// Of what a caller gave as `name`. INVALID_ARGUMENT; OUT_OF_RANGE for what spans more than 2^61
-// bytes, which no memory has: sums of two of them are numbers still.
+// The layout of an array that the caller passed as `name`. INVALID_ARGUMENT; OUT_OF_RANGE if it
+// spans more than 2^61 bytes, which no memory has: so the sum of two spans does not overflow.
 [[nodiscard]] result<array_layout> layout_of(const isthmus_array_t& given, const char* name);
 
-// The same elements repeated to the shape of `to`, by NumPy's rules: INVALID_ARGUMENT where they
-// cannot be.
+// The same elements repeated to the shape of `to`, by NumPy's rules. INVALID_ARGUMENT if the shapes
+// do not fit.
 [[nodiscard]] result<array_layout> broadcast(const array_layout& given, const array_layout& to);
 
-// INVALID_ARGUMENT where two elements of it share bytes, or may do so for all that can be told with
-// bounded work.
+// INVALID_ARGUMENT if two elements share bytes, or if that cannot be excluded with bounded work.
 [[nodiscard]] result<void> check_apart(const array_layout& destination);
 
-// Whether they have a byte in common, each at its lowest address; true also where that cannot be
-// told with bounded work.
+// Whether the arrays have a byte in common; `at` and `other_at` are their lowest addresses. Also
+// true if that cannot be decided with bounded work.
 [[nodiscard]] bool may_share_bytes(const array_layout& one, std::uintptr_t at,
                                    const array_layout& other, std::uintptr_t other_at);
 

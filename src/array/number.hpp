@@ -1,7 +1,7 @@
 #pragma once
-// One number as another type has it: as C converts, and where C leaves it undefined, for a float
-// that no integer of that type stands for, what x86's instructions give, which is what NumPy gives
-// there: the lowest integer of 32 or 64 bits, cut to the width asked for.
+// Conversions of one number between types. They follow C. Where C leaves the result undefined, for
+// a float that no integer of the type represents, they follow x86's instructions, as NumPy does:
+// the lowest integer of 32 or 64 bits, truncated to the requested width. Thread-safe.
 
 #include <concepts>
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace isthmus {
 
 struct boolean {
-  std::uint8_t value;  // 0 or 1 where we wrote it; else anything
+  std::uint8_t value;  // 0 or 1 where this library wrote it; otherwise any value
 };
 
-// As the processor's conversions with truncation: the lowest where it does not fit, or is NaN.
+// As the processor's truncating conversions: the lowest value if `x` does not fit or is NaN.
 template <std::signed_integral To, std::floating_point From>
 [[nodiscard]] To truncated(From x) noexcept {
   constexpr auto k_lowest = static_cast<From>(std::numeric_limits<To>::min());
@@ -24,7 +24,8 @@ template <std::signed_integral To, std::floating_point From>
   return static_cast<To>(fits ? x : k_lowest);
 }
 
-// The same for what has no such conversion: its upper half by one of the same width with a sign.
+// The same for unsigned types without such an instruction: the upper half of the range is shifted
+// into a signed type of the same width.
 template <std::unsigned_integral To, std::floating_point From>
 [[nodiscard]] To truncated_above(From x) noexcept {
   using same = std::make_signed_t<To>;
@@ -34,7 +35,7 @@ template <std::unsigned_integral To, std::floating_point From>
   return is_above ? lower ^ (To{1} << (sizeof(To) * 8 - 1)) : lower;
 }
 
-// The width by which compilers for x86 go.
+// Uses the intermediate width that compilers for x86 use.
 template <std::integral To, std::floating_point From>
 [[nodiscard]] To integer_of(From x) noexcept {
   constexpr bool is_wide_float = std::is_same_v<From, long double>;
@@ -77,8 +78,8 @@ template <class To>
   return to_float(x);
 }
 
-// An integer of 64 bits as a float64 that becomes the same bfloat16: rounded to odd where it has
-// more digits than that.
+// Converts an integer of 64 bits to a float64 that rounds to the same bfloat16 as the integer:
+// rounded to odd if it has more digits than a float64.
 template <std::integral From>
 [[nodiscard]] double rounded_to_odd_of(From x) noexcept {
   constexpr std::uint64_t k_rest = 0x7ff;

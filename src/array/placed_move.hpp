@@ -1,5 +1,5 @@
 #pragma once
-// Elements on their way between two places, no byte of which is on both sides.
+// Moves of elements between two endpoints that do not overlap.
 
 #include "array/element_move.hpp"
 #include "transfer/movement.hpp"
@@ -8,9 +8,9 @@
 namespace isthmus {
 
 struct placed_move {
-  const endpoint& destination;  // the lowest bytes
+  const endpoint& destination;  // both point to the lowest bytes
   const endpoint& source;
-  // From the lowest to the highest.
+  // Sizes of the address ranges of both sides.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
   element_move what;
@@ -19,21 +19,22 @@ struct placed_move {
     return destination.host_can_copy() && source.host_can_copy();
   }
   [[nodiscard]] std::size_t nbytes() const noexcept { return what.elements() * what.widest(); }
-  // As what it touches.
+  // The memory that the move accesses, as a copy.
   [[nodiscard]] movement touching() const noexcept {
     return {destination, source, destination_bytes, source_bytes, nbytes()};
   }
 };
 
-// By the way that there is for it. `on`: chosen, see `choose_queue`.
+// Executes the move in the way that suits its endpoints. `on` was chosen by `choose_queue`.
 [[nodiscard]] submitted move_apart(queue* on, const placed_move& move, transfer_options options);
 
-// By way of the host's memory, in pieces, by several threads where a device has a ring. Pre: the
-// host cannot touch both sides. Tests alone ask for small ones.
+// Moves in chunks through host memory, by several threads if a device has a staging ring. Pre: the
+// host cannot access both sides. Only tests pass a `most_piece_bytes`.
 [[nodiscard]] submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options,
                                        std::size_t most_piece_bytes = SIZE_MAX);
 
-// By the host, which can copy on both sides: `effect()` is all of it, and owns what it needs.
+// Executes on the host, which can access both sides: `effect()` does the work and owns what it
+// needs.
 template <class Effect>
 submitted move_by_host(queue* on, const placed_move& move, transfer_options options,
                        const Effect& effect) {
@@ -48,9 +49,9 @@ submitted move_by_host(queue* on, const placed_move& move, transfer_options opti
                    std::move(options));
 }
 
-// Two operations as one, the second behind the first: `first(options)` and `second(options)` submit
-// them. What the caller keeps alive lives until both have ended. Where the second is refused while
-// the first is in flight, the event of both fails once the first has ended.
+// Combines two operations into one, the second ordered after the first: `first(options)` and
+// `second(options)` submit them. What the caller keeps alive lives until both have ended. If the
+// second is refused while the first is in flight, the event of both fails once the first has ended.
 template <class First, class Second>
 submitted one_after_other(transfer_options options, const First& first, const Second& second) {
   const auto kept = std::make_shared<std::vector<owner>>(std::move(options.owners));

@@ -22,7 +22,8 @@ bool is_of_a_pool(const allocation& memory) noexcept {
 }
 
 result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes) {
-  auto& behind = &on.where() == &like.where() ? on : like.on();  // the driver gives that device's
+  auto& behind =
+      &on.where() == &like.where() ? on : like.on();  // the driver allocates on that queue's device
   auto made = buffer::create(behind, {nbytes, like.what().kind},
                              is_of_a_pool(like) ? like.from() : nullptr);
   ISTHMUS_TRY(made);

@@ -1,19 +1,19 @@
 #pragma once
-// Moves between overlapping arrays: by way of a copy of the source, in memory of the same kind.
+// Moves between overlapping arrays, by way of a copy of the source in memory of the same kind.
 
 #include "array/placed_move.hpp"
 
 namespace isthmus {
 
-// The copy's memory goes back once both operations have ended. OUT_OF_MEMORY where there is none
-// for it.
+// The copy's memory is released once both operations have ended. OUT_OF_MEMORY if there is none for
+// it.
 [[nodiscard]] submitted move_by_way_of_copy(queue* on, const placed_move& move,
                                             transfer_options options);
 
-// Whether memory of its kind and device is had without a driver's call.
+// Whether memory of its kind and device can be allocated without a driver call.
 [[nodiscard]] bool is_of_a_pool(const allocation& memory) noexcept;
 
-// New memory where `like` lies, of the same kind, and from the same pool if it is of one.
+// New memory of the same kind and device as `like`, from the same pool if `like` is from one.
 [[nodiscard]] result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes);
 
 }  // namespace isthmus
