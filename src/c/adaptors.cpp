@@ -1,4 +1,4 @@
-// Memory resources over others, and of the caller's own.
+// Memory resources that wrap other resources, and resources implemented by the caller.
 
 #include "c/common.hpp"
 #include "memory/adaptors/aligned_resource.hpp"

@@ -1,4 +1,4 @@
-// Bytes as people write them, and budgets.
+// Parsing of sizes, and budgets.
 
 #include "memory/budget.hpp"
 #include "c/common.hpp"

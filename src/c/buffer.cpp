@@ -26,7 +26,7 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    if (queue != nullptr) {  // without counting a reference to it
+    if (queue != nullptr) {  // does not count a reference to the queue
       return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
                   buffer);
     }
@@ -131,8 +131,8 @@ void isthmus_buffer_free(isthmus_buffer_t* buffer) noexcept {
   }
 }
 
-// A freed buffer's memory is there as long as it is exported; a slice ends it only where it holds
-// the last reference to the whole, which nothing shows.
+// The memory of a freed buffer lives as long as it is exported. Freeing a slice waits only if it
+// holds the last reference to the whole, which cannot be determined here.
 int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) noexcept {
   return buffer != nullptr && !os::is_forked_child() && object(buffer)->free_may_wait() ? 1 : 0;
 }
@@ -167,8 +167,8 @@ void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) noexcept {
 
 namespace {
 
-// The result of a wait for the buffer. A failed copy is reported even if the wait timed out: with
-// an exported queue, every wait of no length does.
+// Combines the result of a wait with the buffer's contents. A failed copy is reported even if the
+// wait timed out: with an exported queue, every wait with a timeout of 0 times out.
 result<void> tell_of_contents(buffer& of, result<void> waited) {
   if (waited || waited.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
     ISTHMUS_TRY(of.check_contents());

@@ -1,5 +1,6 @@
 #pragma once
-// What every C entry shares: handles to objects and back, errors to codes, no exception beyond it.
+// Shared by all C entry points: conversion between handles and objects, and from errors to status
+// codes. No exception leaves an entry point. Thread-safe.
 
 #include <isthmus/isthmus.h>
 
@@ -41,11 +42,11 @@ ISTHMUS_HANDLE(isthmus_unified_t, unified_buffer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Keeps the error as this thread's last one.
+// Stores the error as this thread's last one and returns its code.
 status remember(error failure) noexcept;
 [[nodiscard]] const error& last_failure() noexcept;
 
-// Runs the body of an entry: a `result<void>` becomes a code.
+// Runs the body of an entry point and converts its `result<void>` to a code.
 template <class Body>
 status guarded(Body&& body) noexcept {
   try {
@@ -62,18 +63,18 @@ status guarded(Body&& body) noexcept {
 [[nodiscard]] error is_too_small(const char* name, std::size_t given, std::size_t wanted);
 [[nodiscard]] error refuse_child();
 
-// NULL: the default device's.
+// NULL: the default device's queue.
 [[nodiscard]] result<ref<queue>> queue_or_default(isthmus_queue_t* chosen);
 
-// Where a resource is made for; a NULL device is the context's first. WRONG_CONTEXT for a device of
-// another one, UNSUPPORTED for a kind that it has not.
+// The device for which a resource is created. NULL: the first device of the context. WRONG_CONTEXT
+// for a device of another context, UNSUPPORTED for a kind that the device lacks.
 [[nodiscard]] result<device*> device_for(context& home, isthmus_device_t* chosen,
                                          isthmus_kind_t kind);
 
-// All but the size. Pre: that of this header, at least.
+// Writes all fields except the size. Pre: `struct_size` is at least that of this header.
 void write_counts(const usage_counter::counts& counts, isthmus_statistics_t& out) noexcept;
 
-// Hands a made object to the caller through `out`.
+// Transfers a new object to the caller through `out`.
 template <class T, class Handle>
 result<void> give(result<ref<T>> made, Handle** out) {
   if (!made) {
@@ -83,13 +84,13 @@ result<void> give(result<ref<T>> made, Handle** out) {
   return {};
 }
 
-// NULL where `events` has a NULL in it, which is an error.
+// INVALID_ARGUMENT if `events` contains a NULL.
 [[nodiscard]] result<std::vector<ref<event>>> events_of(isthmus_event_t* const* events,
                                                         std::size_t count);
 
 }  // namespace isthmus::c
 
-// Leaves an entry's body if a pointer that it needs is NULL.
+// Returns an error from an entry point's body if a required pointer is NULL.
 #define ISTHMUS_NEEDS(pointer)  \
   do {                          \
     if ((pointer) == nullptr) { \

@@ -1,4 +1,4 @@
-// Memory resources that cut their blocks out of what others give.
+// Memory resources that sub-allocate the blocks of their upstream.
 
 #include <algorithm>
 
@@ -64,7 +64,7 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     using made = fixed_size_resource;
     const auto usual = std::max(made::k_usual_bytes / block_bytes, made::k_least_blocks);
     const auto in_slab = blocks != 0 ? blocks : usual;
-    // A block is rounded up to the device's alignment.
+    // Leaves room for rounding a block up to the device's alignment.
     constexpr auto k_most = SIZE_MAX / 2;
     const auto unit = object(upstream)->where().properties().base_alignment;
     if (block_bytes > k_most - unit || block_bytes + unit > k_most / in_slab) {

@@ -1,4 +1,4 @@
-// Finding damage: a memory resource that looks for it, and looking at any.
+// Detection of memory corruption: the debug resource, and checks of any resource.
 
 #include "c/common.hpp"
 #include "memory/adaptors/debug_resource.hpp"

@@ -12,7 +12,7 @@ using namespace isthmus::c;
 
 namespace {
 
-// Tells an event loop by its descriptor.
+// Notifies an event loop through its descriptor.
 class notification final : public continuation {
  public:
   void own(int descriptor) noexcept { descriptor_ = descriptor; }
@@ -25,7 +25,7 @@ class notification final : public continuation {
   int descriptor_ = -1;
 };
 
-// Lets go of an owner: what the caller wanted to be told.
+// Releases an owner when the event completes; that is how the caller is notified.
 class farewell final : public continuation {
  public:
   explicit farewell(owner told) : told_{std::move(told)} {}
@@ -35,7 +35,7 @@ class farewell final : public continuation {
   owner told_;
 };
 
-// The outcome of an event that has completed, for its caller.
+// The outcome of a completed event, which counts as reported from here on.
 error reported(event& completed) {
   if (!completed.succeeded()) {
     completed.note_reported();
@@ -90,7 +90,7 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto told = std::make_unique<notification>();  // before there is a descriptor to lose
+    auto told = std::make_unique<notification>();  // allocated before there is a descriptor to leak
     auto own = os::duplicate_descriptor(fd);
     ISTHMUS_TRY(own);
     told->own(*own);
@@ -133,7 +133,7 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
           "only events made by isthmus_event_create can be completed; this one is an operation's");
     }
     const bool failed = is_error(status);
-    // A wait gives TIMEOUT for "not yet".
+    // Waits return TIMEOUT for an event that has not completed.
     if ((!failed && status != ISTHMUS_OK) || status == ISTHMUS_ERROR_TIMEOUT) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,

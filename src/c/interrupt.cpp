@@ -1,4 +1,4 @@
-// The function that may end waits of the calling thread.
+// The function that can interrupt waits of the calling thread.
 
 #include "core/interrupt.hpp"
 

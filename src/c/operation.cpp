@@ -6,7 +6,7 @@
 namespace isthmus::c {
 namespace {
 
-// Takes them over: they are released whatever comes.
+// Takes over the owners: they are released even if this fails.
 void take_owners(std::span<const isthmus_owner_t> given, std::vector<owner>& into) {
   try {
     into.reserve(given.size());

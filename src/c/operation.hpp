@@ -1,5 +1,5 @@
 #pragma once
-// What every entry that submits an operation does around the operation itself.
+// Common steps of every entry point that submits an operation. Thread-safe.
 
 #include "c/common.hpp"
 #include "os/process.hpp"
@@ -7,7 +7,7 @@
 
 namespace isthmus::c {
 
-// The owners first of all: whatever comes, they are released.
+// Takes over the owners first, so that they are released in any case.
 [[nodiscard]] result<transfer_options> options_of(const isthmus_operation_t* operation,
                                                   bool blocking);
 

@@ -1,4 +1,4 @@
-// Memory of the caller's that is pinned.
+// Pinning of the caller's memory.
 
 #include "c/common.hpp"
 #include "os/process.hpp"
@@ -17,7 +17,7 @@ result<device*> device_or_default(isthmus_device_t* chosen) {
 isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
                                  int read_only, isthmus_owner_t owner,
                                  isthmus_pin_t** pin) noexcept {
-  isthmus::owner user{owner};  // released whatever happens
+  isthmus::owner user{owner};  // released in any case
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(pin);
     if (os::is_forked_child()) {
@@ -54,7 +54,7 @@ isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns) noexce
   });
 }
 
-// In a forked child the parent's stays, and the child has none.
+// Does nothing in a forked child: the memory is pinned for the parent only.
 void isthmus_pin_remove(isthmus_pin_t* pin, int wait) noexcept {
   if (pin != nullptr && !os::is_forked_child()) {
     object(pin)->end(wait != 0);

@@ -8,7 +8,7 @@
 namespace isthmus::c {
 namespace {
 
-// Of memory at `start`: `nbytes` that begin `before` bytes in front of `offset`.
+// A range relative to an address: `nbytes` that begin `before` bytes before `offset`.
 struct bytes_at {
   std::size_t offset;
   std::size_t before;
@@ -55,7 +55,7 @@ result<endpoint> endpoint_at(void* start, const bytes_at& what) {
   const auto inside = address(pointer) - address(known.base);
   if (what.before <= inside && side.memory->what().is_told &&
       side.memory->home().takes_host_memory()) {
-    return side;  // ordered with what is known of it; the rest is any memory of the host's
+    return side;  // ordered after operations on the known memory; the rest is any host memory
   }
   if (what.before > inside || !lies_within(inside - what.before, what.nbytes, known.nbytes)) {
     return refuse_end(known, pointer, what);
@@ -79,14 +79,15 @@ error refuse_target(const void* pointer, const queue* on, device_work what) {
       on->where().properties().filter, pointer, remedy);
 }
 
-// Whether it fills memory that its driver does not know: any of the host's, or, of a driver that
-// has only SVM and cannot be queried, what may be SVM of another library.
+// Whether the device fills memory that its driver does not know: any host memory or, if the driver
+// has only SVM and cannot be queried, memory that may be another library's SVM.
 bool fills_unknown_memory(const device& by) noexcept {
   return by.reaches_host_memory() || !by.can(ISTHMUS_CAN_USM);
 }
 
-// For the call alone, so that its order and its reach are those of other device memory. All of the
-// driver's allocation, where it says how much that is: other calls may use other parts meanwhile.
+// Records the memory for this call only, so that its ordering and access rules are those of other
+// device memory. Records the driver's whole allocation if its size is known, since other calls may
+// use other parts meanwhile.
 result<ref<allocation>> record_foreign(queue& on, const endpoint& side, std::size_t nbytes) {
   auto known = facts_of(on.home(), side.pointer);
   if (known.nbytes == 0) {
@@ -114,7 +115,7 @@ result<endpoint> target_of(endpoint side, std::size_t nbytes, queue* on, device_
                                                         : refuse_target(side.pointer, on, what);
   }
   ISTHMUS_TRY(kind);
-  if (*kind == ISTHMUS_KIND_DEVICE) {  // which the host cannot touch
+  if (*kind == ISTHMUS_KIND_DEVICE) {  // the host cannot access it
     auto memory = record_foreign(*on, side, nbytes);
     ISTHMUS_TRY(memory);
     side.memory = *std::move(memory);
@@ -137,7 +138,7 @@ result<endpoint> endpoint_around(const isthmus_place_t& place, std::size_t befor
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a place has neither a buffer nor a pointer");
   }
   if (place.pointer == nullptr) {
-    return endpoint{};  // an offset from nowhere is not even computed
+    return endpoint{};  // no offset is added to a null pointer
   }
   return endpoint_at(place.pointer, {place.offset, before, nbytes});
 }

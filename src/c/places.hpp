@@ -1,11 +1,12 @@
 #pragma once
-// Places of callers as sides of a transfer: what lies there, and its bounds, are checked here.
+// Converts the memory locations that callers pass (`isthmus_place_t`) to endpoints of a transfer.
+// Checks here which memory they denote, and its bounds. Thread-safe.
 //
 // An address without a buffer is one of these:
-// - in a live block of the library's: that block is the side, and its bounds hold;
+// - in a live block of the library: that block is the endpoint's memory, and its bounds apply;
 // - in memory that the library manages, but in no live block: INVALID_ARGUMENT;
-// - in no memory of the library's: the caller's, as far as the library knows. For a copy it is
-//   plain host memory, and the driver is not queried; for what a device works on see `target_of`.
+// - in no memory of the library: the library treats it as the caller's. For a copy it is plain host
+//   memory, and the driver is not queried; for work of a device see `target_of`.
 
 #include "backend/queue.hpp"
 #include "c/common.hpp"
@@ -13,21 +14,23 @@
 
 namespace isthmus::c {
 
-// `nbytes` from the place on. OUT_OF_RANGE, INVALID_ARGUMENT, and those of `buffer::at`.
+// The endpoint of `nbytes` from `place`. OUT_OF_RANGE, INVALID_ARGUMENT, and the errors of
+// `buffer::at`.
 [[nodiscard]] result<endpoint> endpoint_of(const isthmus_place_t& place, std::size_t nbytes,
                                            bool writes);
 
-// The same of `nbytes` that begin `before` bytes in front of the place; the place lies among them.
+// The same for `nbytes` that begin `before` bytes before `place`, which lies within them.
 [[nodiscard]] result<endpoint> endpoint_around(const isthmus_place_t& place, std::size_t before,
                                                std::size_t nbytes, bool writes);
 
-// What a fill writes, or a hint is about.
+// What a device does with the memory: a fill writes it, a hint concerns it.
 enum class device_work { fill, hint };
 
-// `side` as the target of work of the device of `on` (null: none was named). A side without a
-// record is one that the driver knows, allocated by another library, or for a fill plain host
-// memory that the device reaches; without a queue the host fills. INVALID_ARGUMENT for other
-// addresses; OUT_OF_RANGE, WRONG_CONTEXT. Does nothing for memory of the library's.
+// The endpoint of work of the device of `on`, for memory at `side`; `on` is null if no queue was
+// named. An endpoint without a record is memory that the driver knows, allocated by another
+// library, or for a fill plain host memory that the device can access. Without a queue the host
+// fills. INVALID_ARGUMENT for other addresses; OUT_OF_RANGE, WRONG_CONTEXT. Returns memory of the
+// library unchanged.
 [[nodiscard]] result<endpoint> target_of(endpoint side, std::size_t nbytes, queue* on,
                                          device_work what);
 

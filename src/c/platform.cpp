@@ -1,4 +1,4 @@
-// Platforms, devices and what is absent.
+// Platforms, devices, and drivers that are absent.
 
 #include "backend/driver_library.hpp"
 #include "backend/simulation.hpp"

@@ -1,4 +1,4 @@
-// What is known of a pointer, and what is done with the memory behind it.
+// What is known of a pointer, and operations on its memory.
 
 #include <cstddef>
 
@@ -14,7 +14,7 @@ using namespace isthmus::c;
 
 namespace {
 
-// The header's first form, which many were compiled with.
+// Size of the first published version of the structure, which many programs were compiled with.
 constexpr auto k_first_info_size = offsetof(isthmus_pointer_info_t, requested_bytes);
 
 void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
@@ -24,7 +24,7 @@ void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
   info.device = known.home == nullptr ? nullptr : handle(known.home);
 }
 
-// These two where the caller has room for it.
+// Writes these two fields if the caller's structure has them.
 void tell_request(const request_facts& known, isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
     info.requested_bytes = known.nbytes;
@@ -43,7 +43,7 @@ void tell_origin(context* home, memory_resource* from, isthmus_memory_state_t st
   }
 }
 
-// For callers with room for all, to whom it is a row of stores.
+// For callers whose structure has all fields: only stores, without branches.
 void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
   const auto& common = *known.common;
   info = {info.struct_size,
@@ -58,7 +58,7 @@ void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
           ISTHMUS_MEMORY_LIVE};
 }
 
-// Where the block itself does not say: by a tracking resource.
+// If the block does not record its request, looks it up in the tracking resources.
 request_facts request_for(const pointer_record& known, const void* pointer) noexcept {
   if (known.what.kind == ISTHMUS_KIND_UNKNOWN || known.request.nbytes != 0 ||
       !tracking_resource::is_any()) {

@@ -1,4 +1,5 @@
-// What a pool does when memory is short, and what it has: snapshots, rungs, reclaim callbacks.
+// Behaviour of pools when memory is short: snapshots, out-of-memory stages (rungs) and
+// out-of-memory callbacks (reclaimers).
 
 #include <algorithm>
 #include <cstddef>
@@ -46,7 +47,7 @@ result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
   return {};
 }
 
-// Null: none.
+// `of` is null if no request failed.
 void write_request(const shortage* of, isthmus_snapshot_t& out) noexcept {
   if (out.struct_size >= sizeof out) {
     out.device = of != nullptr ? of->device.data() : nullptr;
@@ -76,7 +77,7 @@ isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
 isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
   const auto* const found = shortage_of(last_failure());
   if (found == nullptr) {
-    return ISTHMUS_ERROR_NOT_FOUND;  // the error that was asked about stays the last one
+    return ISTHMUS_ERROR_NOT_FOUND;  // the last error stays the one that the caller queries
   }
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(snapshot);
@@ -117,7 +118,7 @@ int isthmus_no_wait_swap(int wanted) noexcept {
 
 isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
                                        isthmus_reclaimer_t** reclaimer) noexcept {
-  isthmus::owner user{owner};  // released whatever happens
+  isthmus::owner user{owner};  // released in any case
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(reclaimer);
@@ -130,7 +131,8 @@ isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner
   });
 }
 
-// A forked child has none of the threads whose calls run, nor a pool that would ask.
+// Does nothing in a forked child: the threads that run callbacks do not exist there, and no pool
+// calls them.
 void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer, int wait) noexcept {
   if (reclaimer != nullptr && !os::is_forked_child()) {
     process_reclaimers().remove(*object(reclaimer), wait != 0);

@@ -1,4 +1,4 @@
-// Queues and the functions given to them.
+// Queues, and functions submitted to them.
 
 #include "backend/library_threads.hpp"
 #include "c/common.hpp"
@@ -12,7 +12,7 @@ using namespace isthmus::c;
 
 namespace {
 
-// A user's function with what it works on. The memory is held till it has run.
+// A user's function with the memory that it works on, which is kept alive until it has run.
 class user_function final : public host_function {
  public:
   user_function(isthmus_function_t function, owner keep, std::vector<endpoint> sides,
@@ -27,7 +27,7 @@ class user_function final : public host_function {
       return functions_are_stopped();
     }
     error outcome = invoke(where);
-    // The owner may be an interpreter's, which may go once no function runs.
+    // The owner may belong to an interpreter, which may be finalized once no function runs.
     keep_ = owner{};
     function_ended();
     return outcome;
@@ -66,7 +66,7 @@ error refuse_device_memory(const queue& on, const buffer& given) {
               on.where().properties().filter);
 }
 
-// Everything that a function works on, checked and held.
+// Everything that a function works on, checked and kept alive.
 struct function_sides {
   std::vector<endpoint> sides;
   std::vector<std::size_t> sizes;
@@ -208,7 +208,7 @@ isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) 
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
     if (timeout_ns < 0) {
-      let_go_on_demand();  // what waits for the same; it may take longer than a short timeout
+      let_go_on_demand();  // runs releases that wait for the same work; may exceed a short timeout
     }
     return object(queue)->wait(os::deadline_after(timeout_ns));
   });
@@ -218,7 +218,7 @@ isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t**
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
-    let_go_on_demand();  // what waits for the same
+    let_go_on_demand();  // runs releases that wait for the same work
     return give(object(queue)->pending(), event);
   });
 }

@@ -1,4 +1,4 @@
-// Memory resources, live totals, host memory for results.
+// Memory resources, totals of live memory, and host memory for results.
 
 #include <algorithm>
 #include <chrono>
@@ -44,7 +44,7 @@ bool same_context(const memory_resource& of, const queue& on) noexcept {
   return of.home().is_same_as(on.home());
 }
 
-// As the header has them now: who was compiled before fields were added leaves these out.
+// Fills in defaults for fields that a caller compiled with an older header lacks.
 result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given) {
   constexpr auto k_first_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
   if (given.struct_size < k_first_size) {
@@ -260,7 +260,8 @@ namespace {
   });
 }
 
-// Resources over others, whose warm path is some virtual calls long. Pre: not in a forked child.
+// For resources that wrap others, whose warm path consists of a few virtual calls. Pre: not in a
+// forked child.
 [[gnu::noinline]] isthmus_status_t allocate_through(isthmus_resource_t* resource, size_t nbytes,
                                                     size_t alignment, isthmus_queue_t* queue,
                                                     void** pointer) noexcept {
@@ -281,8 +282,8 @@ namespace {
 
 }  // namespace
 
-// A pool's warm path is all that is written out here; what is longer is called last, so that the
-// registers that it saves are not saved for this one.
+// Only a pool's warm path is inline here. Longer paths are tail calls, so that the warm path does
+// not save the registers that they need.
 
 isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                            size_t alignment, isthmus_queue_t* queue,

@@ -1,4 +1,4 @@
-// Recorded allocations, played.
+// Replay of recorded allocations.
 
 #include "c/common.hpp"
 #include "os/process.hpp"

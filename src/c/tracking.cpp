@@ -1,4 +1,4 @@
-// Tags, and resources that know what is live.
+// Tags, and resources that record live blocks.
 
 #include <algorithm>
 #include <cstring>

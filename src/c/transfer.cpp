@@ -15,7 +15,7 @@ using namespace isthmus::c;
 
 namespace {
 
-// One of the two sides that ranges have.
+// One of the two sides of a range.
 struct range_side {
   const char* name;
   size_t isthmus_range_t::*offset;
@@ -24,7 +24,7 @@ struct range_side {
 constexpr range_side writing{"destination", &isthmus_range_t::destination_offset, true};
 constexpr range_side reading{"source", &isthmus_range_t::source_offset, false};
 
-// `nbytes` from `begin` bytes past the place.
+// The endpoint of `nbytes` from `begin` bytes after `place`.
 result<endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_t nbytes,
                                bool writes) {
   if (begin > SIZE_MAX - place.offset) {
@@ -34,7 +34,8 @@ result<endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_
   return endpoint_of({place.buffer, place.pointer, place.offset + begin}, nbytes, writes);
 }
 
-// Of all ranges together; where they leave their place it tells which one does.
+// The endpoint of all ranges together. If they exceed the bounds, the error names the range that
+// does.
 result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, size_t nbytes,
                                     std::span<const isthmus_range_t> ranges,
                                     const range_side& side) {
@@ -71,7 +72,7 @@ result<size_t> extent(size_t pitch, size_t width, size_t height, const char* sid
   return pitch * (height - 1) + width;
 }
 
-// From the first byte to the end of the last; 0 where there is none.
+// From the first byte to the end of the last; 0 if the block is empty.
 result<size_t> extent_nd(const strided_copy& what, side of, const char* name) {
   size_t end = what.width;
   for (size_t i = 0; i < what.rank; ++i) {
@@ -87,7 +88,8 @@ result<size_t> extent_nd(const strided_copy& what, side of, const char* name) {
   return end;
 }
 
-// Each dimension's stride spans all that lies inside it, so that no two elements are in one place.
+// Checks that each stride is at least the span of the dimensions inside it, so that no two elements
+// overlap.
 result<void> check_nested(const strided_copy& what) {
   const auto sorted = simplest(what, side::destination);
   size_t inside = sorted.width;
@@ -104,7 +106,7 @@ result<void> check_nested(const strided_copy& what) {
   return {};
 }
 
-// Of no width and no dimensions where there is nothing in it.
+// Has width 0 and no dimensions if the block is empty.
 result<strided_copy> block_of(const size_t* destination_strides, const size_t* source_strides,
                               const size_t* shape, size_t dimensions, size_t item_bytes) {
   if (dimensions > strided_copy::k_most_dimensions) {

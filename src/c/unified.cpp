@@ -71,7 +71,7 @@ result<byte_range> range_of(std::size_t offset, std::size_t nbytes) {
   return byte_range{offset, offset + nbytes};
 }
 
-// `call(range)` of what the caller named.
+// Calls `call(range)` with the caller's range.
 template <class Call>
 isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
                           Call&& call) noexcept {
@@ -83,7 +83,7 @@ isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::s
   });
 }
 
-// The same of what needs a driver.
+// The same for calls that need a driver: fails in a forked child.
 template <class Call>
 isthmus_status_t in_range_here(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
                                Call&& call) noexcept {
