@@ -1,10 +1,10 @@
 #pragma once
-// The part of CUDA's driver API that is used, declared by hand: no toolkit is needed to build, no
-// driver to start. tests/abi/cuda_api.cpp holds it against NVIDIA's own header where it is
-// installed.
+// The part of CUDA's driver API that this library uses, declared by hand: no toolkit is needed to
+// build and no driver to start. tests/abi/cuda_api.cpp compares it with NVIDIA's own header where
+// that is installed.
 //
-// The handles' names are NVIDIA's so that the types are the very same; its enumerations are plain
-// numbers here. A function's name is that which the library exports, its version included.
+// The handles have NVIDIA's names, so that the types are identical. NVIDIA's enumerations are plain
+// numbers here. A function has the name that the library exports, with its version suffix.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ using place = unsigned long long;
 using memory_handle = unsigned long long;
 using flags = unsigned long long;
 
-// X(name without CUDA_ERROR_, number): those that calls of ours can end with.
+// X(name without CUDA_ERROR_, number): the errors that this library's calls can return.
 #define ISTHMUS_CUDA_ERRORS(X)           \
   X(INVALID_VALUE, 1)                    \
   X(OUT_OF_MEMORY, 2)                    \
@@ -143,7 +143,7 @@ inline constexpr number k_location_device = 1;
 inline constexpr number k_location_host = 2;
 inline constexpr number k_location_host_node = 3;
 inline constexpr number k_allocation_pinned = 1;
-inline constexpr number k_handle_posix_file = 1;  // of memory, for another process
+inline constexpr number k_handle_posix_file = 1;  // of memory, for other processes
 inline constexpr number k_access_read_write = 3;
 inline constexpr number k_granularity_minimum = 0;
 inline constexpr number k_open_for_peers = 1;
@@ -168,7 +168,7 @@ struct allocation_properties {
   unsigned char reserved[4] = {};
 };
 
-// Of memory, for another process.
+// A handle of memory for other processes.
 struct ipc_handle {
   char bytes[64] = {};
 };
@@ -197,7 +197,7 @@ struct copy_2d_parameters {
   std::size_t height = 0;
 };
 
-// X(member, CUDA's name, type): what every library from CUDA 10.0 on exports.
+// X(member, CUDA's name, type): exported by every library since CUDA 10.0.
 #define ISTHMUS_CUDA_CORE(X)                                                                     \
   X(init, cuInit, code(number))                                                                  \
   X(driver_version, cuDriverGetVersion, code(int*))                                              \
@@ -251,7 +251,7 @@ struct copy_2d_parameters {
 #define ISTHMUS_CUDA_CAPTURES(X) \
   X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, code(number*))
 
-// Since CUDA 10.2: memory that can move.
+// Since CUDA 10.2: memory that can be remapped.
 #define ISTHMUS_CUDA_VIRTUAL(X)                                                              \
   X(reserve, cuMemAddressReserve, code(place*, std::size_t, std::size_t, place, flags))      \
   X(release_addresses, cuMemAddressFree, code(place, std::size_t))                           \
@@ -270,19 +270,19 @@ struct copy_2d_parameters {
   X(prefetch, cuMemPrefetchAsync_v2, code(place, std::size_t, location, number, stream_handle)) \
   X(advise, cuMemAdvise_v2, code(place, std::size_t, number, location))
 
-// What stands in for them before; -1 is the host. Their names mean the newer ones in NVIDIA's
-// header of today, which cannot be asked for them.
+// Their older equivalents; -1 is the host. In NVIDIA's current header these names are macros for
+// the newer versions, so tests cannot compare them with it.
 #define ISTHMUS_CUDA_ORDINALS(X)                                                               \
   X(prefetch_to_ordinal, cuMemPrefetchAsync, code(place, std::size_t, ordinal, stream_handle)) \
   X(advise_ordinal, cuMemAdvise, code(place, std::size_t, number, ordinal))
 
-// Not in every system's library.
+// Not exported on every system.
 #define ISTHMUS_CUDA_IPC(X)                                               \
   X(share_memory, cuIpcGetMemHandle, code(ipc_handle*, place))            \
   X(open_memory, cuIpcOpenMemHandle_v2, code(place*, ipc_handle, number)) \
   X(close_memory, cuIpcCloseMemHandle, code(place))
 
-// Those of all groups but the first may be null.
+// The members of all groups but the first may be null.
 struct api {
   template <class Signature>
   using entry = Signature*;

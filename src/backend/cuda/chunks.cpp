@@ -20,7 +20,7 @@ allocation_properties properties_of(const location& where, bool for_network_card
   allocation_properties wanted;
   wanted.type = cu::k_allocation_pinned;
   wanted.where = where;
-  // So that others may register it with a network card, as they may memory of cuMemAlloc.
+  // Lets other libraries register the chunk with a network card, like memory of cuMemAlloc.
   wanted.gpu_direct = for_network_cards ? 1 : 0;
   return wanted;
 }
@@ -55,8 +55,8 @@ std::unique_ptr<chunks> chunks::of_device(const device& where) {
 
 std::unique_ptr<chunks> chunks::of_host(const device& near,
                                         std::span<isthmus::device* const> users) {
-  // The host comes first: where a device does the driver refuses fills over two chunks (H100,
-  // driver 580).
+  // The host is the first user: if a device is first, the driver refuses fills that span two chunks
+  // (H100, driver 580).
   what of{ISTHMUS_KIND_HOST, false, {k_host}, {rights_of(k_host)}};
   for (const auto* each : users) {
     const auto& user = static_cast<const device&>(*each);
@@ -115,8 +115,9 @@ bool chunks::works() noexcept try {
   return true;
 }
 
-// Peers that are in use now: one that has no context yet reaches what is mapped after it has one.
-// Without them where the driver refuses it: nothing depends on their access.
+// Grants access to the peers that are in use now. A peer without a context gains access only to
+// chunks mapped after it has one. If the driver refuses the peers, maps without them: nothing
+// depends on their access.
 code chunks::open(void* at, std::size_t nbytes) const noexcept {
   constexpr std::size_t k_most = 64;  // devices
   std::array<access_rights, k_most> users;
@@ -141,7 +142,7 @@ code chunks::open(void* at, std::size_t nbytes) const noexcept {
   return outcome == cu::k_success || last == own ? outcome : open_to(own);
 }
 
-// On failure nothing is mapped there.
+// On failure nothing is mapped at `at`.
 result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noexcept {
   if (const auto outcome = calls().map(place_of(at), nbytes, 0, handle, 0);
       outcome != cu::k_success) {
@@ -154,8 +155,9 @@ result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noe
   return {};
 }
 
-// Exportable as a descriptor where the driver gives that, which the first chunk shows: a system may
-// refuse what its driver's attributes promise. Costs 1 us of 12 (H200).
+// Creates the chunk exportable as a file descriptor if the driver supports that. The first chunk
+// determines it, since a system may refuse what the driver's attributes promise. Costs 1 us of 12
+// (H200).
 code chunks::obtain_at(memory_handle& made, std::size_t nbytes,
                        const location& where) const noexcept {
   auto wanted = properties_of(where, of_.for_network_cards);
@@ -175,8 +177,8 @@ code chunks::obtain_at(memory_handle& made, std::size_t nbytes,
   return calls().create_memory(&made, nbytes, &wanted, 0);
 }
 
-// What was refused at the first place is told, if at no other one it is had either; before that,
-// that there is no memory, as who asks can do something then.
+// Tries the locations in order. If all fail, returns OUT_OF_MEMORY if any of them did, since
+// callers can react to that; otherwise the error of the first one.
 code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
   auto refused = cu::k_success;
   for (const auto& each : of_.places) {
@@ -216,7 +218,7 @@ result<void> chunks::create(void* at, std::size_t nbytes) {
   return done;
 }
 
-// Entered at both ends first, so that nothing fails once the driver has done it.
+// `to` is entered beforehand, so that nothing can fail after the driver has mapped it.
 result<void> chunks::move(void* from, void* to, std::size_t nbytes, bool& to_lost) {
   to_lost = false;
   const made_current here{calls(), where_.known_primary()};

@@ -1,13 +1,14 @@
 #pragma once
-// Memory that can move, of a device or pinned on the host: handles of memory, mapped where it is
-// needed.
+// Memory that can be remapped, on a device or pinned on the host: physical allocations (chunks)
+// that are mapped where they are needed. Thread-safe.
 //
-// A device's chunks are made so that they can be exported as descriptors, if the driver does that,
-// and mapped for the peers of the device that are in use.
+// A device's chunks are created so that they can be exported as file descriptors, if the driver
+// supports that. They are mapped for the peers of the device that are in use.
 //
-// A chunk is one handle, whatever its size: mapping costs by the handle, about 45 us with access;
-// of pinned memory 0.2 ms for 2 MiB, 0.3 for 8, and to make it 0.2 and 0.9 (H100). The calls do not
-// wait for the device, as the end of what cuMemHostAlloc gave does.
+// A chunk is one handle of the driver, whatever its size. Mapping costs per handle: about 45 us
+// with access rights. For pinned memory mapping takes 0.2 ms for 2 MiB and 0.3 for 8, creation 0.2
+// and 0.9 (H100). These calls do not wait for the device, whereas freeing memory of cuMemHostAlloc
+// does.
 
 #include <atomic>
 #include <memory>
@@ -23,14 +24,15 @@ namespace isthmus::cuda {
 
 class chunks final : public chunk_source {
  public:
-  // Each null where the driver has none.
+  // Both return null if the driver does not support it.
   [[nodiscard]] static std::unique_ptr<chunks> of_device(const device& where);
-  // Near that device if there is room; for all of `users`, one of which it is, and the host.
+  // Near that device if there is memory; accessible by all of `users`, which include it, and by the
+  // host.
   [[nodiscard]] static std::unique_ptr<chunks> of_host(const device& near,
                                                        std::span<isthmus::device* const> users);
 
-  // Whether the driver gives one. What it says of itself is not all: it may refuse a place, or one
-  // of several devices. True where it only has no memory left.
+  // Whether the driver can create a chunk. Its attributes are not sufficient: it may refuse a
+  // location, or one of several devices. True if it only lacks memory.
   [[nodiscard]] bool works() noexcept;
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return granularity_; }
@@ -38,8 +40,8 @@ class chunks final : public chunk_source {
   void release(void* base, std::size_t nbytes) noexcept override;
   [[nodiscard]] result<void> create(void* at, std::size_t nbytes) override;
   [[nodiscard]] result<void> move(void* from, void* to, std::size_t nbytes, bool& to_lost) override;
-  // One handle may lie at two places. What is put to a queue later uses the new one and sees what
-  // was written at the old one before.
+  // One handle may be mapped at two addresses. Operations submitted later use the new address and
+  // see what was written through the old one before.
   [[nodiscard]] bool stays_behind() const noexcept override { return true; }
   void leave(void* from, std::size_t nbytes) noexcept override;
   void destroy(void* at, std::size_t nbytes) noexcept override;
@@ -48,7 +50,7 @@ class chunks final : public chunk_source {
   struct what {
     usm_kind kind;
     bool for_network_cards;
-    std::vector<location> places;  // the next where one has no room
+    std::vector<location> places;  // in order of preference: the next one if memory is exhausted
     std::vector<access_rights> users;
   };
   [[nodiscard]] static std::unique_ptr<chunks> make(const device& where, what of);
@@ -58,7 +60,7 @@ class chunks final : public chunk_source {
   [[nodiscard]] code obtain(memory_handle& made, std::size_t nbytes) const noexcept;
   [[nodiscard]] code obtain_at(memory_handle& made, std::size_t nbytes,
                                const location& where) const noexcept;
-  // To the device, or devices, and to peers of the device's.
+  // Grants access to the device or devices, and to peers of the device.
   [[nodiscard]] code open(void* at, std::size_t nbytes) const noexcept;
   [[nodiscard]] result<void> map(void* at, std::size_t nbytes, memory_handle handle) noexcept;
 
@@ -67,8 +69,8 @@ class chunks final : public chunk_source {
   std::size_t granularity_;
   std::atomic<bool> works_{false};
   mutable std::atomic<bool> refuses_export_{false};
-  std::mutex lock_;                                   // never held over a driver call
-  std::unordered_map<void*, memory_handle> handles_;  // by where they are mapped
+  std::mutex lock_;                                   // never held during a driver call
+  std::unordered_map<void*, memory_handle> handles_;  // by the address of their mapping
 };
 
 }  // namespace isthmus::cuda

@@ -63,7 +63,7 @@ context::context(platform& home, std::vector<isthmus::device*> members, isthmus:
   }
 }
 
-// Any that is there: a context takes room on its device.
+// Preferably a device whose context exists: creating one takes device memory.
 device& context::any() const noexcept {
   const auto known = std::find_if(devices().begin(), devices().end(), [](const auto* member) {
     return static_cast<const device*>(member)->known_primary() != nullptr;

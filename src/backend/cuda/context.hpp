@@ -1,6 +1,6 @@
 #pragma once
-// The memory of some devices' primary contexts. To CUDA all contexts of a process have one address
-// space; each of ours keeps its own memory all the same, as on every other back-end.
+// The memory of the primary contexts of some devices. In CUDA all contexts of a process share one
+// address space; our contexts keep their memory apart all the same, as on every other backend.
 
 #include <memory>
 #include <mutex>
@@ -43,9 +43,10 @@ class context final : public isthmus::context {
     std::unique_ptr<cuda::chunks> of_host;
   };
   platform& driver_;
-  std::vector<movable> movable_;  // as `devices`; each null where none moves
-  // CUDA takes no alignment: where it aligns less than was asked for we take more and align
-  // ourselves. Aligned start to what the driver gave.
+  std::vector<movable>
+      movable_;  // parallel to `devices()`; members are null where memory cannot be remapped
+  // CUDA takes no alignment: to exceed its own, the context allocates more and aligns the start
+  // itself. Maps the aligned start to the driver's allocation.
   struct whole_block {
     void* start;
     std::size_t nbytes;

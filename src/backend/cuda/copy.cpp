@@ -1,8 +1,8 @@
 // Copies.
 //
-// The driver tells by the addresses what is to be copied where. What plain host memory takes part
-// in goes through a buffer of the driver's own: from there on the source may change, but the call
-// returns only when as much has been copied, so that it may block the submitting thread.
+// The driver derives the direction of a copy from the addresses. A copy from or to plain host
+// memory goes through a staging buffer of the driver. The source may change once the call returns,
+// but the call returns only when that much has been copied, so it may block the submitting thread.
 
 #include <algorithm>
 
@@ -13,14 +13,14 @@
 namespace isthmus::cuda {
 namespace {
 
-// From here on a copy of plain host memory takes longer by the driver's own staging than by ours.
-// To the device 256 KiB took 30 us against 35 and 1 MiB 100 against 92; from there 1 MiB 98 against
-// 116 and 4 MiB 334 against 232 (H100).
+// From these sizes a copy of plain host memory takes longer with the driver's staging than with
+// ours. To the device 256 KiB took 30 us against 35 and 1 MiB 100 against 92; from the device 1 MiB
+// took 98 against 116 and 4 MiB 334 against 232 (H100).
 constexpr std::size_t k_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_staged_from_device = std::size_t{2} << 20;
-// Rows up to here are better copied by a kernel: 4 MiB in rows of 64 bytes in 117 us to the device
-// and 15 inside it against 137 and 25, in rows of 4 in 346 and 17 against 1,826 and 135. To it rows
-// of 128 took 109 against 107 (H100).
+// Rows up to this width are copied faster by a kernel: 4 MiB in rows of 64 bytes in 117 us to the
+// device and 15 inside it against the driver's 137 and 25, in rows of 4 bytes in 346 and 17 against
+// 1,826 and 135. To the device rows of 128 took 109 against 107 (H100).
 constexpr std::size_t k_narrow = 64;
 
 number memory_type(const api& calls, const void* pointer) noexcept {
@@ -35,7 +35,7 @@ bool device::is_hosts_own(const void* pointer) const noexcept {
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
 }
 
-// Of memory that is registered in part, too.
+// Also true for memory of which only a part is registered.
 bool device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                   bool to_device) const noexcept {
   return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) &&
@@ -44,7 +44,7 @@ bool device::copies_better_staged(const void* first, const void* last, std::size
 
 namespace {
 
-// As far as it is of one piece to the driver.
+// The bytes from `at` that lie in one registered range of the driver.
 std::size_t piece_at(const api& calls, place at, std::size_t nbytes) noexcept {
   const auto known = ask_pointer(calls, pointer_to(at));
   return known.kind == ISTHMUS_KIND_HOST
@@ -54,8 +54,9 @@ std::size_t piece_at(const api& calls, place at, std::size_t nbytes) noexcept {
 
 }  // namespace
 
-// A copy that begins in memory that was registered, by whomever, and goes beyond it is refused; one
-// that begins before it is not.
+// The driver refuses a copy that begins in registered memory and goes beyond it, whichever library
+// registered it. It accepts one that begins before it. Refused copies are divided at the
+// boundaries.
 code queue::copy_bytes(place to, place from, std::size_t nbytes) const noexcept {
   auto outcome = calls().copy(to, from, nbytes, stream());
   if (outcome != cu::k_error_INVALID_VALUE) {

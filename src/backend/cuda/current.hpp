@@ -1,5 +1,6 @@
 #pragma once
-// CUDA's calls work on the calling thread's current context, which belongs to the caller.
+// CUDA's calls use the calling thread's current context, which belongs to the caller. So each call
+// sets it and restores it.
 
 #include <optional>
 
@@ -10,12 +11,15 @@
 
 namespace isthmus::cuda {
 
-// While it lives a context is current on this thread; then what was there before is again. 0.06 us,
-// less where it was current already. Nor does anything that is called meanwhile spoil a capture of
-// somebody else's: while one in the mode "global" goes on, as PyTorch's are, asking for an event,
-// allocating and freeing on any thread would end it with an error (H100). On the library's own
-// threads it is counted too, so that the end of the process waits for it, and once that has begun
-// fails with DEINITIALIZED.
+// While it lives a context is current on this thread; the destructor restores the previous one.
+// Costs 0.06 us, less if the context was current already.
+//
+// It also keeps calls from invalidating a capture of other code: while a capture in the mode
+// "global" is active, as PyTorch's are, querying an event, allocating and freeing on any thread
+// would end it with an error (H100). So the thread's capture mode is relaxed meanwhile.
+//
+// On the library's own threads it also counts as a driver call, so that the end of the process
+// waits for it. Once that has begun it fails with DEINITIALIZED.
 class made_current {
  public:
   made_current(const api& calls, context_handle wanted) noexcept : calls_{calls} {
@@ -49,7 +53,7 @@ class made_current {
   const api& calls_;
   std::optional<os::driver_call> counted_;
   context_handle before_ = nullptr;
-  number capture_mode_ = cu::k_capture_relaxed;  // the other one, of this and the thread's own
+  number capture_mode_ = cu::k_capture_relaxed;  // swapped with the thread's mode
   bool switched_ = false;
   code outcome_ = cu::k_success;
 };

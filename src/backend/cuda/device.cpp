@@ -12,7 +12,7 @@
 namespace isthmus::cuda {
 namespace {
 
-// An attribute that the driver does not know is 0.
+// 0 if the driver does not know the attribute.
 int attribute(const api& calls, number what, ordinal of) noexcept {
   int value = 0;
   return calls.device_attribute(&value, what, of) == cu::k_success ? value : 0;
@@ -24,7 +24,7 @@ std::string name_of(const api& calls, ordinal of) {
   return outcome == cu::k_success ? text.data() : "CUDA device";
 }
 
-// In small letters, as the kernel writes it.
+// In lower case, as the kernel writes it.
 std::string pci_address_of(const api& calls, ordinal of) {
   std::array<char, 32> text{};
   const auto outcome = calls.pci_address(text.data(), static_cast<int>(text.size()) - 1, of);
@@ -41,8 +41,8 @@ std::string version_text(const api& calls) {
   return formatted("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-// Where the host may not touch managed memory while the device works, a program that is right on
-// every other device crashes: better none.
+// Without concurrent access the host must not touch managed memory while the device works, and a
+// program that is correct on every other device would crash. So such devices have no shared kind.
 bool has_shared_kind(const api& calls, ordinal of) noexcept {
   return attribute(calls, cu::k_attribute_managed_memory, of) != 0 &&
          attribute(calls, cu::k_attribute_concurrent_managed, of) != 0;

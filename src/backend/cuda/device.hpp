@@ -1,6 +1,6 @@
 #pragma once
-// A device of CUDA's and its primary context, which it shares with the runtime API and so with
-// everybody else in the process.
+// A CUDA device and its primary context, which it shares with the runtime API and thus with all
+// other code in the process. Thread-safe.
 
 #include <atomic>
 #include <mutex>
@@ -20,9 +20,9 @@ struct device_traits {
   int max_pitch = 0;
   bool virtual_memory = false;
   bool host_virtual_memory = false;
-  int host_node = -1;  // of the host's memory nearest to it; -1: not told
+  int host_node = -1;  // the NUMA node of host memory nearest to it; -1: unknown
   bool registers_read_only = false;
-  bool rdma_of_virtual_memory = false;  // whether it can be made so
+  bool rdma_of_virtual_memory = false;  // whether it can be created with support for RDMA
 };
 
 struct device_description {
@@ -30,7 +30,7 @@ struct device_description {
   device_traits traits;
 };
 
-// NOT_FOUND for a device that is of no use here.
+// NOT_FOUND for a device that this library cannot use.
 [[nodiscard]] result<device_description> describe(const api& calls, ordinal index);
 
 class device final : public isthmus::device {
@@ -45,10 +45,10 @@ class device final : public isthmus::device {
   [[nodiscard]] const device_traits& traits() const noexcept { return traits_; }
   [[nodiscard]] ordinal index() const noexcept { return index_; }
   [[nodiscard]] queue_table<stream_handle>& streams() noexcept { return streams_; }
-  // Made when it is first asked for, which takes some 0.1 s and some 500 MiB of the device, and
-  // kept for the process's life.
+  // Created at the first call, which takes some 0.1 s and some 500 MiB of device memory, and kept
+  // until the process ends.
   [[nodiscard]] result<context_handle> primary() const;
-  // Pre: `primary` gave one.
+  // Pre: `primary` has succeeded.
   [[nodiscard]] context_handle known_primary() const noexcept {
     return primary_.load(std::memory_order_acquire);
   }
@@ -64,15 +64,16 @@ class device final : public isthmus::device {
   [[nodiscard]] kernel& ranges_kernel() noexcept { return ranges_kernel_; }
   [[nodiscard]] range_lists& lists_of_ranges() noexcept { return lists_of_ranges_; }
   [[nodiscard]] kernel& strided_kernel() noexcept { return strided_kernel_; }
-  // Whether kernels may use `nbytes` there as they are addressed. Of the host's memory somebody may
-  // have pinned a part only. Pre: a context of it is current.
+  // Whether kernels may access `nbytes` at this address directly. Host memory may be pinned by
+  // other code in part only. Pre: a context of the device is current.
   [[nodiscard]] bool kernels_reach(const void* pointer, std::size_t nbytes) const noexcept;
-  // Whether the driver does not know it. Pre: the primary context was made.
+  // Whether the driver does not know the pointer. Pre: the primary context exists.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] event_cache& events() const noexcept { return events_; }
 
-  // Managed memory of more than the card has free can hang it. What was handed out counts in full,
-  // as it may not be there yet. False: no room for as much.
+  // Counts managed memory against the free memory: more than the card has free can hang it.
+  // Allocated managed memory counts in full, since it may not be resident yet. False if there is
+  // not enough.
   [[nodiscard]] bool claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept;
   void unclaim_managed(std::size_t nbytes) noexcept {
     managed_bytes_.fetch_sub(nbytes, std::memory_order_relaxed);

@@ -3,7 +3,7 @@
 namespace isthmus::cuda {
 namespace {
 
-// These stay: every later call on the context fails with the same code.
+// These are permanent: every later call on the context fails with the same code.
 bool is_lost(code failure) noexcept {
   switch (failure) {
     case cu::k_error_INVALID_CONTEXT:

@@ -1,5 +1,5 @@
 #pragma once
-// Codes of CUDA as errors of this library.
+// Converts CUDA's codes to errors of this library. Thread-safe.
 
 #include "backend/cuda/api.hpp"
 #include "core/status.hpp"
@@ -9,9 +9,10 @@ namespace isthmus::cuda {
 // "CUDA_ERROR_..." or "an unknown code".
 [[nodiscard]] const char* code_name(code outcome) noexcept;
 [[nodiscard]] status status_of(code failure) noexcept;
-// Told of a stream that is being captured, by whomever, and nothing of what was asked.
+// Whether the code only means that a stream is being captured, by whatever code, and carries no
+// result of the call.
 [[nodiscard]] bool is_of_capture(code failure) noexcept;
-// Names call and code, and says what to do where there is something to do.
+// The message names the call and the code, and the remedy if there is one.
 [[nodiscard]] error call_failed(const char* call, code failure);
 
 }  // namespace isthmus::cuda

@@ -19,7 +19,7 @@ operation::~operation() {
   }
 }
 
-// To half a microsecond.
+// The resolution is half a microsecond.
 result<std::int64_t> operation::elapsed_since(event& earlier) {
   auto* const begin = dynamic_cast<operation*>(&earlier);
   if (begin == nullptr || &begin->where_ != &where_) {
@@ -50,7 +50,7 @@ result<std::int64_t> operation::elapsed_since(event& earlier) {
   return std::llround(double{milliseconds} * 1e6);
 }
 
-// An event that was never recorded would count as one that has ended.
+// Not queried before it is recorded: the driver would report it as completed.
 void operation::refresh() noexcept {
   if (!is_put()) {
     return;
@@ -62,7 +62,7 @@ void operation::refresh() noexcept {
   const made_current here{where_.calls(), where_.known_primary()};
   const auto outcome =
       here.outcome() == cu::k_success ? where_.calls().query(handle_) : here.outcome();
-  // While somebody captures an older driver tells nothing, and the operation may still run.
+  // During a capture an older driver does not report the state, and the operation may still run.
   if (outcome != cu::k_error_NOT_READY && !is_of_capture(outcome)) {
     complete(outcome == cu::k_success ? error{} : call_failed("the operation", outcome));
   }

@@ -1,16 +1,16 @@
 #pragma once
-// The event of one operation, behind which it was recorded.
+// The event of one operation, recorded after it. Thread-safe.
 
 #include "backend/cuda/device.hpp"
 #include "backend/late_event.hpp"
 
 namespace isthmus::cuda {
 
-// CUDA's own ways to tell of its end are worse than asking: a host function holds up the stream
-// that it stands in and is never called once the context is lost.
+// Its completion is polled, as CUDA's notifications are worse: a host function delays the stream
+// that it runs in, and is never called once the context is lost.
 class operation final : public late_event {
  public:
-  // Takes over `handle`; `knows_time`: it was made so.
+  // Takes over `handle`. `knows_time`: the handle was created with timing.
   operation(const device& where, event_handle handle, bool knows_time) noexcept
       : where_{where}, handle_{handle}, knows_time_{knows_time} {}
   ~operation() override;

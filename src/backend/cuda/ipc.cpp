@@ -1,6 +1,6 @@
-// Memory in several processes, by CUDA's legacy IPC: handles of whole allocations of cuMemAlloc's.
-// Others it does not share: not what can move, managed or pinned memory, or what other allocators
-// of the driver gave.
+// Memory shared between processes, by CUDA's legacy IPC: handles of whole allocations of
+// cuMemAlloc. It does not support remappable, managed or pinned memory, nor memory of the driver's
+// other allocators.
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@
 namespace isthmus::cuda {
 namespace {
 
-// What is wrong with the handle, not with the device.
+// Whether the error concerns the handle and not the device.
 bool is_of_handle(code outcome) noexcept {
   return outcome == cu::k_error_INVALID_VALUE || outcome == cu::k_error_INVALID_HANDLE ||
          outcome == cu::k_error_NOT_FOUND || outcome == cu::k_error_MAP_FAILED;
@@ -21,7 +21,7 @@ bool is_of_handle(code outcome) noexcept {
 
 error not_opened(const device& where, code outcome) {
   const auto& filter = where.properties().filter;
-  if (outcome == cu::k_error_INVALID_CONTEXT) {  // by which CUDA says this
+  if (outcome == cu::k_error_INVALID_CONTEXT) {  // CUDA's code for this case
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} opens no handle of this process's own: cuIpcOpenMemHandle: {} ({}); send it to "
                 "another process, and use the buffer itself here",

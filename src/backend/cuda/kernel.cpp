@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of the kernel and this driver, not of a moment: the same call would fail again.
+// Whether the error is permanent for this kernel and driver: the same call would fail again.
 bool is_of_kernel(code failure) noexcept {
   switch (failure) {
     case cu::k_error_INVALID_IMAGE:
@@ -27,12 +27,12 @@ bool is_of_kernel(code failure) noexcept {
   }
 }
 
-// An attempt may take a millisecond, and many operations ask.
+// An attempt may take a millisecond, and many operations query the kernel.
 constexpr auto k_between_attempts = 100ms;
 
 }  // namespace
 
-// The module stays where its function is not found: the next attempt starts from there.
+// The module stays loaded if its function is not found: the next attempt continues from there.
 code kernel::load(const api& calls, function_handle& found) noexcept {
   if (module_ == nullptr) {
     if (const auto outcome = calls.load_module(&module_, text_); outcome != cu::k_success) {

@@ -1,5 +1,5 @@
 #pragma once
-// A kernel of the library's, which the driver compiles for its device out of text.
+// A kernel of this library, which the driver compiles for its device from PTX text.
 
 #include <atomic>
 #include <mutex>
@@ -9,18 +9,18 @@
 
 namespace isthmus::cuda {
 
-// Threads of a block, and the blocks that a launch has for each multiprocessor at most.
+// Threads per block, and the maximum of blocks per multiprocessor in a launch.
 constexpr number k_threads = 256;
 constexpr number k_blocks_a_multiprocessor = 8;
 
 class kernel {
  public:
-  // Both as string literals.
+  // `text` and `name` are string literals.
   kernel(const char* text, const char* name) noexcept : text_{text}, name_{name} {}
 
-  // Null where the driver does not take it, or failed within the last 100 ms. Loaded when it is
-  // first asked for, some milliseconds.
-  // Safe for threads. Pre: the device's context is current.
+  // Null if the driver does not accept the kernel, or failed to load it within the last 100 ms. The
+  // first call loads it, which takes some milliseconds. Thread-safe. Pre: the device's context is
+  // current.
   [[nodiscard]] function_handle loaded(const api& calls) noexcept;
 
  private:

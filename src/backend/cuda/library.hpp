@@ -13,7 +13,7 @@ struct library {
   std::string path;
 };
 
-// NOT_FOUND with the reason if it cannot be opened, is no driver, or does not start.
+// NOT_FOUND with the reason if it cannot be opened, is not a CUDA driver, or does not start.
 [[nodiscard]] result<library> open_library(const char* name);
 
 }  // namespace isthmus::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// NVIDIA's driver, as the table of drivers sees it.
+// Entry point of NVIDIA's driver for the table of drivers.
 
 #include <vector>
 

@@ -75,7 +75,7 @@ error refuse_stream(const device& where, context_handle primary, stream_handle h
   context_handle home = nullptr;
   const auto outcome = where.calls().stream_context(handle, &home);
   if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
-      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // not of the context asked in, which is well
+      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // belongs to another context, which is valid
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is no stream of {}, or one that was destroyed: cuStreamGetCtx: {} ({})",
                 static_cast<void*>(handle), where.properties().filter, code_name(outcome), outcome);
@@ -131,7 +131,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
                            .version = formatted("{}.{}", version / 1000, version % 1000 / 10),
                            .library = opened->path};
   std::string reasons;
-  // Never deleted: this first reference is never given back.
+  // Never deleted: this first reference is never released.
   auto* made = new platform(std::move(told), opened->calls, reasons);
   if (made->devices().empty()) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", opened->path,

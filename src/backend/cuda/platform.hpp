@@ -1,9 +1,9 @@
 #pragma once
-// NVIDIA's driver as a platform: all devices that it lists. Lives for ever, so that events and
-// handles never outlive it.
+// NVIDIA's driver as a platform, with all devices that it lists. It is never freed, so that events
+// and handles never outlive it. Thread-safe.
 //
-// One process has one address space for all of them and the host, and one context of each: so the
-// default context is all that there is to adopt.
+// In one process all devices and the host share one address space, and each device has one context
+// of the process. So the default context is the only one that can be adopted.
 
 #include "backend/cuda/api.hpp"
 #include "backend/cuda/device.hpp"
@@ -13,7 +13,7 @@ namespace isthmus::cuda {
 
 class platform final : public isthmus::platform {
  public:
-  // Lists the devices; those that cannot be used leave their reason.
+  // Lists the devices. The reasons why others cannot be used are appended to `reasons`.
   platform(platform_properties properties, const api& calls, std::string& reasons);
 
   [[nodiscard]] const api& calls() const noexcept { return calls_; }
@@ -21,7 +21,7 @@ class platform final : public isthmus::platform {
                                                             owner keep) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
                                                         owner keep) override;
-  // Null if there is none.
+  // Null if there is no such device.
   [[nodiscard]] device* find(ordinal index) const noexcept;
 
  protected:

@@ -1,5 +1,5 @@
 #pragma once
-// What the driver knows of a pointer.
+// Queries the driver about a pointer. Thread-safe.
 
 #include "backend/cuda/api.hpp"
 #include "backend/device.hpp"
@@ -7,13 +7,13 @@
 namespace isthmus::cuda {
 
 struct pointer_answer {
-  usm_kind kind = ISTHMUS_KIND_UNKNOWN;  // plain host memory too
+  usm_kind kind = ISTHMUS_KIND_UNKNOWN;  // also for plain host memory
   void* base = nullptr;
   std::size_t nbytes = 0;
   ordinal where = 0;
 };
 
-// 0.08 us. Pre: a context is current.
+// Takes 0.08 us. Pre: a context is current.
 [[nodiscard]] inline pointer_answer ask_pointer(const api& calls, const void* pointer) noexcept {
   number what[] = {cu::k_pointer_memory_type, cu::k_pointer_is_managed, cu::k_pointer_device,
                    cu::k_pointer_base, cu::k_pointer_bytes};

@@ -9,7 +9,7 @@
 
 namespace isthmus::cuda {
 
-// What is on the stream still runs: the driver lets go of it behind that.
+// Operations on the stream still complete: the driver destroys the stream after them.
 queue::~queue() {
   if (!adopted_ && handle_ != legacy_stream() && !os::drivers_are_gone()) {
     device_.streams().remove(handle_, *this);
@@ -24,7 +24,8 @@ stream_handle queue::stream() const noexcept {
   return thread_ == 0 || thread_ == own_thread() ? handle_ : legacy_stream();
 }
 
-// The legacy default stream has one number on every device, the per-thread one on every thread too.
+// The legacy default stream has the same handle on every device, the per-thread default stream also
+// on every thread, so neither handle identifies a queue.
 std::uintptr_t queue::key() const noexcept {
   if (thread_ != 0) {
     return isthmus::queue::key();
@@ -53,7 +54,7 @@ result<event_handle> take_event(const device& where, bool knows_time) {
 
 }  // namespace
 
-// Without memory an event of the driver's is lost.
+// If this fails for lack of memory and the cache is full, the driver's event is leaked.
 result<ref<operation>> make_operation(const device& where, bool knows_time) {
   auto handle = take_event(where, knows_time);
   ISTHMUS_TRY(handle);
@@ -77,9 +78,9 @@ code queue::wait_for(wait_list after) const noexcept {
   return cu::k_success;
 }
 
-// What is put to a stream that is being captured runs when the graph does, and its event never
-// completes. The legacy default stream takes nothing while a stream that waits for it is captured:
-// the question does no harm, a copy would end the capture with an error.
+// Operations submitted to a stream that is being captured run when the graph does, and their events
+// never complete. The legacy default stream accepts nothing while a stream that waits for it is
+// captured. This query does no harm, whereas a copy would end the capture with an error.
 error queue::refuse_capture() const {
   if (!has_others_work()) {
     return {};
@@ -106,7 +107,7 @@ result<ref<event>> queue::do_mark() {
   return submit("a mark", {}, [] { return cu::k_success; }, true);
 }
 
-// Only managed memory can be elsewhere.
+// Only managed memory can migrate.
 result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
                                       wait_list after) {
   if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
@@ -127,8 +128,8 @@ result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   });
 }
 
-// The driver takes it at once, not in the queue's order. 0 is no advice of CUDA's, and none is
-// taken on memory that cannot be elsewhere.
+// The driver applies advice at once, not in the queue's order. 0 is not one of CUDA's values, and
+// memory that cannot migrate takes no advice.
 result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
                                     wait_list after) {
   if (!device_.can(ISTHMUS_CAN_ADVISE)) {

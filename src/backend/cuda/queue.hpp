@@ -1,15 +1,16 @@
 #pragma once
-// A stream of CUDA's. Ours do not wait for the legacy default stream nor it for them; a device's
-// default queue is that stream, as in PyTorch and CuPy.
+// A CUDA stream as a queue. Our streams do not wait for the legacy default stream nor it for them.
+// A device's default queue is that stream, as in PyTorch and CuPy. Thread-safe.
 //
-// A stream never waits for the host (holding_queue.hpp). CUDA could have it wait for a word of
-// memory, but streams share the device's few channels: behind four that waited so before copies to
-// the device no other stream's copies there went on, behind sixteen nothing did (H100, driver 580).
+// A stream never waits for the host (holding_queue.hpp). CUDA could make it wait for a word of
+// memory, but streams share the device's few hardware channels: when four streams waited like that
+// ahead of copies to the device, no other stream's copies to the device progressed; when sixteen
+// did, nothing progressed (H100, driver 580).
 //
-// The per-thread default stream has one handle, which means another stream on each thread. A queue
-// of it is its thread's; what other threads put there, or put late, goes to the legacy default
-// stream, which is the same order: that waits for all that was put to the per-thread ones before,
-// and they for it.
+// The per-thread default stream has one handle, which denotes a different stream on each thread. A
+// queue of it belongs to its thread. Operations that other threads submit to it, or that are
+// submitted deferred, go to the legacy default stream, which gives the same order: it waits for
+// everything submitted to the per-thread streams before, and they wait for it.
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
@@ -26,14 +27,14 @@ namespace isthmus::cuda {
   return reinterpret_cast<stream_handle>(cu::k_stream_of_each_thread);
 }
 
-// By `own_thread` (thread_queues.hpp).
+// The number of a thread, from `own_thread` (thread_queues.hpp).
 struct of_one_thread {
   std::uint64_t thread;
 };
 
 class queue final : public holding_queue {
  public:
-  // Takes over the stream, unless it is the legacy default one.
+  // Takes over the stream, unless it is the legacy default stream.
   queue(context& home, device& where, stream_handle handle, bool part)
       : holding_queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
     mark_ordered();
@@ -41,7 +42,7 @@ class queue final : public holding_queue {
       mark_everybodys();
     }
   }
-  // Adopted: the stream is its owner's.
+  // Adopts a stream that belongs to its owner.
   queue(context& home, device& where, stream_handle handle, owner keep)
       : holding_queue{home, where, false},
         keep_{std::move(keep)},
@@ -50,11 +51,12 @@ class queue final : public holding_queue {
         handle_{handle},
         adopted_{true} {
     mark_lent();
-    if (keep_) {  // else the stream may go before this queue, and no fence be put there later
+    if (keep_) {  // otherwise the stream may be destroyed first, and later fences fail
       mark_ordered();
     }
   }
-  // The per-thread default stream of that thread. No fence fails for its end.
+  // The per-thread default stream of that thread. Fences on it do not fail after the thread has
+  // ended.
   queue(context& home, device& where, of_one_thread whose)
       : holding_queue{home, where, false},
         context_{home},
@@ -90,15 +92,15 @@ class queue final : public holding_queue {
   [[nodiscard]] void* native() const noexcept override { return stream(); }
 
  private:
-  // Puts one operation to the driver, now or later: command() gives CUDA's code. `call` is its name
-  // for messages.
+  // Submits one operation to the driver, now or deferred. command() returns CUDA's code; `call`
+  // names it in messages.
   template <class Command>
   result<ref<event>> submit(const char* call, wait_list after, Command&& command,
                             bool knows_time = false);
   template <class Command>
   error put(operation& made, const char* call, wait_list after, const Command& command) const;
   [[nodiscard]] result<ref<event>> put_launch(const strided_launch& what, wait_list after);
-  // The handle that stands for it on this thread.
+  // The handle that denotes this queue on the calling thread.
   [[nodiscard]] stream_handle stream() const noexcept;
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
@@ -112,7 +114,7 @@ class queue final : public holding_queue {
   device& device_;
   stream_handle handle_;
   bool adopted_ = false;
-  std::uint64_t thread_ = 0;  // of the per-thread default stream; 0: of any
+  std::uint64_t thread_ = 0;  // the owner of the per-thread default stream; 0: any thread
 };
 
 }  // namespace isthmus::cuda

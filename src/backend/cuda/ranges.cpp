@@ -15,7 +15,7 @@ range_lists::range_lists() {
   held_.reserve(k_most_blocks);
 }
 
-// What is in flight is looked at outside the lock: it asks the driver.
+// Lists in flight are inspected outside the lock, since that queries the driver.
 void range_lists::sweep() {
   std::vector<held> looked_at;
   looked_at.reserve(k_most_blocks);
@@ -41,7 +41,7 @@ bool range_lists::take_spare(std::size_t count, std::vector<block>& into) {
   return into.size() == count;
 }
 
-// Null: none can be made any more.
+// Null at the limit, or if the driver has no memory.
 range_lists::block range_lists::make(const api& calls) noexcept {
   {
     const std::lock_guard hold{lock_};
@@ -90,14 +90,14 @@ void range_lists::give_back(std::vector<block> used, ref<event> reading) noexcep
 
 namespace {
 
-// From here on a range is worth a copy of its own, which costs 2.4 us and then has 55 GB/s of the
-// bus where the kernel has 48 (H100).
+// From this size a range gets a copy of its own, which costs 2.4 us and then reaches 55 GB/s of the
+// bus where the kernel reaches 48 (H100).
 constexpr std::size_t k_worth_a_copy = std::size_t{1} << 20;
-// As many copies cost less than a kernel and its list.
+// Up to this many copies cost less than a kernel with its list.
 constexpr std::size_t k_few = 4;
-// What one row of threads copies at a time, so that long ranges do not delay the end.
+// Bytes that a row of threads copies at a time: limited, so that long ranges do not delay the end.
 constexpr std::size_t k_entry_bytes = std::size_t{16} << 10;
-// Shorter entries are for a warp each.
+// Shorter entries are processed by a warp each.
 constexpr std::size_t k_worth_a_block = 1024;
 constexpr number k_warp = 32;
 
@@ -112,7 +112,7 @@ struct launch {
   number lanes = k_threads;
 };
 
-// What one operation puts to a stream.
+// The commands that one operation submits to a stream.
 struct range_plan {
   function_handle function = nullptr;
   std::vector<launch> launches;
@@ -122,7 +122,7 @@ struct range_plan {
   number most_blocks = 0;
 };
 
-// Writes entries into blocks of the list, one after the other.
+// Writes entries into consecutive blocks of the list.
 class list_writer {
  public:
   list_writer(range_plan& plan, const std::vector<range_lists::block>& blocks)
@@ -164,7 +164,7 @@ code put_launch(const api& calls, const range_plan& plan, const launch& each, st
   return calls.launch(plan.function, blocks, 1, 1, each.lanes, rows, 1, 0, on, parameters, nullptr);
 }
 
-// `copy`: of bytes, for ranges that are copied apart.
+// `copy` copies the bytes of ranges that are copied separately.
 template <class Copy>
 code put_plan(const api& calls, const range_plan& plan, stream_handle on, const Copy& copy) {
   auto outcome = cu::k_success;
@@ -181,7 +181,7 @@ code put_plan(const api& calls, const range_plan& plan, stream_handle on, const 
 
 bool is_apart(const copy_range& range) noexcept { return range.nbytes >= k_worth_a_copy; }
 
-// The blocks that the plan's lists are in; none where all ranges are copied apart. Pre: the
+// Returns the blocks that hold the plan's lists; none if all ranges are copied separately. Pre: the
 // device's context is current.
 std::vector<range_lists::block> write_lists(device& where, const ranged_copy& what,
                                             range_plan& plan) {

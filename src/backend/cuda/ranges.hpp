@@ -1,11 +1,11 @@
 #pragma once
 // Copies of many ranges by one kernel: 2,606 random pages of 4 KiB between the host and the device
-// take 0.3 ms, as many copies 6.6 (H100, bench/micro/ranges.cpp). The kernel reads and writes the
-// host's pinned memory where it lies.
+// take 0.3 ms, with a copy for each of them 6.6 (H100, bench/micro/ranges.cpp). The kernel accesses
+// the host's pinned memory directly.
 //
-// What it is to copy it reads from a list in pinned memory, in blocks that are kept for the next
-// copy till the process ends: 32 MiB a device at most. Never cuMemcpyBatchAsync: of 23,676 copies
-// some did not arrive, and of 55,122 the driver crashed (driver 580).
+// It reads the ranges from a list in pinned memory. The list's blocks are kept for later copies
+// until the process ends: 32 MiB per device at most. cuMemcpyBatchAsync is never used: of 23,676
+// copies some did not arrive, and with 55,122 the driver crashed (driver 580).
 
 #include <mutex>
 #include <vector>
@@ -16,27 +16,27 @@
 
 namespace isthmus::cuda {
 
-// As the kernel reads it.
+// The layout that the kernel reads.
 struct range_entry {
   std::uint64_t destination;
   std::uint64_t source;
   std::uint64_t nbytes;
 };
 
-// A device's. Safe for threads.
+// The lists of one device. Thread-safe.
 class range_lists {
  public:
-  static constexpr std::size_t k_entries = 10'920;  // of a block of 256 KiB
+  static constexpr std::size_t k_entries = 10'920;  // in a block of 256 KiB
   static constexpr std::size_t k_most_blocks = 128;
   using block = range_entry*;
 
   range_lists();
-  // As many blocks, or none where there is no memory for them. Pre: the device's context is
+  // Returns `count` blocks, or none if there is no memory for them. Pre: the device's context is
   // current.
   [[nodiscard]] std::vector<block> take(const api& calls, std::size_t count);
-  // Whose entries nobody reads.
+  // Pre: no operation reads the blocks.
   void give_back(const std::vector<block>& unused) noexcept;
-  // The same once `reading` has completed.
+  // Returns the blocks once `reading` has completed.
   void give_back(std::vector<block> used, ref<event> reading) noexcept;
 
  private:
@@ -49,7 +49,7 @@ class range_lists {
   [[nodiscard]] block make(const api& calls) noexcept;
 
   std::mutex lock_;
-  // With room for all that there will be, so that giving back never fails.
+  // Both have reserved the maximal capacity, so that returning blocks never fails.
   std::vector<block> spare_;
   std::vector<held> held_;
   std::size_t made_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// The kernel that copies ranges of bytes, as text that the driver compiles for its device: for PTX
-// 4.3 and compute capability 3.0, so that every driver since CUDA 7.5 takes it.
+// The PTX text of the kernel that copies ranges of bytes, compiled by the driver for its device. It
+// uses PTX 4.3 and compute capability 3.0, so that every driver since CUDA 7.5 accepts it.
 
 namespace isthmus::cuda {
 

@@ -1,7 +1,8 @@
-// Memory of a caller's on the host, registered with the driver.
+// Pinning: registration of the caller's host memory with the driver.
 //
-// The driver registers bytes, for all devices, and each once: whose they are it does not tell.
-// Registering takes 25 to 115 ms a GiB, and 20 to 50 to undo (H100; huge pages are the quickest).
+// The driver registers a range of bytes once, for all devices, and does not report who registered
+// it. Registration takes 25 to 115 ms per GiB and its reversal 20 to 50 (H100; huge pages are the
+// fastest).
 
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/device.hpp"
@@ -11,7 +12,8 @@
 namespace isthmus::cuda {
 namespace {
 
-// Both ends are known, and as one piece: what lies between is not somebody's in part.
+// Whether both ends lie in the same registered range. Then no part of the range is registered
+// separately.
 bool is_known_whole(const api& calls, const host_range& what) noexcept {
   const auto first = ask_pointer(calls, what.start);
   const auto last = ask_pointer(calls, what.start + what.nbytes - 1);
@@ -19,7 +21,7 @@ bool is_known_whole(const api& calls, const host_range& what) noexcept {
          first.base == last.base;
 }
 
-// Of pages that the process may not write, or that there are none.
+// Whether the pages are not writable by the process, or do not exist.
 bool is_of_protection(code outcome) noexcept { return outcome == cu::k_error_INVALID_VALUE; }
 
 const char* advice_on_protection(const device& where, const host_range& what) noexcept {
@@ -62,7 +64,8 @@ error not_registered(const device& where, const host_range& what, code outcome) 
 
 }  // namespace
 
-// What its owner does not write to may well be writable: the heap's, say.
+// Memory declared read-only is registered as writable first: it may be writable after all, the heap
+// for example.
 result<bool> device::register_host(const host_range& what) {
   auto home = primary();
   ISTHMUS_TRY(home);

@@ -12,9 +12,9 @@ namespace isthmus::cuda {
 namespace {
 
 constexpr std::size_t k_widest_unit = 16;
-// What the device's memory is read and written in.
+// The unit of device memory accesses.
 constexpr std::size_t k_sector = 32;
-// Longer runs are worth what a kernel that copies ranges, or the driver, does for each.
+// Longer runs are left to the kernel that copies ranges or to the driver.
 constexpr std::size_t k_longest_run = std::size_t{4} << 10;
 
 std::size_t unit_of(const strided_copy& what) noexcept {
@@ -43,7 +43,7 @@ strided_launch in_units(const strided_copy& what) noexcept {
   return made;
 }
 
-// Splits off the lowest part of a dimension.
+// Splits off the fastest-varying part of a dimension.
 strided_launch::dimension split(strided_launch::dimension& whole, number count) noexcept {
   auto low = whole;
   low.count = count;
@@ -53,8 +53,9 @@ strided_launch::dimension split(strided_launch::dimension& whole, number count) 
   return low;
 }
 
-// Where neighbours of the destination are none of the source, threads that run together take a
-// square that has whole sectors of both: else each would read a sector for one unit.
+// If neighbours in the destination are not neighbours in the source, each group of threads copies a
+// square tile that consists of whole sectors on both sides. Otherwise each thread would read a
+// sector for one unit.
 void cut_tiles(strided_launch& made) noexcept {
   const auto begin = made.dimensions.begin();
   const auto along =

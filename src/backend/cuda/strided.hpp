@@ -1,7 +1,7 @@
 #pragma once
-// Copies of elements at regular distances by one kernel, between what it reaches: memory of the
-// device, managed and pinned memory. 4 Mi elements of 4 bytes, transposed, took 52 us inside the
-// device and 436 from pinned memory, listed as ranges 118 and 120 ms (H100,
+// Copies of elements at regular distances by one kernel, between memory that it can access: device,
+// managed and pinned memory. Transposing 4 Mi elements of 4 bytes took 52 us inside the device and
+// 436 from pinned memory; as a list of ranges it took 118 and 120 ms (H100,
 // bench/micro/copy_nd.py).
 
 #include <array>
@@ -14,7 +14,7 @@ namespace isthmus::cuda {
 
 class device;
 
-// As the kernel reads it.
+// The layout that the kernel reads.
 struct strided_launch {
   struct dimension {
     std::uint64_t destination_stride = 0;
@@ -22,7 +22,7 @@ struct strided_launch {
     number count = 1;
     number unused = 0;
   };
-  // Two more where a tile is cut, one where a run is of several units.
+  // Two more if a tile is split off, one if a run has several units.
   static constexpr std::size_t k_most_dimensions = strided_copy::k_most_dimensions + 4;
 
   place destination = 0;
@@ -34,9 +34,10 @@ struct strided_launch {
   std::array<dimension, k_most_dimensions> dimensions{};  // the innermost first
 };
 
-// In units as large as all of it is aligned to, neighbours on the host's side one after the other,
-// or where there is none those of the destination. Nothing where the kernel does not reach both
-// sides, the driver does not take it, or there are too many units.
+// The launch for a copy, in the largest units that all addresses and strides are aligned to.
+// Consecutive threads copy neighbours on the host's side or, if neither side is the host's, in the
+// destination. Empty if the kernel cannot access both sides, the driver does not accept the kernel,
+// the runs are long, or there are too many units.
 [[nodiscard]] std::optional<strided_launch> launch_of(device& where, const strided_copy& what);
 
 }  // namespace isthmus::cuda

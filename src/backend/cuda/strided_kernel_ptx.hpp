@@ -1,6 +1,7 @@
 #pragma once
-// The kernel that copies elements at regular distances, as text that the driver compiles for its
-// device: for PTX 4.3 and compute capability 3.0, so that every driver since CUDA 7.5 takes it.
+// The PTX text of the kernel that copies elements at regular distances, compiled by the driver for
+// its device. It uses PTX 4.3 and compute capability 3.0, so that every driver since CUDA 7.5
+// accepts it.
 
 namespace isthmus::cuda {
 

@@ -1,5 +1,6 @@
 #pragma once
-// How operations are put to the driver: the body of queue's templates, for those that use them.
+// Submission of operations to the driver: the definitions of queue's templates, for the files that
+// use them.
 
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/queue.hpp"
@@ -8,7 +9,7 @@ namespace isthmus::cuda {
 
 [[nodiscard]] result<ref<operation>> make_operation(const device& where, bool knows_time);
 
-// Pre: all of `after` is ready. DEPENDENCY if one of it failed.
+// Pre: all of `after` are ready. DEPENDENCY if one of them failed.
 template <class Command>
 error queue::put(operation& made, const char* call, wait_list after, const Command& command) const {
   if (auto failed = failed_dependency_in(after)) {
@@ -30,7 +31,7 @@ error queue::put(operation& made, const char* call, wait_list after, const Comma
     call = outcome == cu::k_success ? call : "cuEventRecord";
   }
   if (outcome != cu::k_success) {
-    calls().finish(stream());  // of several commands a later one was refused: leave none in flight
+    calls().finish(stream());  // a later one of several commands was refused: leave none in flight
     return call_failed(call, outcome);
   }
   made.mark_put();
@@ -40,7 +41,7 @@ error queue::put(operation& made, const char* call, wait_list after, const Comma
 template <class Command>
 result<ref<event>> queue::submit(const char* call, wait_list after, Command&& command,
                                  bool knows_time) {
-  // Made first: once the driver has the operation nothing may fail.
+  // Created first: nothing may fail once the driver has the operation.
   auto made = make_operation(device_, knows_time);
   ISTHMUS_TRY(made);
   return put_or_hold(*made, after,

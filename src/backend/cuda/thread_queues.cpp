@@ -40,7 +40,7 @@ result<ref<isthmus::queue>> own_thread_queue(context& home, device& where) {
   const auto found = std::find_if(mine->all.begin(), mine->all.end(),
                                   [&](const auto& each) { return &each->where() == &where; });
   if (found != mine->all.end()) {
-    if ((*found)->closed()) {  // by one of its users: the next begins anew
+    if ((*found)->closed()) {  // by one of its users: continue with a new queue
       *found = make_ref<queue>(home, where, of_one_thread{mine->thread});
     }
     return *found;

@@ -1,16 +1,18 @@
 #pragma once
-// The queues of the per-thread default stream: a thread has one for each device, from when it first
-// asks for it to its own end. Whoever holds it still may use it then (queue.hpp).
+// The queues of the per-thread default stream. A thread has one for each device, from its first
+// request until the thread ends. Holders of a reference may use the queue after that too
+// (queue.hpp).
 
 #include "backend/cuda/context.hpp"
 #include "backend/queue.hpp"
 
 namespace isthmus::cuda {
 
-// Of the calling thread alone, and never used again, unlike what the system has. 0: it has no such
-// queue, or none any more.
+// A number of the calling thread that is never reused, unlike the system's. 0 if the thread has no
+// such queues, or they have been destroyed.
 [[nodiscard]] std::uint64_t own_thread() noexcept;
-// The calling thread's, always the same. CLOSED where the thread is ending.
+// The calling thread's queue for the device, always the same one until it is closed. CLOSED if the
+// thread is ending.
 [[nodiscard]] result<ref<isthmus::queue>> own_thread_queue(context& home, device& where);
 
 }  // namespace isthmus::cuda
