@@ -1,9 +1,9 @@
 #pragma once
-// The part of OpenCL that is used, declared by hand: no vendor's header is needed to build, no
-// library to start. tests/abi/opencl_api.cpp holds it against Khronos' own headers where they are
-// installed.
+// The part of OpenCL that this library uses, declared by hand: no vendor's header is needed to
+// build and no library to start. tests/abi/opencl_api.cpp compares it with Khronos' own headers
+// where those are installed.
 //
-// The handles' names are Khronos' so that the types are the very same; nothing else is taken over.
+// The handles have Khronos' names, so that the types are identical. All other names are our own.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,11 +56,11 @@ inline constexpr number k_device_host_memory = 0x4190;
 inline constexpr number k_device_device_memory = 0x4191;
 inline constexpr number k_device_shared_memory = 0x4192;
 
-inline constexpr bits k_runs_native_kernels = 1 << 1;  // of k_device_execution
-inline constexpr bits k_memory_access = 1 << 0;        // of the three capabilities of USM
+inline constexpr bits k_runs_native_kernels = 1 << 1;  // a bit of k_device_execution
+inline constexpr bits k_memory_access = 1 << 0;        // a bit of the three capabilities of USM
 inline constexpr bits k_svm_coarse = 1 << 0;
 inline constexpr bits k_svm_fine = 1 << 1;
-inline constexpr bits k_svm_system = 1 << 3;  // any memory of the host's
+inline constexpr bits k_svm_system = 1 << 3;  // any host memory
 
 inline constexpr word k_context_platform = 0x1084;
 inline constexpr number k_context_devices = 0x1081;
@@ -107,7 +107,7 @@ using event_callback = void (*)(event_handle, code, void*);
 using context_callback = void (*)(const char*, const void*, std::size_t, void*);
 using native_function = void (*)(void*);
 
-// X(member, OpenCL's name, type): what every OpenCL 1.2 library exports.
+// X(member, OpenCL's name, type): exported by every OpenCL 1.2 library.
 #define ISTHMUS_OPENCL_CORE(X)                                                                    \
   X(get_platforms, clGetPlatformIDs, code(number, platform_handle*, number*))                     \
   X(get_platform_info, clGetPlatformInfo,                                                         \
@@ -146,7 +146,7 @@ using native_function = void (*)(void*);
   X(retain_event, clRetainEvent, code(event_handle))                                              \
   X(release_event, clReleaseEvent, code(event_handle))
 
-// Exported since OpenCL 2.0; not to be called on an older platform.
+// Exported since OpenCL 2.0. Must not be called on an older platform.
 #define ISTHMUS_OPENCL_SVM(X)                                                                     \
   X(allocate_svm, clSVMAlloc, void*(context_handle, bits, std::size_t, number))                   \
   X(free_svm, clSVMFree, void(context_handle, void*))                                             \
@@ -157,7 +157,7 @@ using native_function = void (*)(void*);
     code(queue_handle, void*, const void*, std::size_t, std::size_t, number, const event_handle*, \
          event_handle*))
 
-// Of the extension cl_intel_unified_shared_memory, found through each platform.
+// Functions of the extension cl_intel_unified_shared_memory, looked up for each platform.
 #define ISTHMUS_OPENCL_USM(X)                                                                     \
   X(allocate_host, clHostMemAllocINTEL,                                                           \
     void*(context_handle, const bits*, std::size_t, number, code*))                               \
@@ -181,7 +181,7 @@ using native_function = void (*)(void*);
     code(queue_handle, const void*, std::size_t, number, number, const event_handle*,             \
          event_handle*))
 
-// The functions of one platform. Those of the last two groups may be null.
+// The functions of one platform. The members of the last two groups may be null.
 struct api {
   template <class Signature>
   using entry = Signature*;

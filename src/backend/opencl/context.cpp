@@ -10,7 +10,7 @@
 namespace isthmus::opencl {
 namespace {
 
-// What SVM must honour; anything above is often refused, without a code.
+// The largest alignment that SVM must support. Larger ones are often refused without an error code.
 constexpr std::size_t k_svm_alignment = 128;
 
 usm_kind kind_of(number type) noexcept {
@@ -49,7 +49,7 @@ pointer_facts context::query(const void* pointer) noexcept {
   const auto ask = driver_.calls().get_allocation;
   pointer_facts found;
   if (ask == nullptr || os::drivers_are_gone()) {
-    return found;  // SVM does not tell
+    return found;  // SVM cannot be queried
   }
   number type = 0;
   if (ask(handle_, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) != cl::k_success) {
@@ -80,7 +80,7 @@ void* context::obtain_usm(const device& where, usm_kind kind, std::size_t nbytes
   }
 }
 
-// Null if the driver gives no memory, or not so aligned.
+// Null if the driver has no memory, or none with this alignment.
 void* context::obtain(const device& where, usm_kind kind, std::size_t nbytes, std::size_t alignment,
                       code& outcome) noexcept {
   void* pointer = nullptr;
@@ -129,7 +129,8 @@ result<void*> context::do_allocate(isthmus::device& where, const allocation_requ
   return pointer;
 }
 
-// Devices of one driver have USM or not; where they differ the driver knows which memory it is.
+// A driver's devices may differ in whether they have USM. If they do, the driver is queried about
+// the pointer.
 bool context::is_usm(const void* pointer) noexcept {
   const auto has_usm = [](const auto* member) {
     return static_cast<const device*>(member)->traits().usm;
@@ -167,7 +168,7 @@ void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
 result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool part) {
   auto& member = static_cast<device&>(where);
   code outcome = cl::k_success;
-  // Times cost nothing that can be measured on Intel's runtime and PoCL.
+  // Profiling has no measurable cost on Intel's runtime and PoCL.
   auto* made =
       driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
   if (made == nullptr) {

@@ -1,5 +1,5 @@
 #pragma once
-// A context of OpenCL, and the memory that belongs to it: USM, or SVM in its place.
+// An OpenCL context and the memory that belongs to it: USM, or SVM as a substitute. Thread-safe.
 
 #include <mutex>
 #include <unordered_map>
@@ -11,7 +11,7 @@ namespace isthmus::opencl {
 
 class context final : public isthmus::context {
  public:
-  // Takes over one reference to `handle`; `keep` is released after it.
+  // Takes over one reference to `handle`. `keep` is released after it.
   context(platform& home, context_handle handle, std::vector<isthmus::device*> devices,
           isthmus::platform* whole, owner keep)
       : isthmus::context{std::move(devices), whole},
@@ -45,8 +45,8 @@ class context final : public isthmus::context {
   owner keep_;
   platform& driver_;
   context_handle handle_;
-  // Where the driver refuses an alignment we take more and align ourselves: aligned start to the
-  // driver's own. Empty with drivers that honour all.
+  // If the driver refuses an alignment, the context allocates more and aligns the start itself.
+  // Maps the aligned start to the driver's pointer. Empty with drivers that support all alignments.
   std::mutex larger_lock_;
   std::unordered_map<void*, void*> larger_;
   std::atomic<std::size_t> larger_count_{0};

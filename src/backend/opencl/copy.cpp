@@ -11,18 +11,18 @@
 namespace isthmus::opencl {
 namespace {
 
-// Rows from here on are worth a command each, which several threads of the driver share; shorter
-// ones cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2 ms in one
-// native kernel and 3 to 8 ms as commands.
+// Rows of at least this size get a command each, which several threads of the driver execute.
+// Shorter rows cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2
+// ms in one native kernel and 3 to 8 ms as commands.
 constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
-// Native kernels: they run in the queue's order on a thread of a driver whose memory is the host's.
-// The driver copies their arguments at once.
+// Native kernels run in the queue's order, on a thread of a driver whose memory is the host's. The
+// driver copies their arguments at submission.
 void copy_rows_natively(void* arguments) {
   isthmus::copy_rows(*static_cast<const copy_2d_shape*>(arguments));
 }
 
-// Its ranges follow it.
+// The header of a list of ranges; the ranges follow it in memory.
 struct native_ranges {
   void* destination;
   const void* source;
@@ -70,7 +70,7 @@ code queue::copy_part(void* destination, const void* source, std::size_t nbytes,
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   wait_list after) {
   if (nbytes >= k_large_bytes && device_.traits().native_kernels) {
-    // Intel's CPU runtime copies through the caches: 1.3 to 2 times as long.
+    // Intel's CPU runtime copies through the caches, which takes 1.3 to 2 times as long.
     copy_2d_shape row{destination, nbytes, source, nbytes, nbytes, 1};
     return run_native(copy_rows_natively, &row, sizeof row, after);
   }
@@ -119,7 +119,7 @@ result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list afte
 
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
                                   std::size_t nbytes, wait_list after) {
-  // OpenCL wants a destination aligned to the pattern.
+  // OpenCL requires the destination to be aligned to the pattern.
   if (address(destination) % pattern.nbytes != 0 && device_.traits().native_kernels) {
     native_fill arguments{destination, nbytes, pattern};
     return run_native(fill_natively, &arguments, sizeof arguments, after);

@@ -12,7 +12,7 @@
 namespace isthmus::opencl {
 namespace {
 
-// What is asked of one device; a question that it does not know is answered with nothing.
+// Queries of one device. The value is 0 or empty for a query that it does not know.
 class questions {
  public:
   questions(const api& calls, device_handle handle) noexcept : calls_{calls}, handle_{handle} {}
@@ -69,7 +69,7 @@ device_traits traits_of(const questions& ask, const api& calls, const platform_f
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
   traits.native_kernels =
       traits.is_host && (ask.value<bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
-  // PoCL 7 says so too, and refuses to fill such memory.
+  // PoCL 7 reports it too, but refuses to fill such memory.
   traits.takes_host_memory = traits.is_host && home.is_intel &&
                              (ask.value<bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
   traits.ends_dependents = traits.is_host && home.is_intel;
@@ -81,7 +81,7 @@ constexpr std::uint64_t flag_if(bool condition, std::uint64_t capability) noexce
   return condition ? capability : 0;
 }
 
-// The kinds by USM's own queries.
+// The USM kinds, by the queries of the extension.
 std::uint64_t usm_kinds(const questions& ask) {
   const auto offers = [&](number kind, std::uint64_t capability) {
     return flag_if((ask.value<bits>(kind) & cl::k_memory_access) != 0, capability);
@@ -101,8 +101,8 @@ std::uint64_t capabilities_of(const questions& ask, const api& calls, const devi
   if (traits.usm) {
     found |= ISTHMUS_CAN_USM | usm_kinds(ask);
     found |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
-    // Intel's CPU runtime takes some advice and refuses other with CL_INVALID_VALUE, by no rule
-    // that could be told; it would mean nothing there.
+    // Intel's CPU runtime accepts some advice and refuses other with CL_INVALID_VALUE, by no
+    // documented rule. Advice would have no effect there.
     found |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
   } else if (traits.svm) {
     found |= svm_kinds(ask);
@@ -128,9 +128,9 @@ std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilit
            : "nothing for the shared and host kinds");
 }
 
-// A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked
-// for, an allocation must have room for it, and a device's own memory is too dear for more than a
-// huge page.
+// A driver takes the alignment as a 32-bit number. If the context aligns by allocating more, the
+// largest allocation must leave space for it, and device memory is too scarce to align to more than
+// a huge page.
 std::uint64_t max_alignment_of(const device_traits& traits, std::uint64_t max_allocation) {
   constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
   constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
@@ -163,7 +163,7 @@ result<device_description> describe(const api& calls, const platform_facts& home
   told.driver_version = ask.text(cl::k_device_driver_version);
   told.type = type;
   told.compute_units = ask.value<number>(cl::k_device_compute_units);
-  told.copy_engines = 1;  // OpenCL does not tell
+  told.copy_engines = 1;  // OpenCL does not report it
   told.capabilities = capabilities_of(ask, calls, found.traits);
   told.memory_bytes = ask.value<bits>(cl::k_device_memory_bytes);
   told.max_allocation_bytes = ask.value<bits>(cl::k_device_max_allocation);

@@ -1,5 +1,6 @@
 #pragma once
-// A device of an OpenCL driver: what it tells of itself, and how our operations are put to it.
+// A device of an OpenCL driver: its properties, and how operations are submitted to it. Immutable,
+// so thread-safe.
 
 #include <array>
 
@@ -8,20 +9,20 @@
 
 namespace isthmus::opencl {
 
-// How this driver is to be spoken to.
+// How the driver must be used, determined when the device is listed.
 struct device_traits {
   bool usm = false;
   bool svm = false;
-  // Its memory is the host's: what it calls device memory our own code can read and write, in queue
-  // order by native kernels where it has them.
+  // Its memory is the host's: our own code can access what the driver calls device memory. In queue
+  // order this is done by native kernels, where the driver has them.
   bool is_host = false;
   bool native_kernels = false;
-  bool takes_host_memory = false;  // kernels may be given any pointer
-  // On an in-order queue a failed user event ends what waits for it and nothing else. True of
-  // Intel's CPU runtime; PoCL 3.1 ends all that is queued behind, and both crash on out-of-order
+  bool takes_host_memory = false;  // kernels accept any host pointer
+  // On an in-order queue a failed user event ends what waits for it and nothing else. True for
+  // Intel's CPU runtime. PoCL 3.1 ends everything queued after it. Both crash on out-of-order
   // queues.
   bool ends_dependents = false;
-  // Has to be empty when it is taken down (farewell.hpp).
+  // Its queues must be drained before the driver is torn down (farewell.hpp).
   bool wants_farewell = false;
 };
 
@@ -30,7 +31,7 @@ struct device_description {
   device_traits traits;
 };
 
-// Next number of each type, over all OpenCL platforms: for filters.
+// The next number of each device type, counted over all OpenCL platforms, for filter strings.
 using type_numbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
 
 struct platform_facts {
@@ -38,7 +39,7 @@ struct platform_facts {
   bool has_svm = false;  // OpenCL 2.0 or later, and its functions were found
 };
 
-// NOT_FOUND for a device that is not available or of a type of no use here.
+// NOT_FOUND for a device that is unavailable or of a type that this library cannot use.
 [[nodiscard]] result<device_description> describe(const api& calls, const platform_facts& home,
                                                   device_handle handle, type_numbers& numbers);
 
@@ -55,7 +56,7 @@ class device final : public isthmus::device {
   [[nodiscard]] bool reaches_host_memory() const noexcept override {
     return traits_.takes_host_memory;
   }
-  // Of a device that is the host: the machine's. OpenCL itself does not tell.
+  // If the device is the host, the memory of the machine. OpenCL itself cannot report free memory.
   [[nodiscard]] result<memory_info> memory() const override;
 
  private:

@@ -14,8 +14,8 @@
 namespace isthmus::opencl {
 namespace {
 
-// A wait with a deadline asks this long before it sleeps: a callback and a sleep cost 15 us on
-// Intel's CPU runtime where a 4 KiB copy takes 9.
+// A wait with a deadline polls for this long before it sleeps: a callback and a sleep cost 15 us on
+// Intel's CPU runtime, where a 4 KiB copy takes 9.
 constexpr std::chrono::microseconds k_ask_before_sleeping{20};
 
 }  // namespace
@@ -45,7 +45,7 @@ operation::~operation() {
   }
 }
 
-// What has opened is left out, or a chain of operations would carry ever more of them.
+// Gates that have opened are omitted; otherwise a chain of operations would accumulate them.
 void operation::add_gates(gate_list& all) {
   std::copy_if(gates_.begin(), gates_.end(), std::back_inserter(all),
                [](const ref<gate>& each) { return !each->succeeded(); });
@@ -65,7 +65,7 @@ error operation::failure(code outcome) const {
               "the driver ended the operation with {} ({})", code_name(outcome), outcome);
 }
 
-// Pre: they have ended.
+// The first error of the first and the inner event, or success. Pre: both have ended.
 code operation::outcome_of_parts() const noexcept {
   for (auto* part : {first_, inner_}) {
     code reached = cl::k_complete;
@@ -99,17 +99,17 @@ void operation::refresh() noexcept {
   const auto asked =
       calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
   if (asked != cl::k_success) {
-    complete(failure(asked));  // it may run still
+    complete(failure(asked));  // it may still be running
   } else if (reached <= cl::k_complete) {
-    // Intel's runtime tells success of what it ended for a failed dependency; a wait tells the
-    // truth, and costs 0.15 us here as it does not wait any more.
+    // Intel's runtime reports success for commands that it ended because of a failed dependency. A
+    // wait returns the true outcome. It costs 0.15 us here, since the event has completed.
     const event_handle own = handle();
     settle(reached < cl::k_complete ? reached : calls.wait_for_events(1, &own));
   }
 }
 
 void operation::on_driver_event(event_handle, code outcome, void* self) noexcept {
-  // The reference that `arm` took.
+  // Adopts the reference that `arm` retained.
   const auto armed = ref<operation>::adopt(static_cast<operation*>(self));
   armed->settle(outcome);
 }
@@ -157,7 +157,7 @@ void operation::block(const os::deadline& until) noexcept {
   }
   refresh();
   if (!settled()) {
-    event::block(until);  // another thread is about to settle it
+    event::block(until);  // another thread is about to complete it
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Events of OpenCL: of an operation, and of something foreign that operations wait for (gate.hpp).
+// Events of OpenCL: of operations, and of external events that operations wait for (gate.hpp).
+// Thread-safe.
 
 #include <atomic>
 #include <vector>
@@ -12,12 +13,12 @@ namespace isthmus::opencl {
 
 class gate;
 class platform;
-// The gates behind which an operation stands, its own and those of what it waits for.
+// The gates that an operation waits for, directly or through the operations that it waits for.
 using gate_list = std::vector<ref<gate>>;
 
 class driver_event : public event {
  public:
-  // Takes over one reference to `handle`, which may still be null.
+  // Takes over one reference to `handle`, which may be null at first.
   driver_event(const platform& driver, context_handle home, event_handle handle) noexcept
       : driver_{driver}, home_{home}, handle_{handle} {}
   ~driver_event() override;
@@ -25,9 +26,9 @@ class driver_event : public event {
   [[nodiscard]] context_handle home() const noexcept { return home_; }
   [[nodiscard]] event_handle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
-  // Adds those gates to `all` whose failure is the failure of this event.
+  // Adds to `all` the gates whose failure is also the failure of this event.
   virtual void add_gates(gate_list& all) = 0;
-  // Whether the driver may yet end it with an error since a gate failed.
+  // Whether the driver may still end it with an error because a gate failed.
   [[nodiscard]] bool may_be_ended();
 
  protected:
@@ -40,21 +41,21 @@ class driver_event : public event {
   event_handle handle_;
 };
 
-// The driver's events of one operation, which may be several commands.
+// The driver's events of one operation, which may consist of several commands.
 struct operation_events {
-  event_handle first = nullptr;  // null where there is one command only
+  event_handle first = nullptr;  // null if there is only one command
   event_handle last = nullptr;
-  event_handle closing = nullptr;  // of a barrier behind them; null where there is none
+  event_handle closing = nullptr;  // of a barrier after the commands; null if there is none
 };
 
-// Of one operation: its end is that of its last event.
+// The event of an operation. It completes with the last event of its commands.
 class operation final : public driver_event {
  public:
   operation(const platform& driver, context_handle home, const isthmus::device& where,
             gate_list gates) noexcept;
   ~operation() override;
 
-  // Takes over those events, before anybody else knows this object.
+  // Takes over those events. Pre: no other thread knows this object yet.
   void submitted(const operation_events& made) noexcept {
     first_ = made.first;
     inner_ = made.closing != nullptr ? made.last : nullptr;
@@ -71,7 +72,7 @@ class operation final : public driver_event {
 
  private:
   static void on_driver_event(event_handle, code outcome, void* self) noexcept;
-  // `outcome`: 0 or the error that the driver ended its last event with.
+  // `outcome`: 0, or the error with which the driver ended the last event.
   void settle(code outcome) noexcept;
   [[nodiscard]] code outcome_of_parts() const noexcept;
   [[nodiscard]] error failure_of_gates() const;

@@ -13,11 +13,11 @@
 namespace isthmus::opencl {
 namespace {
 
-// For all queues together: a user event of somebody else's may never be set.
+// For all queues together, since a user event of other code may never be set.
 constexpr std::chrono::seconds k_longest_wait{5};
 constexpr std::chrono::microseconds k_between_looks{50};
 
-// What is made here goes with the process.
+// Objects created here are released by the end of the process.
 void run_empty(const api& calls, queue_handle handle, os::clock::time_point until) noexcept {
   event_handle last = nullptr;
   if (os::clock::now() < until &&
@@ -66,7 +66,7 @@ void farewell::unlink(in_farewell& member) noexcept {
 
 void farewell::remove(in_farewell& member) noexcept {
   if (os::is_forked_child()) {
-    return;  // the lock may be held for ever
+    return;  // the lock may be held by a thread that does not exist in the child
   }
   const std::lock_guard hold{lock_};
   unlink(member);
@@ -79,7 +79,8 @@ bool farewell::end_a_gate() noexcept {
   }
   auto& closed = static_cast<gate&>(*gates_.next_);
   unlink(closed);
-  const ref<gate> kept{&closed};  // alive: whoever opens it removes it first
+  const ref<gate> kept{
+      &closed};  // still alive: its opener removes it from the list before releasing it
   hold.unlock();
   closed.end_unopened();
   return true;
@@ -96,8 +97,8 @@ bool farewell::await_one_of(list& queues, os::clock::time_point until) noexcept 
   if (open.quiet()) {
     return true;
   }
-  // A reference that stands in for the object, which may go as soon as the lock is open. It goes
-  // with the process.
+  // Retains the driver's queue in place of `open`, which may be destroyed once the lock is
+  // released. The reference is released by the end of the process.
   const auto& calls = open.calls();
   auto* const handle = open.handle();
   if (calls.retain_queue(handle) == cl::k_success) {

@@ -1,8 +1,8 @@
 #pragma once
-// What is done before Intel's CPU runtime is taken down, at the end of the process. It hangs there
-// where queues in flight wait for one another, and crashes where an out-of-order one has commands
-// in flight. So what nobody waited for is: first the gates that never opened are ended, with
-// whatever stands behind them, then the queues are let run empty, some seconds at most.
+// Drains queues at the end of the process, before Intel's CPU runtime is torn down. The runtime
+// hangs if queues in flight wait for one another, and crashes if an out-of-order queue has commands
+// in flight. So unfinished work is ended here: first the gates that never opened are failed, with
+// everything that waits for them, then the queues run empty, for 5 seconds at most.
 
 #include <mutex>
 
@@ -14,7 +14,7 @@ class gate;
 class lingering_queue;
 class queue;
 
-// Stands in one of the lists below while its owner is in use.
+// An entry of one of the lists below while its owner is in use.
 class in_farewell {
  public:
   in_farewell() = default;
@@ -30,16 +30,18 @@ class in_farewell {
   in_farewell* next_ = this;
 };
 
-// Outlives every thread. The lock is held for a few instructions.
+// Never destroyed, since it outlives every thread. Thread-safe; the lock is held for a few
+// instructions.
 class farewell {
  public:
   static farewell& only() noexcept;
 
-  // Before anything can open it.
+  // Pre: nothing can open the gate yet.
   void add(gate& closed) noexcept;
   void add(queue& open) noexcept;
   void add(lingering_queue& open) noexcept;
-  // Before it goes. Does nothing where it does not stand in a list, and in a forked child.
+  // Call this before the member is destroyed. Does nothing if it is not in a list, and in a forked
+  // child.
   void remove(in_farewell& member) noexcept;
 
   void run() noexcept;

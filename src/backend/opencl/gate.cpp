@@ -13,15 +13,16 @@
 
 namespace isthmus::opencl {
 
-// The thread that opens gates: one for the process, started with the first gate, never ended.
+// The thread that opens gates. There is one per process; it starts with the first gate and never
+// ends.
 class gate_keeper {
  public:
-  // Outlives every thread: never destroyed.
+  // Never destroyed, since it outlives every thread.
   static gate_keeper& only() {
     static never_destroyed<gate_keeper> made;
     return *made;
   }
-  // Takes over one reference. Allocates nothing, and the lock is held for a few instructions.
+  // Takes over one reference. Does not allocate; the lock is held for a few instructions.
   void take(gate& ready) noexcept {
     const std::lock_guard hold{lock_};
     ready.next_ = first_;
@@ -82,7 +83,7 @@ result<ref<gate>> gate::create(const platform& driver, context_handle home, even
     return call_failed("clCreateUserEvent", outcome);
   }
   auto made = make_ref<gate>(driver, home, handle, ends_dependents);
-  made->retain();  // until it has been opened
+  made->retain();  // released once it has been opened
   if (wants_farewell(driver)) {
     farewell::only().add(*made);
   }
@@ -98,7 +99,7 @@ result<ref<gate>> gate::join(const gate_list& gates, bool ends_dependents) {
 }
 
 void gate::run(event& completed) noexcept {
-  // Complete before it opens: whoever stands behind it finds the outcome here.
+  // Completed before it opens, so that whatever waits for it finds the outcome here.
   complete(completed.outcome());
   if (!os::drivers_are_gone()) {
     gate_keeper::only().take(*this);

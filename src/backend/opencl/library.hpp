@@ -1,5 +1,5 @@
 #pragma once
-// Libraries that implement OpenCL, opened and never closed.
+// Libraries that implement OpenCL. They are opened and never closed.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace isthmus::opencl {
 
 struct library {
-  api calls;  // without the functions of USM, which each platform has its own of
+  api calls;  // without the USM functions, which each platform has separately
   std::string path;
   std::vector<platform_handle> platforms;
 };

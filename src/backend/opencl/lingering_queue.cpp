@@ -52,8 +52,8 @@ bool lingering_queue::is_last() const noexcept {
   return references == 1;
 }
 
-// Its owner, who has let go of it, may have put work there that is running, and cannot be waiting
-// for it: a barrier tells its end.
+// Its owner may have submitted work before releasing the queue, and can no longer wait for it. A
+// barrier reports the end of that work.
 void lingering_queue::begin_again() noexcept try {
   std::vector<ref<event>> running;
   auto made = make_ref<operation>(home_->driver(), home_->handle(), where_, gate_list{});
@@ -65,7 +65,7 @@ void lingering_queue::begin_again() noexcept try {
     running.push_back(std::move(made));
   }
   begin(home_, where_, handle_, running, true);
-} catch (const std::bad_alloc&) {  // it is never given back
+} catch (const std::bad_alloc&) {  // the reference is leaked
 }
 
 }  // namespace isthmus::opencl

@@ -1,5 +1,6 @@
 #pragma once
-// A reference to an out-of-order queue which nothing more is put to by us (backend/lingering.hpp).
+// Keeps a reference to an out-of-order queue to which this library submits nothing more, until its
+// work has ended (backend/lingering.hpp).
 
 #include "backend/opencl/context.hpp"
 #include "backend/opencl/farewell.hpp"
@@ -8,19 +9,19 @@ namespace isthmus::opencl {
 
 class lingering_queue final : public in_farewell {
  public:
-  // Takes over the reference, which is given back a while after `running` have ended, and whatever
-  // others have put there who let go of the queue meanwhile. Throws std::bad_alloc, and then it is
-  // never given back.
+  // Takes over the reference. It is released some time after `running` have ended, and after the
+  // work of other code that released the queue in the meantime. Throws std::bad_alloc, and then the
+  // reference is leaked.
   static void begin(ref<context> home, const device& where, queue_handle handle, wait_list running);
 
-  // By `begin` alone. `is_over`: nothing is put there any more, by nobody.
+  // Called by `begin` alone. `is_over`: no code submits work to the queue any more.
   lingering_queue(ref<context> home, const device& where, queue_handle handle,
                   bool is_over) noexcept;
   ~lingering_queue();
 
   [[nodiscard]] const api& calls() const noexcept { return home_->driver().calls(); }
   [[nodiscard]] queue_handle handle() const noexcept { return handle_; }
-  // Whether nothing can be pending: others' work may be.
+  // Whether nothing can be pending. Always false, since work of other code may be.
   [[nodiscard]] static bool quiet() noexcept { return false; }
 
  private:

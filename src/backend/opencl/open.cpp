@@ -14,14 +14,14 @@
 namespace isthmus::opencl {
 namespace {
 
-// The Python package sets them to what pip installed.
+// The paths are set by the user, or by the Python package to what pip installed.
 std::vector<std::string> named_libraries() {
   const auto all = driver_library("opencl");
   if (all.empty()) {
     return {};
   }
-  // So that a Khronos loader that is opened later, dpctl's or pyopencl's, finds the same drivers:
-  // it takes them from nowhere else.
+  // Makes a Khronos loader that is opened later, by dpctl or pyopencl, find the same drivers: it
+  // has no other source for these paths.
   os::set_environment_default("OCL_ICD_FILENAMES", all.c_str());
   std::vector<std::string> found;
   for (std::size_t from = 0; from <= all.size();) {
@@ -34,9 +34,9 @@ std::vector<std::string> named_libraries() {
   return found;
 }
 
-// The first loader that is opened serves the whole process by its soname, dpctl too. The one that
-// pip put beside a driver knows OCL_ICD_FILENAMES and the system's drivers; the system's own may
-// not know it.
+// The first loader that is opened serves the whole process under its soname, dpctl included. The
+// loader that pip installed beside a driver supports OCL_ICD_FILENAMES and the system's drivers;
+// the system's own loader may not support that variable.
 std::string loader_for(const std::vector<std::string>& named) {
   const std::string soname = "libOpenCL.so.1";
   for (const auto& name : named) {
@@ -73,7 +73,7 @@ class search {
   }
 
  private:
-  // A driver that is reached by its own library and through the loader is one platform.
+  // A driver that is found both in its own library and through the loader is one platform.
   [[nodiscard]] bool is_known(platform_handle listed, const platform_properties& told) const {
     return std::find(handles_.begin(), handles_.end(), listed) != handles_.end() ||
            std::any_of(found_.begin(), found_.end(), [&](const auto& other) {
@@ -93,7 +93,7 @@ class search {
       return;
     }
     handles_.push_back(listed);
-    // Never deleted: this first reference is never given back.
+    // Never deleted: this first reference is never released.
     auto* made = new platform(std::move(told), opened.calls, listed, numbers_, reasons_);
     if (!made->devices().empty()) {
       found_.emplace_back(made);

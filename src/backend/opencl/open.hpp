@@ -1,6 +1,5 @@
 #pragma once
-// OpenCL drivers: what is installed system-wide, and those whose library is named by the
-// environment.
+// Opens OpenCL drivers: those installed system-wide, and those whose library is configured.
 
 #include <vector>
 
@@ -9,7 +8,7 @@
 namespace isthmus::opencl {
 
 // Opens the libraries that ISTHMUS_OPENCL_LIBRARY names (paths joined by ':'), then the system's
-// loader. Platforms live for ever. NOT_FOUND, with every reason, if no platform has a device.
+// loader. Platforms are never freed. NOT_FOUND, with all reasons, if no platform has a device.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
 [[nodiscard]] bool made(event& candidate) noexcept;

@@ -1,10 +1,11 @@
 #pragma once
-// The pattern of a fill that may not have begun. OpenCL lets the caller reuse the pattern's memory
-// when the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy it in a context of
-// several devices: if a command ahead of the fill waits for a user event, the pattern is read when
-// the fill begins, and whatever then lies at that address is written. So the pattern has memory of
-// its own, which is freed once the driver reports the end of that command. How the operation around
-// it ends does not say that: a part of it may be refused before the fill has begun.
+// Keeps the pattern of a fill alive until the fill has ended. OpenCL lets the caller reuse the
+// pattern's memory when the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy
+// it in a context of several devices: if a command ahead of the fill waits for a user event, the
+// driver reads the pattern when the fill begins, and writes whatever is at that address by then. So
+// the pattern has separate memory, which is freed once the driver reports the end of the fill
+// command. The end of the whole operation does not suffice: one of its commands may be refused
+// before the fill has begun.
 
 #include <memory>
 
@@ -17,7 +18,8 @@ inline void free_pattern(event_handle, code, void* pattern) noexcept {
   delete static_cast<fill_pattern*>(pattern);
 }
 
-// Without a report the fill may begin at any time: the memory is then never freed.
+// If the driver does not report the end, the fill may begin at any time, so the memory is never
+// freed.
 inline void keep_until_ended(const api& calls, event_handle fill,
                              std::unique_ptr<fill_pattern> pattern) noexcept {
   calls.set_callback(fill, cl::k_complete, free_pattern, pattern.release());

@@ -30,7 +30,7 @@ std::vector<device_handle> list_devices(const api& calls, platform_handle handle
   return found;
 }
 
-// The version reads "OpenCL 3.0 and words of the vendor".
+// The version has the form "OpenCL 3.0 vendor's text".
 bool is_at_least_2(std::string_view version) noexcept {
   constexpr std::string_view prefix = "OpenCL ";
   return version.starts_with(prefix) && version.size() > prefix.size() &&

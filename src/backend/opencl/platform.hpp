@@ -1,5 +1,6 @@
 #pragma once
-// A platform: one OpenCL driver. Lives for ever, so that events and handles never outlive it.
+// A platform: one OpenCL driver. It is never freed, so that events and handles never outlive it.
+// Thread-safe.
 
 #include "backend/opencl/api.hpp"
 #include "backend/opencl/device.hpp"
@@ -9,7 +10,7 @@ namespace isthmus::opencl {
 
 class platform final : public isthmus::platform {
  public:
-  // Lists the devices; those that cannot be used leave their reason.
+  // Lists the devices. The reasons why others cannot be used are appended to `reasons`.
   platform(platform_properties properties, const api& calls, platform_handle handle,
            type_numbers& numbers, std::vector<std::string>& reasons);
 
@@ -20,7 +21,7 @@ class platform final : public isthmus::platform {
                                                             isthmus::context& of) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
                                                         owner keep) override;
-  // Null for a device of another platform, or a part of a device.
+  // Null for a device of another platform, and for a sub-device.
   [[nodiscard]] isthmus::device* find(device_handle handle) const noexcept;
 
  protected:
@@ -34,7 +35,7 @@ class platform final : public isthmus::platform {
   platform_handle handle_;
 };
 
-// "" where the driver does not tell.
+// "" if the driver does not report it.
 [[nodiscard]] std::string platform_text(const api& calls, platform_handle handle, number what);
 
 }  // namespace isthmus::opencl

@@ -41,13 +41,13 @@ void queue::let_linger() noexcept try {
   std::vector<ref<event>> running;
   add_unfinished_of_ours(running);
   lingering_queue::begin(ref<context>{&context_}, device_, handle_, running);
-} catch (const std::bad_alloc&) {  // it is never given back
+} catch (const std::bad_alloc&) {  // the reference is leaked
 }
 
 std::uintptr_t queue::key() const noexcept { return address(handle_); }
 
-// A marker that has something to wait for waits for nothing else, by OpenCL's rules; barriers hold
-// what comes behind them too, which do_run needs.
+// Uses a barrier. By OpenCL's rules a marker with a wait list waits for nothing else, whereas a
+// barrier also holds back later commands, which `do_run` requires.
 result<ref<event>> queue::do_fence(wait_list after) {
   return submit(
       "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const command_events& events) {
@@ -60,8 +60,8 @@ result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
     return isthmus::queue::do_prefetch(pointer, nbytes, to_host, after);
   }
-  // Where host and device are one there is nothing to move. Intel's CPU runtime would take one such
-  // call an allocation and refuse the next.
+  // If host and device share memory there is nothing to migrate. Intel's CPU runtime accepts one
+  // such call per allocation and refuses the next.
   if (device_.traits().is_host) {
     return do_fence(after);
   }
@@ -85,8 +85,8 @@ result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std
                 });
 }
 
-// What may be ended by a failed gate must not stand in an out-of-order queue, where drivers crash
-// on it: such an event comes in as a foreign one.
+// Commands that a failed gate may end must not be in an out-of-order queue, where drivers crash on
+// that. Such an event is imported like an external one.
 bool queue::knows(event& candidate) const noexcept {
   auto* known = dynamic_cast<driver_event*>(&candidate);
   if (known == nullptr || known->home() != context_.handle()) {
@@ -103,7 +103,7 @@ result<ref<event>> queue::import(event& foreign) {
   return ref<event>{*std::move(made)};
 }
 
-// What stands behind no gate that may fail can itself fail by the device's fault alone.
+// An operation that depends on no gate that may fail can only fail because of the device.
 result<ref<event>> queue::end_of_known(const ref<event>& known, const ref<event>& end) {
   gate_list gates;
   static_cast<driver_event&>(*known).add_gates(gates);

@@ -1,9 +1,9 @@
 #pragma once
-// A command queue of OpenCL.
+// An OpenCL command queue. Thread-safe.
 //
-// Ours are in order and keep times. An adopted one may be out of order: there each of our
-// operations stands behind a barrier, so that ours run one after the other and a fence covers all
-// before it.
+// Queues that this library creates are in order and record times. An adopted queue may be out of
+// order: there each of our operations is preceded by a barrier, so that they run one after the
+// other and a fence covers everything before it.
 
 #include <mutex>
 
@@ -19,10 +19,10 @@ struct queue_facts {
   device_handle where = nullptr;
   bits properties = 0;
 };
-// INVALID_ARGUMENT if the driver knows no such queue.
+// INVALID_ARGUMENT if the driver does not know the queue.
 [[nodiscard]] result<queue_facts> ask_queue(const api& calls, queue_handle handle);
 
-// What the driver is to wait for before one of its commands, and where that command's event goes.
+// The events that a command waits for, and where the driver stores the command's own event.
 struct command_events {
   number wait_count;
   const event_handle* waits;  // null if there are none
@@ -31,12 +31,12 @@ struct command_events {
 
 class queue final : public isthmus::queue, public in_farewell {
  public:
-  // Takes over one reference to `handle`. A queue of our own.
+  // Takes over one reference to `handle`, a queue that this library created.
   queue(context& home, device& where, queue_handle handle, bool part)
       : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
     note_farewell();
   }
-  // Adopted.
+  // Takes over one reference to an adopted queue.
   queue(context& home, device& where, queue_handle handle, bits properties, owner keep)
       : isthmus::queue{home, where, false},
         keep_{std::move(keep)},
@@ -76,8 +76,8 @@ class queue final : public isthmus::queue, public in_farewell {
   [[nodiscard]] void* native() const noexcept override { return handle_; }
 
  private:
-  // Puts `count` commands in a row to the driver, one operation to everybody else:
-  // command(index, events) gives OpenCL's code. `call` is its name for messages.
+  // Submits `count` consecutive commands to the driver as one operation: command(index, events)
+  // returns OpenCL's code. `call` names it in messages.
   template <class Command>
   result<ref<event>> submit(const char* call, std::size_t count, wait_list after,
                             Command&& command);
@@ -116,8 +116,8 @@ class queue final : public isthmus::queue, public in_farewell {
   device& device_;
   queue_handle handle_;
   bool out_of_order_ = false;
-  // Held while the commands of one operation are handed over, so that those of two threads do not
-  // mix; the driver does not wait in these calls. Its callbacks never take it.
+  // Held while the commands of one operation are submitted, so that those of two threads do not
+  // interleave. The driver does not wait in these calls. Its callbacks never take the lock.
   std::mutex submitting_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// How operations are put to the driver: the body of queue's templates, for queue.cpp and copy.cpp.
+// Submission of operations to the driver: the definitions of queue's templates, for queue.cpp and
+// copy.cpp.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,7 @@
 
 namespace isthmus::opencl {
 
-// One of each.
+// Sorts by address and removes duplicates.
 template <class T>
 void drop_duplicates(std::vector<T>& all) {
   const auto less = [](const auto& one, const auto& other) {
@@ -29,8 +30,8 @@ void drop_duplicates(std::vector<T>& all) {
   all.erase(std::unique(all.begin(), all.end(), same), all.end());
 }
 
-// The gates behind which an operation after `after` stands. Pre: all are events of this driver: the
-// seam asked `knows`.
+// The gates that an operation after `after` depends on. Pre: all are events of this driver, as
+// `knows` has checked.
 inline gate_list gates_before(wait_list after) {
   gate_list gates;
   for (const auto& before : after) {
@@ -40,8 +41,8 @@ inline gate_list gates_before(wait_list after) {
   return gates;
 }
 
-// What the driver has to wait for. The gates are among that, since a command that a failed one
-// ended counts as done for whatever waits for that command alone.
+// The events that the driver must wait for. They include the gates: a command that was ended by a
+// failed gate counts as complete for a command that waits for it alone.
 inline std::vector<event_handle> handles_of(wait_list after, const gate_list& gates) {
   std::vector<event_handle> handles;
   for (const auto& before : after) {
@@ -56,8 +57,8 @@ inline std::vector<event_handle> handles_of(wait_list after, const gate_list& ga
   return handles;
 }
 
-// In an in-order queue only the first command has to wait, unless a failed gate is to end all of
-// them, and only the first and last need events: from them the operation's times and end are known.
+// In an in-order queue only the first command has to wait, unless a failed gate must end all of
+// them. Only the first and last command need events, which give the operation's times and end.
 template <class Command>
 code queue::put_in_order(std::size_t count, std::span<const event_handle> waits, bool each_waits,
                          Command& command, operation_events& made) {
@@ -77,8 +78,9 @@ code queue::put_in_order(std::size_t count, std::span<const event_handle> waits,
   return cl::k_success;
 }
 
-// An event for the end of an operation of which a part is in flight and a later one was refused.
-// False if none is in flight: where the driver has no event either, once that part has ended.
+// Adds a closing event to an operation of which some commands are in flight and a later one was
+// refused. False if none is in flight. If the driver refuses that event too, waits for the commands
+// and returns false.
 inline bool give_end(const api& calls, queue_handle of, operation_events& made) noexcept {
   if (made.first == nullptr && made.last == nullptr) {
     return false;
@@ -96,9 +98,9 @@ inline error call_failed_without_throwing(const char* call, code outcome) noexce
   return error::no_memory();
 }
 
-// Commands that a failed gate may end stand between two barriers: Intel's runtime ends them while
-// what is in front of them, or else what they wait for (`earlier`), still runs, and would go on to
-// what comes after them.
+// Encloses commands that a failed gate may end in two barriers. Intel's runtime ends such commands
+// while earlier commands of the queue, or the other events that they wait for (`earlier`), are
+// still running, and would then start the commands after them.
 template <class Command>
 code queue::put_between_barriers(std::size_t count, std::span<const event_handle> waits,
                                  std::span<const event_handle> earlier, Command& command,
@@ -123,8 +125,8 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   auto gates = gates_before(after);
   const bool may_be_ended = !gates.empty() && ends_dependents();
   if (may_be_ended && gates.size() > 1) {
-    // Intel's runtime ends a command once for each user event before it that fails, and crashes the
-    // second time. At the process's end it fails all that have not been set.
+    // Intel's runtime ends a command once for each failed user event that it waits for, and crashes
+    // the second time. At the end of the process it fails all user events that have not been set.
     auto joint = gate::join(gates, true);
     if (!joint) {
       return joint.take_error();
@@ -133,13 +135,13 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   }
   const auto waits = handles_of(after, gates);
   const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<event_handle>{};
-  // Made first: once the driver has the operation nothing may fail.
+  // Created first: nothing may fail once the driver has the operation.
   auto made = make_ref<operation>(context_.driver(), context_.handle(), where(), std::move(gates));
   const bool has_parts = count > 1 || may_be_ended;
   auto failure = has_parts ? std::optional<part_failure>{std::in_place} : std::nullopt;
   operation_events events;
   code outcome = cl::k_success;
-  bool is_in_part = false;  // a later part was refused
+  bool is_in_part = false;  // a later command was refused
   {
     const std::lock_guard hold{submitting_};
     outcome = may_be_ended ? put_between_barriers(count, waits, earlier, command, events)
@@ -150,7 +152,7 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   if (outcome != cl::k_success && !is_in_part) {
     return call_failed(call, outcome);
   }
-  calls().flush(handle_);  // so that whoever waits, in whatever way, does not wait for ever
+  calls().flush(handle_);  // otherwise a waiter that does not flush could wait indefinitely
   return is_in_part ? failure->after(*made, call_failed_without_throwing(call, outcome))
                     : ref<event>{made};
 }
