@@ -1,7 +1,7 @@
 #pragma once
 // Numbers that grow with time, at about a nanosecond each. The numbers of one thread are unique and
 // increasing. A thread whose numbers are lower than another thread's catches up every few numbers.
-// Thread-safe; relaxed accesses suffice, as the numbers order no other memory.
+// Thread-safe. Relaxed accesses suffice in `next_order`, as the numbers order no other memory.
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,9 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t thread_order = 0;
   return next;
 }
 
-// A number above all that were issued so far. Threads that learn of it get numbers above it.
+// A number above all that were issued so far. Threads that learn of it get numbers above it. The
+// exception: a thread that is preempted between load and store of `next_order` sets the shared
+// number back, and both then hold only once other threads have raised it again.
 [[nodiscard]] inline std::uint64_t order_from_here() noexcept {
   constexpr auto k_ahead = 4 * detail::k_numbers_apart;
   return detail::shared_order.fetch_add(k_ahead, std::memory_order_acq_rel) + k_ahead;

@@ -70,6 +70,8 @@ class ref_counted {
  private:
   ref_counted& whole_of_it() noexcept { return part_of_ != nullptr ? *part_of_ : *this; }
 
+  // Incremented relaxed. Decremented with acq_rel, so that destruction is ordered after all other
+  // accesses.
   std::atomic<std::uint32_t> count_{1};
   bool stays_ = false;
   ref_counted* part_of_ = nullptr;

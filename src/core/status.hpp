@@ -66,6 +66,8 @@ class [[nodiscard]] error {
   struct detail {
     status code;
     const char* text;  // follows the detail, or is never freed
+    // Incremented relaxed. Decremented with acq_rel, so that the thread that frees the detail is
+    // ordered after all other accesses.
     std::atomic<std::size_t> holders;
   };
   class spares;

@@ -11,7 +11,9 @@ thread_local constinit std::uint32_t detail::known_thread_number ISTHMUS_TLS_MOD
 
 namespace {
 
-constinit std::atomic<std::uint64_t> taken{1};  // one bit per number; 0 stands for none
+// An ending thread clears its bit with release, and the next owner sets it with acquire, so that it
+// sees what the previous owner did.
+constinit std::atomic<std::uint64_t> taken{1};  // one bit per number; 0 is no number
 
 std::uint32_t take_lowest() noexcept {
   auto seen = taken.load(std::memory_order_relaxed);
