@@ -16,6 +16,7 @@
 namespace isthmus::os {
 
 namespace detail {
+// Written only in a child's fork handler, before `fork` returns: relaxed accesses suffice.
 extern std::atomic<std::uint32_t> forks;
 enum class drivers : std::uint8_t { here, going, gone };
 extern std::atomic<drivers> state;
