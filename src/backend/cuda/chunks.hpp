@@ -67,6 +67,7 @@ class chunks final : public chunk_source {
   const device& where_;
   const what of_;
   std::size_t granularity_;
+  // Relaxed accesses suffice for both: a stale value only costs another driver call.
   std::atomic<bool> works_{false};
   mutable std::atomic<bool> refuses_export_{false};
   std::mutex lock_;                                   // never held during a driver call

@@ -88,6 +88,7 @@ class device final : public isthmus::device {
   mutable kernel strided_kernel_{k_strided_ptx, "isthmus_copy_strided"};
   range_lists lists_of_ranges_;
   mutable std::mutex making_;
+  // Created under `making_`, then stored with release; readers load it with acquire.
   mutable std::atomic<context_handle> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};
   queue_table<stream_handle> streams_;

@@ -32,6 +32,8 @@ class kernel {
   std::mutex loading_;
   module_handle module_ = nullptr;
   os::clock::time_point next_attempt_{};
+  // True once the outcome is final. Stored with release after `function_`, under `loading_`; a
+  // thread that reads true with acquire sees that `function_`.
   std::atomic<bool> asked_{false};
   std::atomic<function_handle> function_{nullptr};
 };
