@@ -83,6 +83,7 @@ class operation final : public driver_event {
   event_handle first_ = nullptr;
   event_handle inner_ = nullptr;
   gate_list gates_;
+  // Set by the one thread that registers the callback.
   std::atomic<bool> armed_{false};
 };
 
