@@ -1,5 +1,5 @@
-// A region heap's growth where memory can move: free chunks in new addresses, one behind the other,
-// and new ones behind them.
+// Growth of a region heap whose memory can move: free chunks are remapped side by side to new
+// addresses, and new chunks are created after them.
 
 #include <algorithm>
 #include <new>
@@ -11,11 +11,13 @@
 namespace isthmus {
 namespace {
 
-// One block in a chunk that does not divide keeps all of it from moving; but each chunk costs a
-// mapping. So it is a share of what is asked for, within bounds. On recorded training and table
-// operations 8 MiB, whatever was asked for, held 1.015 and 1.085 times what was requested with 70
-// and 122 maps and unmaps in 1,000 operations, 1/16 of it 1.007 and 1.068 times with 116 and 152, 2
-// MiB 1.004 and 1.028 times with 262 and 462 (isthmus replay on a simulated device).
+// The size of a new chunk. One block in a chunk that does not divide keeps all of it from moving,
+// but each chunk costs a mapping. So the size is a share of the request, within bounds. For
+// recorded training and table operations (isthmus replay on a simulated device), held over
+// requested bytes and maps plus unmaps in 1,000 operations were:
+// - 8 MiB for all requests: 1.015 and 1.085, with 70 and 122;
+// - 1/16 of the request: 1.007 and 1.068, with 116 and 152;
+// - 2 MiB for all requests: 1.004 and 1.028, with 262 and 462.
 constexpr std::size_t k_chunks = 16;
 constexpr std::size_t k_least_in_chunk = std::size_t{2} << 20;
 constexpr std::size_t k_most_in_chunk = std::size_t{8} << 20;
@@ -25,15 +27,16 @@ std::size_t chunk_bytes(std::size_t nbytes) noexcept {
                     k_most_in_chunk);
 }
 
-// Of what is asked for, below which a piece does not move where the driver is asked for more
-// anyway: in the one new chunk it does not come apart again. On recorded table operations 1/32 held
-// 1.018 times what was requested with 47 maps and unmaps in 1,000 operations; without it 1.023 with
-// 58.
+// The share of the request below which a free piece is not moved if the driver is called anyway: as
+// part of the one new chunk that memory is not split again. On recorded table operations 1/32 held
+// 1.018 times the requested bytes with 47 maps and unmaps in 1,000 operations; without this rule it
+// was 1.023 times with 58.
 constexpr std::size_t k_least_share = 32;
 
 }  // namespace
 
-// What is not entered in the end goes back to the driver: it was free, so nothing is lost.
+// Assembles a row of adjacent chunks from free pieces and new memory. What was not entered in the
+// heap at the end is released to the driver: it was free, so nothing is lost.
 class region_heap::assembly {
  public:
   assembly(region_heap& of, std::vector<piece> to_move) noexcept
@@ -52,7 +55,8 @@ class region_heap::assembly {
     }
   }
 
-  // What is too small to be worth a mapping goes back: as a whole chunk it leaves none behind.
+  // Releases pieces that are too small to be worth a mapping. Each is a whole chunk by now, so no
+  // mapping of it remains.
   void give_back_dust(std::size_t needed) noexcept {
     const auto share = at_hand() < needed ? needed / k_least_share : 0;
     const auto least = std::max(k_least_part * k_grain_bytes, share);
@@ -72,7 +76,8 @@ class region_heap::assembly {
     in_ = *made;
     return {};
   }
-  // Where one does not move nothing may come behind it: it goes back, as do all that are left.
+  // If a piece cannot move, nothing may be mapped after it: it and all remaining pieces are
+  // released to the driver.
   void move() {
     for (; !to_move_.empty(); to_move_.pop_back()) {
       auto& each = to_move_.back();
@@ -86,7 +91,8 @@ class region_heap::assembly {
       }
     }
   }
-  // Up to `wanted` bytes in all; where that fails, what is more than `needed` goes back again.
+  // Creates chunks up to `wanted` bytes in total. On failure, chunks beyond `needed` are released
+  // again.
   [[nodiscard]] result<void> create(std::size_t wanted, std::size_t needed) {
     while (filled() < wanted) {
       auto made = source_.create(*in_, std::min(wanted - filled(), most_in_chunk_));
@@ -126,8 +132,8 @@ class region_heap::assembly {
   bool is_cut_off_ = false;
 };
 
-// A chunk that moved is where it was, too, till nothing uses it there: the driver has its memory
-// back only when that place is left.
+// A moved chunk also stays mapped at its old address until nothing uses it there. The driver frees
+// its memory only when that mapping is released.
 bool region_heap::is_elsewhere_too(const region& which) const noexcept {
   return std::any_of(late_.begin(), late_.end(), [&](const piece& each) {
     return each.is_left && each.what.chunk == which.chunk;
@@ -151,7 +157,7 @@ void region_heap::drop(const piece& gone) noexcept {
   }
 }
 
-// Places first, as chunks wait for them.
+// Old mappings first, since chunks wait for them.
 std::size_t region_heap::drop_what_ended() noexcept {
   const auto late_before = late_bytes();
   const auto drop_those = [this](bool are_left) {
@@ -169,14 +175,15 @@ std::size_t region_heap::drop_what_ended() noexcept {
   return late_before - late_bytes();
 }
 
-// One that is enough by itself; else the longest first, as fewer have to move, and as the last the
-// shortest that is enough. What is over stays in one piece behind the run: cut off, it would be one
-// more to move next time.
+// Chooses what to move: one piece that suffices by itself; else the longest first, so that fewer
+// have to move, and as the last one the shortest that suffices. The surplus stays in one piece
+// after the run: split off, it would be one more piece to move next time.
 std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
                                                           queue_slots::slot whom) {
   std::unique_lock hold{lock_};
-  // A chunk of two free runs, one of which work of this queue uses, would seem in use else:
-  // recorded training whose host runs ahead held 1.027 times what it requested, and so 1.015.
+  // Otherwise a chunk that consists of two free runs, one of them used by work of this queue, would
+  // count as in use: recorded training whose host runs ahead held 1.027 times the requested bytes
+  // without this, 1.015 with it.
   if (source_.moves_in_order()) {
     unite_all(whom, hold);
   }
@@ -205,15 +212,15 @@ std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
   std::sort(chosen.begin(), chosen.end(),
             [](const unused& a, const unused& b) { return a.first < b.first; });
   std::vector<piece> taken(chosen.size());
-  late_.reserve(late_.size() + 2 * chosen.size());  // each, and the place that it leaves
+  late_.reserve(late_.size() + 2 * chosen.size());  // each, and the mapping that it leaves
   const auto regions = take_out(chosen);
   std::transform(regions.begin(), regions.end(), chosen.begin(), taken.begin(),
                  [](const region& what, const unused& was) { return piece{what, was.until}; });
   return taken;
 }
 
-// Beside what moves nothing is asked for but what is missing. What came together in an error is
-// free memory like any other. False if what moves was cut off short of what is needed.
+// Requests from the driver only what is missing beside the moved pieces. What was assembled before
+// an error is free memory like any other. False if a failed move left less than is needed.
 result<bool> region_heap::assemble_from(std::vector<piece> to_move, std::size_t needed,
                                         std::size_t wanted) {
   assembly made{*this, std::move(to_move)};

@@ -1,4 +1,4 @@
-// How a region heap gets more memory.
+// How a region heap obtains more memory.
 
 #include <new>
 #include <utility>
@@ -12,7 +12,8 @@ namespace isthmus {
 
 namespace {
 
-// How often this thread came back from the upstream of the heap that it looked at last.
+// How often this thread has returned from the upstream of the heap whose `look_upstream` it called
+// last. `wait_for_upstream` does not count these returns.
 struct own_turns {
   const region_heap* of = nullptr;
   std::uint32_t count = 0;
@@ -35,7 +36,7 @@ region_heap::turn::~turn() {
   }
   if (of_.source_.upstream().is_there()) {
     turns_of_this_thread.count += turns_of_this_thread.of == &of_ ? 1 : 0;
-    of_.came_back_.fetch_add(1, std::memory_order_release);  // before there seems to be nobody
+    of_.came_back_.fetch_add(1, std::memory_order_release);  // before `at_upstream_` can become 0
     of_.at_upstream_.fetch_sub(1, std::memory_order_release);
     os::futex_wake_all(of_.came_back_);
   } else {
@@ -72,8 +73,8 @@ error region_heap::beyond_all(std::size_t nbytes) {
               describe_bytes(k_most_bytes), describe_bytes(nbytes));
 }
 
-// What one thread took out to move, another cannot see: one at a time, and each looks first at what
-// the one before it brought.
+// Chunks that one thread has taken out to move are invisible to other threads. So threads grow the
+// heap one at a time, and each first tries the memory that the one before it added.
 result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
                                            queue_slots::slot whom) {
   turn mine{*this};

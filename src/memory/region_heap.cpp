@@ -8,7 +8,8 @@
 namespace isthmus {
 namespace {
 
-// Use the lock: without a pause its owner would have it again before any of them.
+// Gives waiting threads a chance to take the lock; without the yield its owner would reacquire it
+// before any of them.
 void let_others(std::unique_lock<spin_lock>& hold) noexcept {
   hold.unlock();
   std::this_thread::yield();
@@ -36,7 +37,7 @@ region_heap::~region_heap() {
   }
 }
 
-// Pre: under the lock; a region has it.
+// Pre: the lock is held, and a region contains the page.
 std::vector<region>::const_iterator region_heap::region_of(index number) const noexcept {
   return std::prev(
       std::upper_bound(regions_.begin(), regions_.end(), number,
@@ -48,7 +49,7 @@ std::byte* region_heap::address_of(index first) const noexcept {
   return in.base + std::size_t{first - in.first} * k_grain_bytes;
 }
 
-// By an address that a caller has: the region may have gone.
+// The page comes from an address of a caller's: its region may have been released.
 std::uint64_t region_heap::since(const grain& of) const noexcept {
   if (!source_.upstream().is_there()) {
     return 0;
@@ -61,7 +62,7 @@ std::uint64_t region_heap::since(const grain& of) const noexcept {
   return behind == regions_.begin() ? 0 : std::prev(behind)->since;
 }
 
-// Pre: under the lock.
+// Pre: the lock is held.
 bool region_heap::is_spared(index found, index count, cut from) const noexcept {
   const auto length = runs_.length_of(found);
   if (from == cut::any || source_.moves() || thrift_ < k_swap_costs || length / 2 <= count ||
@@ -75,7 +76,7 @@ bool region_heap::is_spared(index found, index count, cut from) const noexcept {
          (from == cut::sparing || slots_.passed(runs_.ticket_of(found)));
 }
 
-// Pre: `hold` has the lock, which is free in between.
+// Pre: `hold` owns the lock, which is released and reacquired in between.
 region_heap::index region_heap::unite(index wanted, queue_slots::slot whom,
                                       std::unique_lock<spin_lock>& hold) noexcept {
   const auto begun = runs_.now();
@@ -136,7 +137,7 @@ bool region_heap::put_poison(index first, index count, ticket until) const noexc
   return is_unused;
 }
 
-// Before free runs are joined, of which one ticket is left.
+// Call before free runs are joined, since only one ticket remains of those joined.
 void region_heap::put_poison_where_work_ended() const noexcept {
   if (source_.poison().is_on()) {
     runs_.visit_free(1, [this](index first, index count, ticket until) {
@@ -154,7 +155,7 @@ void region_heap::give(index first, ticket freed) noexcept {
   runs_.give(first, poisoned ? ticket{} : freed);
 }
 
-// Nothing can be joined that could not be when it was freed, until a ticket passes.
+// What could not be joined when it was freed still cannot be, until a ticket passes.
 void region_heap::settle() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();
@@ -170,7 +171,8 @@ void region_heap::settle() noexcept {
   settled_at_ = passes;
 }
 
-// The first number of `count` free ones, with one of no region on either side. Pre: under the lock.
+// The first of `count` consecutive free page numbers with a number of no region on either side.
+// Pre: the lock is held.
 region_heap::index region_heap::find_numbers(index count) noexcept {
   index from = 1;
   for (const auto& each : regions_) {
@@ -182,7 +184,7 @@ region_heap::index region_heap::find_numbers(index count) noexcept {
   return grain_table::k_grains - from > count ? from : run_heap::k_none;
 }
 
-// A row of regions that lie side by side, as one free run.
+// Enters a row of adjacent regions as one free run.
 result<void> region_heap::enter(std::vector<piece>& row) {
   std::size_t nbytes = 0;
   ticket until;

@@ -1,13 +1,14 @@
 #pragma once
-// The run heap of a pool over regions that it gets from the driver, and their entry in the page
+// The page runs of a pool, over regions obtained from the driver, and their entries in the page
 // map.
 //
-// Regions that can move are chunks in reserved addresses: a run goes over the borders of chunks
-// that lie side by side. Where no free run is long enough, free chunks are moved into new
-// addresses, one behind the other, and only what is missing is asked of the driver. So fragments do
-// not add up: as in GMLake (Guo et al., 2024), but by whole chunks, and while they are free. Where
-// a chunk can lie at two places, what was freed behind work on a queue moves for that queue before
-// the work has ended: else a training run holds 1.6 times what is live (H100), and 1.014 so.
+// Where regions can move they are chunks, mapped at reserved addresses, and a run may span adjacent
+// chunks. If no free run is long enough, free chunks are remapped side by side to new addresses,
+// and only the missing bytes are requested from the driver. So fragments do not add up. GMLake (Guo
+// et al., 2024) works similarly; here whole chunks move, and only while they are free. Where a
+// chunk can be mapped at two addresses, memory freed on a queue moves for use on that queue before
+// the queue's work has ended. Without this a training run holds 1.6 times the live bytes (H100),
+// with it 1.014 times.
 
 #include <atomic>
 #include <cstddef>
@@ -27,7 +28,7 @@ namespace isthmus {
 
 class own_caches;
 
-// Safe for threads. The driver is called outside the lock; giving a run back never calls it.
+// Thread-safe. The driver is called outside `lock_`; freeing a run never calls it.
 class region_heap {
  public:
   using index = run_heap::index;
@@ -35,48 +36,51 @@ class region_heap {
     std::byte* base = nullptr;
     index first = run_heap::k_none;
     index count = 0;
-    ticket until;  // what still is on it
+    ticket until;  // what still uses it
   };
 
-  // All that it holds comes from `source`, which outlives it.
+  // All its memory comes from `source`, which must outlive it.
   region_heap(region_source& source, queue_slots& slots) noexcept
       : source_{source}, slots_{slots} {}
-  // All regions go back. Pre: nothing in them is in use.
+  // Releases all regions. Pre: nothing in them is in use.
   ~region_heap();
   region_heap(const region_heap&) = delete;
   region_heap& operator=(const region_heap&) = delete;
 
-  // Before anything else. OUT_OF_MEMORY where the host has no address space for the table.
+  // Call before anything else. OUT_OF_MEMORY if the host has no address space for the table.
   [[nodiscard]] result<void> open();
 
-  // What a request may be cut from: where regions cannot move, one that nothing uses, larger than
-  // what would be asked of the driver, is too good for less than half of it: it could go back
-  // instead (`make_way`), and with a small block in it cannot. Recorded table operations held 1.37
-  // times what they requested cutting all, and 1.17 times sparing these.
-  // `sparing`: those too on which work may run, as nobody has looked; `sparing_idle`: not those.
+  // Which free runs a request may be cut from. Where regions cannot move, an unused region that is
+  // larger than a request to the driver would be is spared from requests of less than half its
+  // size: it could be released instead (`make_way`), but not with a small block in it. Recorded
+  // table operations held 1.37 times the requested bytes when every run was cut, 1.17 times with
+  // sparing.
+  // `sparing` also spares regions on which work may still run, since that was not checked;
+  // `sparing_idle` does not; `any` spares none.
   enum class cut { sparing, sparing_idle, any };
-  // Of memory at hand that is good for the queue in slot `whom`; count 0 if none is long enough.
-  // `alignment` in bytes, a power of two.
+  // Takes a run from free memory that is usable by queue entry `whom` (queue_slots.hpp); count 0 if
+  // no run is long enough. `alignment` in bytes, a power of two.
   [[nodiscard]] run take(index count, std::size_t alignment, queue_slots::slot whom,
                          cut from = cut::sparing) noexcept;
-  // Joins neighbours that waited for different queues and wait no more.
+  // Joins neighbouring runs that waited for different queues and no longer wait.
   void settle() noexcept;
-  // Such a run in any case: of what another thread brought meanwhile, else of more memory. Errors
-  // as `region_source::allocate`. Threads that ask the driver wait for one another; those that ask
-  // another resource do not, as it may be the program's code, and wait for this thread.
+  // As `take`, but obtains more memory unless another thread added enough meanwhile. Errors as
+  // `region_source::allocate`. Threads that call the driver wait for one another. Threads that call
+  // an upstream resource do not: it may be the program's code and wait for this thread.
   [[nodiscard]] result<run> grow(index count, std::size_t alignment, queue_slots::slot whom);
-  // A region of at least so many bytes.
+  // Adds a region of at least `nbytes` bytes.
   [[nodiscard]] result<void> grow_by(std::size_t nbytes);
   void give(index first, ticket freed) noexcept;
-  // Gives free memory back to the driver while more than `keep` bytes are held: whole regions and,
-  // where they divide, parts of a size that is worth it. Bytes given back.
+  // Releases free memory to the driver while more than `keep` bytes are held: whole regions and,
+  // where regions divide, parts that are large enough. Returns the bytes released.
   std::size_t trim(std::size_t keep) noexcept;
-  // Gives back regions that nothing uses and that did not serve, the smallest first, till they come
-  // to as much as is asked of the driver now. Pre: regions cannot move.
+  // Releases unused regions that could not serve the request, smallest first, until they amount to
+  // the `needed` bytes about to be requested from the driver. Pre: regions cannot move.
   void make_way(std::size_t needed) noexcept;
-  // Threads that are at another resource, in place of the driver; and a wait till another than this
-  // one came back from there since `look_upstream` gave `seen`, on this thread: false where
-  // nobody is there, or at `until`. CALLBACK where the thread's interrupt function ended the wait.
+  // The number of threads that are calling the upstream resource. `wait_for_upstream` waits until
+  // another thread has returned from such a call since `look_upstream` returned `seen` on this
+  // thread. False if no thread is in such a call, or at the deadline `until`. CALLBACK if the
+  // thread's interrupt function ended the wait.
   [[nodiscard]] std::uint32_t at_upstream() const noexcept {
     return at_upstream_.load(std::memory_order_acquire);
   }
@@ -85,47 +89,49 @@ class region_heap {
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
   [[nodiscard]] grain_table& table() const noexcept { return *table_; }
-  // Whether a record that the page map gave is of this heap, and not of another pool's.
+  // Whether `record`, as found in the page map, belongs to this heap and not to another pool's.
   [[nodiscard]] bool has(const grain* record) const noexcept {
     return &grain_table::of(record) == table_;
   }
-  // Whether blocks of this heap lie in a grain, none of which has a record.
+  // Whether a page (`grain`) holds blocks of this heap of which none has an allocation record.
   [[nodiscard]] bool has_bare_blocks(map_entry::seen in) const noexcept {
     return in.is_bare_of(table_, k_grain_table_alignment);
   }
-  // Of chunks that are in no row and go back when the work on them has ended: good for nobody, the
-  // queue of that work neither.
+  // Bytes of chunks that were taken out of the heap and are released once the work on them has
+  // ended. No request can use them, not even on the queue of that work.
   [[nodiscard]] std::size_t late_bytes() const noexcept {
     return late_bytes_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::size_t free_bytes() noexcept;
-  // The least that was free at any moment since this was asked last: nobody needed that much.
+  // The minimum of the free bytes since the previous call: memory that no request needed.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;
-  // How its memory is used, and the grains of the longest run that a request of this thread gets
-  // of it without more: with what the thread keeps (null: not counted), and of what is free alone.
+  // How the memory is used, and the pages of the longest run that a request of this thread could
+  // obtain without more memory from the driver: `reach` includes what the thread caches (`mine`),
+  // `free_reach` counts free memory alone. Both are 0 if `mine` is null.
   struct counted {
     snapshot seen;
     index reach = 0;
     index free_reach = 0;
   };
   [[nodiscard]] counted count(const own_caches* mine) const;
-  // When the region that the grain lies in came from another resource, as an order (`region`); 0:
-  // it came from the driver.
+  // The order number (`region::since`) at which the page's region came from an upstream resource; 0
+  // if it came from the driver.
   [[nodiscard]] std::uint64_t since(const grain& of) const noexcept;
-  // INTERNAL for records that contradict one another.
+  // INTERNAL if records contradict one another.
   [[nodiscard]] result<void> verify() noexcept;
 
  private:
   class assembly;
-  // Around what calls the driver: one thread at a time, before the lock. Where another resource
-  // stands in its place it is no more than told that somebody is there.
+  // Held around driver calls: one thread at a time, locked before `lock_`. With an upstream
+  // resource in place of the driver it excludes no thread and only counts those in a call.
   class turn {
    public:
     explicit turn(region_heap& of) noexcept;
     ~turn();
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
-    // It has more memory, and is about to cut from it: till it ends no whole region goes back.
+    // Call when memory is about to be added, of which this thread will cut a run: until the turn
+    // ends no whole region is released.
     void bring() noexcept;
 
    private:
@@ -133,20 +139,22 @@ class region_heap {
     bool brings_ = false;
   };
   static constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
-  // In grains, of a chunk that divides: less is not worth a mapping of its own, of which a process
-  // on Linux has some 65,000. A whole chunk may be smaller: it leaves none behind.
+  // In pages, of a part of a chunk that divides: a smaller part is not worth its own mapping, of
+  // which a process on Linux has some 65,000. A whole chunk may be smaller: no mapping remains of
+  // it.
   static constexpr index k_least_part = 32;
   static constexpr std::uint32_t k_swap_costs = 16;
   static constexpr std::uint32_t k_most_thrift = 16 * k_swap_costs;
-  // A region that nothing uses, or a part of one that divides.
+  // An unused region, or an unused part of one that divides.
   struct unused {
-    std::size_t position;  // of the region
+    std::size_t position;  // of the region in `regions_`
     index first;
     index count;
-    index run;  // the free run that it lies in
+    index run;  // the free run that contains it
     ticket until;
   };
-  // A region that is in no row, or the place that it moved from, and what still is on it.
+  // A region that was taken out of the heap, or the old mapping of a region that moved (`is_left`),
+  // and what still uses it.
   struct piece {
     region what;
     ticket until;
@@ -158,7 +166,7 @@ class region_heap {
     index count = 0;
   };
 
-  // On grains that are free, if nothing is on them; whether it did. Pre: under the lock.
+  // Poisons free pages if nothing uses them; returns whether it did. Pre: the lock is held.
   bool put_poison(index first, index count, ticket until) const noexcept;
   void put_poison_where_work_ended() const noexcept;
   struct free_run {
@@ -181,12 +189,12 @@ class region_heap {
   [[nodiscard]] result<bool> assemble_from(std::vector<piece> to_move, std::size_t needed,
                                            std::size_t wanted);
   [[nodiscard]] result<void> enter(std::vector<piece>& row);
-  // Pre, of these: under `growing_`.
+  // Pre, of the next five: `growing_` is held, or regions cannot move.
   [[nodiscard]] bool is_elsewhere_too(const region& which) const noexcept;
   [[nodiscard]] bool may_go(const piece& gone) const noexcept;
   void let_go(const piece& gone) noexcept;
-  void drop(const piece& gone) noexcept;   // with room for it where it may not go yet
-  std::size_t drop_what_ended() noexcept;  // the bytes that the driver has back
+  void drop(const piece& gone) noexcept;   // Pre: `late_` has capacity for it
+  std::size_t drop_what_ended() noexcept;  // bytes released to the driver
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
   [[nodiscard]] index unite(index wanted, queue_slots::slot whom,
@@ -208,28 +216,31 @@ class region_heap {
   queue_slots& slots_;
   grain_table* table_ = nullptr;
   std::mutex growing_;
-  std::vector<piece> late_;                 // under it: what goes once the work on it has ended
-  std::atomic<std::size_t> late_bytes_{0};  // of whole chunks there
-  std::atomic<std::uint32_t> fresh_{0};     // turns that brought memory
+  std::vector<piece> late_;                 // under `growing_`: released once unused
+  std::atomic<std::size_t> late_bytes_{0};  // of the whole chunks in `late_`
+  std::atomic<std::uint32_t> fresh_{0};     // turns that added memory
   std::atomic<std::uint32_t> at_upstream_{0};
-  std::atomic<std::uint32_t> came_back_{0};  // from there, so far
+  std::atomic<std::uint32_t> came_back_{0};  // upstream calls that have returned
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, nullptr, slots_};
-  std::optional<std::uint64_t> settled_at_;  // passes of tickets
-  // When the neighbours that are good for a queue were too few for a request.
+  std::optional<std::uint64_t> settled_at_;  // `queue_slots::passes` at the last `settle`
+  // The last search for usable neighbours that failed, so that it is not repeated in the same
+  // state.
   struct {
     std::optional<run_heap::state> when;
     index wanted = 0;
     queue_slots::slot whom = queue_slots::k_quiet;
   } vain_;
-  std::uint64_t least_free_ = 0;  // in grains
-  // What pays for regions that go back for smaller ones: a request earns one, a swap costs sixteen,
-  // so that a program which asks in turn for much and for little seldom waits for the driver.
+  std::uint64_t least_free_ = 0;  // in pages
+  // Credit for releasing a region to obtain a smaller one: a request earns one, a swap costs
+  // sixteen, so that a program that alternates between large and small requests seldom waits for
+  // the driver.
   std::uint32_t thrift_ = k_most_thrift;
-  std::vector<region> regions_;  // by their first grain
+  std::vector<region> regions_;  // sorted by first page
 };
 
-// Visits rows of regions, in which runs go over the borders, until one serves. Pre: under the lock.
+// Calls visit(first, count) for each row of adjacent regions, which runs may span, until it returns
+// true. Pre: the lock is held.
 template <class Visit>
 bool region_heap::any_row(Visit&& visit) noexcept {
   for (auto each = regions_.begin(); each != regions_.end();) {

@@ -1,4 +1,4 @@
-// What a region heap's memory is used for, counted.
+// Counts what the memory of a region heap is used for.
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ void add_free(snapshot& to, std::size_t nbytes, bool passed) noexcept {
 
 }  // namespace
 
-// The free run that begins there now; none if none does.
+// The free run that begins at `first` now, if any.
 std::optional<region_heap::free_run> region_heap::free_run_at(index first) const noexcept {
   const auto& at = (*table_)[first];
   const auto is_free = [&at] { return at.is.load(k_relaxed) == grain::state::free_head; };
@@ -28,7 +28,7 @@ std::optional<region_heap::free_run> region_heap::free_run_at(index first) const
                    : std::nullopt;
 }
 
-// The grains from `number` on that lie in one region; none if there is no more.
+// The pages from `number` on that lie in one region; empty if there are no more.
 region_heap::span_of_grains region_heap::grains_from(index number) const noexcept {
   const std::lock_guard hold{lock_};
   const auto found = std::upper_bound(
@@ -41,8 +41,8 @@ region_heap::span_of_grains region_heap::grains_from(index number) const noexcep
   return {first, found->first + found->count - first};
 }
 
-// Grains of [first, end) that move to where they are needed: of whole chunks, or, of chunks that
-// divide, of parts that are worth it. The others go back to the driver instead.
+// How many pages of [first, end) can move where they are needed: whole chunks or, where chunks
+// divide, parts that are large enough. The others are released to the driver instead.
 region_heap::index region_heap::movable_in(index first, index end) const noexcept {
   index found = 0;
   while (first < end) {
@@ -53,7 +53,8 @@ region_heap::index region_heap::movable_in(index first, index end) const noexcep
   return found;
 }
 
-// Of so many regions, since this is under the lock; and where to go on.
+// The same for a limited number of regions, since this holds the lock. Returns where to continue,
+// and the pages found.
 std::pair<region_heap::index, region_heap::index> region_heap::some_movable_in(
     index first, index end) const noexcept {
   constexpr int k_most_regions = 64;
@@ -72,7 +73,7 @@ std::pair<region_heap::index, region_heap::index> region_heap::some_movable_in(
   return {end, found};
 }
 
-// Beyond its soft limit a pool gives free memory back before any moves.
+// Beyond its soft limit a pool releases free memory to the driver before it moves any.
 region_heap::index region_heap::may_move_at_once(index movable) const noexcept {
   const auto soft = source_.how().soft_limit_bytes;
   const auto room = soft - std::min(soft, source_.counts().held_bytes());
@@ -83,11 +84,11 @@ std::size_t region_heap::live_blocks_in(slab& in) const noexcept {
   return table_->common().knows_live.load(k_relaxed) ? in.count_live() : in.blocks;
 }
 
-// A stretch of grains that no caller has serves one request, once what the thread keeps is put back
-// and neighbours are joined. Where chunks move, those of all stretches serve one together.
+// A stretch of pages that no caller holds serves one request, once the thread's caches are flushed
+// and neighbours are joined. Where chunks move, those of all stretches serve one request together.
 class region_heap::stretches {
  public:
-  // `mine` null: of none.
+  // `mine` null: counts nothing.
   stretches(const region_heap& of, const own_caches* mine) noexcept : of_{of}, mine_{mine} {}
   void add_free(index first, index count, ticket until) noexcept {
     if (mine_ != nullptr) {
@@ -150,8 +151,8 @@ class region_heap::stretches {
   index movable_ = 0;
 };
 
-// Reads every run and slab, and holds the lock for one free run, or for some regions: it may take
-// milliseconds.
+// Reads every run and slab, and holds the lock for one free run, or for some regions, at a time:
+// the whole may take milliseconds.
 region_heap::counted region_heap::count(const own_caches* mine) const {
   snapshot seen;
   stretches at_hand{*this, mine};
@@ -182,7 +183,7 @@ region_heap::counted region_heap::count(const own_caches* mine) const {
         at_hand.add_kept(in.first, step);
       }
     }
-    // A run goes over the borders of regions that lie side by side.
+    // A run may span adjacent regions.
     in = step < in.count ? span_of_grains{in.first + step, in.count - step}
                          : grains_from(in.first + step);
   }

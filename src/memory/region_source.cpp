@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t k_mib = std::size_t{1} << 20;
 constexpr std::size_t k_usual_growth = 32 * k_mib;
 
-// None where the pool may not hold as much as one.
+// Null if there is no chunk source, if its granularity does not suit pages, or if the limit is
+// below one chunk.
 chunk_source* chunks_for(context& home, device& where, usm_kind kind,
                          std::size_t limit_bytes) noexcept {
   auto* found = home.chunks(where, kind);
@@ -40,8 +41,8 @@ region_source::region_source(context& home, device& where, usm_kind kind, const 
       live_{live},
       poison_{where, kind} {}
 
-// Separate allocations are few and large, as what is left in one does not help another. Chunks are
-// small, and their sizes whole huge pages, which CUDA maps and the host is fast with.
+// Separate allocations are few and large, as what is left of one cannot extend another. Chunks are
+// small, in multiples of 2 MiB: huge pages, which CUDA maps and which are fast for the host.
 std::size_t region_source::growth_for(std::size_t needed) const noexcept {
   const auto held = counts_.held_bytes();
   const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_usual_growth) : k_usual_growth;
@@ -63,7 +64,7 @@ result<void> region_source::fits(std::size_t nbytes) const {
               shared < how_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
 }
 
-// What is free serves along with new memory only where it moves.
+// Free memory counts towards a request only where it can move.
 const char* region_source::remedy(std::size_t needed, std::size_t free) const noexcept {
   const auto more = asked_for(needed - (moves() ? std::min(free, needed) : 0));
   const auto is_above = [more](std::size_t limit, std::size_t held) {
@@ -84,7 +85,7 @@ std::size_t region_source::asked_for(std::size_t needed) const noexcept {
   if (moves()) {
     return round_up(needed, chunks_->granularity());
   }
-  // The driver may not align to grains: then one more is asked for.
+  // The driver may not align to pages: then one page more is requested.
   const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
   return round_up(needed, k_grain_bytes) + (aligns ? 0 : k_grain_bytes);
 }
@@ -193,7 +194,7 @@ void region_source::let_go(reservation& of) noexcept {
   if (of.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return;
   }
-  const auto owned = divides() ? of.filled : 0;  // by chunks
+  const auto owned = divides() ? of.filled : 0;  // by its chunks
   if (of.nbytes != owned) {
     chunks_->release(of.base + owned, of.nbytes - owned);
   }
@@ -229,7 +230,7 @@ result<region> region_source::move(region& which, reservation& to) {
   poison_.forget(which.base, which.nbytes());
   bool lost = false;
   auto moved = chunks_->move(which.base, at, which.driver_bytes, lost);
-  if (lost && divides()) {  // what lies behind is ours still
+  if (lost && divides()) {  // addresses after the lost ones are still ours
     const auto behind = to.filled + which.driver_bytes;
     if (behind != to.nbytes) {
       chunks_->release(to.base + behind, to.nbytes - behind);

@@ -1,6 +1,6 @@
 #pragma once
-// Where a pool's regions come from: the driver's allocations, chunks that can move, or another
-// resource.
+// Obtains the regions of a pool: as driver allocations, as chunks that can be remapped, or from an
+// upstream resource.
 
 #include <atomic>
 
@@ -15,90 +15,95 @@
 
 namespace isthmus {
 
-// Addresses for chunks that lie side by side. Where chunks divide each owns the addresses that it
-// lies at; elsewhere all go when the last user does.
+// An address range in which chunks are mapped side by side. Where chunks divide, each chunk owns
+// the addresses at which it is mapped; otherwise the whole range is released with its last user.
 struct reservation {
   std::byte* base;
   std::size_t nbytes;
-  std::size_t filled = 0;               // by chunks, from the first byte on
-  std::atomic<std::uint32_t> users{1};  // its chunks, and whoever is putting them there
+  std::size_t filled = 0;               // bytes mapped, from the start
+  std::atomic<std::uint32_t> users{1};  // its chunks, and the thread that fills it
 };
 
-// Whole grains of the driver's memory, which go back, or move, as a whole; of a pool over another
-// resource, of that one's.
+// Whole pages (`grain`) of driver memory that are released or moved as a unit; in a pool over
+// another resource, an allocation of that resource.
 struct region {
   void* from_driver = nullptr;
   std::size_t driver_bytes = 0;
   std::byte* base = nullptr;
   grain_table::index count = 0;
-  reservation* in = nullptr;   // of a chunk that does not divide
-  allocation* lent = nullptr;  // upstream's, held
+  reservation* in = nullptr;   // set if the chunk does not divide
+  allocation* lent = nullptr;  // upstream's allocation, one reference
   grain_table::index first = grain_table::k_none;
-  std::uint32_t chunk = 0;  // its number, as it may be at several places; of one that divides 0
-  // Of upstream's memory, an order (core/order.hpp): of what is noted with one, the pool's blocks
-  // in it have greater ones, and upstream's block lesser ones.
+  // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
+  std::uint32_t chunk = 0;
+  // Of upstream's memory, an order number (core/order.hpp): blocks that the pool cuts from it have
+  // greater numbers, upstream's own block has a lesser one.
   std::uint64_t since = 0;
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
 };
 
-// Safe for threads. Every call but the counts may call the driver: outside all locks.
+// Thread-safe. Functions that obtain, move or release memory may call the driver: call them with no
+// spin lock held.
 class region_source {
  public:
   struct sizes {
-    std::size_t growth_bytes;  // asked of the driver at a time, at least; 0: by itself
-    std::size_t
-        soft_limit_bytes;       // of the driver's, beyond which it asks for no more than is needed
-    std::size_t limit_bytes;    // never more
-    std::size_t initial_bytes;  // asked for at once; not given back for others
+    std::size_t growth_bytes;      // minimum per driver request; 0: see `growth_for`
+    std::size_t soft_limit_bytes;  // beyond it, only what is needed is requested
+    std::size_t limit_bytes;       // never exceeded
+    std::size_t initial_bytes;     // requested at once; not released for other requests
   };
-  // `shared`: what it holds together with other sources; may be null, as may `upstream`. `live`
-  // counts what the driver gave; null: nothing does.
+  // `shared`: a budget shared with other sources; may be null, as may `upstream`. `live` counts the
+  // driver's allocations; may be null.
   region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
                 ref<memory_resource> upstream, bool remaps, live_counts* live) noexcept;
 
   [[nodiscard]] pool_upstream& upstream() noexcept { return upstream_; }
   [[nodiscard]] const pool_upstream& upstream() const noexcept { return upstream_; }
-  // Whether its regions are chunks.
+  // Whether its regions are chunks, which can be remapped.
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
-  // Bytes that a chunk is a multiple of. Pre: it moves.
+  // Chunk sizes are multiples of this many bytes. Pre: `moves()`.
   [[nodiscard]] std::size_t unit() const noexcept { return chunks_->granularity(); }
   [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->divides(); }
-  // Cuts `count` grains off the front of a chunk; the rest stays in `whole`. Pre: it divides.
+  // Splits the first `count` pages off a chunk; `whole` keeps the rest. Calls no driver. Pre:
+  // `divides()`.
   [[nodiscard]] region cut(region& whole, grain_table::index count) noexcept;
-  // How much to ask for where so much is needed.
+  // Bytes to request when `needed` bytes are needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
 
-  // One that cannot move. OUT_OF_MEMORY beyond the limit or the budget; errors as the driver's.
+  // A region that cannot move. OUT_OF_MEMORY beyond the limit or the budget; otherwise the driver's
+  // errors.
   [[nodiscard]] result<region> allocate(std::size_t nbytes);
   void give_back(const region& gone) noexcept;
 
-  // Pre, from here on: it moves. One thread fills a reservation, from the first byte on, and then
-  // lets go of it.
+  // Pre, of the rest up to `leave`: `moves()`. One thread fills a reservation, from its first byte
+  // on, and then releases it with `let_go`.
   [[nodiscard]] result<reservation*> reserve(std::size_t nbytes);
   void let_go(reservation& of) noexcept;
-  // A new chunk; errors as `allocate`.
+  // Creates a chunk. Errors as `allocate`.
   [[nodiscard]] result<region> create(reservation& in, std::size_t nbytes);
-  // Whether what work still uses can move: whoever comes behind that work uses it at the new place.
+  // Whether a chunk can move while work still uses it: later work, ordered after that, uses it at
+  // the new address.
   [[nodiscard]] bool moves_in_order() const noexcept { return moves() && chunks_->stays_behind(); }
-  // Gives the old place, to be left once nothing uses it. In an error it stays where it is, and
-  // nothing more may come into the reservation. Pre: nothing uses it, unless it moves in order. May
-  // throw std::bad_alloc, and then nothing was done.
+  // Returns the old mapping, to be passed to `leave` once nothing uses it. On failure the chunk
+  // stays where it is, and nothing more may be mapped in the reservation. Pre: nothing uses the
+  // chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
   [[nodiscard]] result<region> move(region& which, reservation& to);
   void leave(const region& old) noexcept;
 
-  // A chunk that moves counts in both maps and unmaps.
-  // OUT_OF_MEMORY for more than the limit, or the budget's, ever allows.
+  // OUT_OF_MEMORY for more than the limit or the budget ever allows.
   [[nodiscard]] result<void> fits(std::size_t nbytes) const;
-  // What to do where so much was needed and refused, while so much of what is held was free.
+  // Advice for a refused request for `needed` bytes while `free` of the bytes held were free.
   [[nodiscard]] const char* remedy(std::size_t needed, std::size_t free) const noexcept;
+  // counts()
+  // A chunk that moves counts both as a map and as an unmap.
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
   [[nodiscard]] const sizes& how() const noexcept { return how_; }
   [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }
   [[nodiscard]] const free_poison& poison() const noexcept { return poison_; }
 
  private:
-  // The driver is asked for so much where so much is needed.
+  // Bytes to request from the driver to obtain `needed`, with rounding and alignment.
   [[nodiscard]] std::size_t asked_for(std::size_t needed) const noexcept;
   [[nodiscard]] result<void> claim(std::size_t nbytes);
   [[nodiscard]] result<region> take(const allocation_request& request);

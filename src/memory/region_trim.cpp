@@ -1,4 +1,4 @@
-// How a region heap gives memory back.
+// How a region heap releases memory.
 
 #include <algorithm>
 #include <iterator>
@@ -10,8 +10,8 @@
 
 namespace isthmus {
 
-// Grains of a free run that may hold a region, or a part of one, that can go back. Pre: under the
-// lock.
+// The minimum length of a free run that may contain a region, or a part of one, that can be
+// released. Pre: the lock is held.
 region_heap::index region_heap::least_that_may_go() const noexcept {
   index least = source_.divides() ? k_least_part : grain_table::k_grains;
   for (const auto& each : regions_) {
@@ -20,7 +20,9 @@ region_heap::index region_heap::least_that_may_go() const noexcept {
   return least;
 }
 
-// Pre: under the lock. By number.
+// Unused regions, and unused parts of regions that divide, sorted by first page. Those with pending
+// work are included only where regions move in order, for the queue of that work. Pre: the lock is
+// held.
 std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom) const {
   std::vector<unused> found;
   found.reserve(regions_.size());
@@ -44,7 +46,8 @@ std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom
   return found;
 }
 
-// Pre: under the lock; by number. What was one free run may be several from here on.
+// Pre: the lock is held; `which` is sorted by first page. A free run that contained several of them
+// is split repeatedly.
 std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
   std::vector<region> taken;
   if (which.empty()) {
@@ -104,8 +107,8 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   return take_out(which);
 }
 
-// The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre:
-// under the lock.
+// Takes out the smallest region that is free as a whole and has at most `room` bytes; empty if
+// there is none. Pre: the lock is held.
 region region_heap::take_whole(std::size_t room) noexcept {
   if (fresh_.load(std::memory_order_relaxed) != 0) {
     return {};
@@ -132,7 +135,7 @@ region region_heap::take_whole(std::size_t room) noexcept {
   return taken;
 }
 
-// Where the host has no memory for lists: slow, and whole regions alone.
+// Used if the host has no memory for lists: slow, and releases whole regions only.
 std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
   std::size_t given_back = 0;
   for (;;) {
@@ -153,7 +156,7 @@ std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
 std::size_t region_heap::trim(std::size_t keep) noexcept {
   const turn mine{*this};
   try {
-    auto given_back = drop_what_ended();  // first, as chunks wait for the places that they left
+    auto given_back = drop_what_ended();  // first, as chunks wait for their old mappings
     const auto all = take_to_trim(keep);
     for (const auto& gone : all) {
       source_.give_back(gone);

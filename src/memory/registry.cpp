@@ -10,8 +10,8 @@
 
 namespace isthmus {
 
-// While it is there the shard's version is odd: what is read of its entries may be half done. Pre:
-// under the shard's lock.
+// While it exists the shard's version is odd: entries read meanwhile may be inconsistent. Pre: the
+// shard's lock is held.
 class registry::change {
  public:
   explicit change(shard& of) noexcept : version_{of.version} { step(); }
@@ -26,7 +26,7 @@ class registry::change {
 };
 
 // A record of more than 2^(k-1) and up to 2^k bytes overlaps at most two cells of 2^k bytes, the
-// first being its base's.
+// first of which contains its base.
 registry::key registry::key_of(const allocation& record) noexcept {
   if (record.is_block()) {
     return key_of_block(record.what().base);
@@ -134,9 +134,9 @@ bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
   return false;
 }
 
-// Stops where the version is another: an entry may have gone elsewhere, and the way with it. A
-// record that is dying is told only where no other holds the pointer: somebody else's memory may be
-// adopted again meanwhile.
+// Stops if the version has changed: an entry may have moved to another chain, and the walk with it.
+// A dying record is returned only if no other one contains the pointer: the same external memory
+// may have been adopted again meanwhile.
 const registry_entry* registry::walk(const shard& in, const sought& what,
                                      std::uint32_t version) noexcept {
   const auto chains = in.chains.load(std::memory_order_acquire);
@@ -211,7 +211,7 @@ bool registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& 
   const std::lock_guard hold{in.lock};
   auto* entry = in.chains.load(std::memory_order_relaxed).chain(hashed).first();
   for (; entry != nullptr; entry = entry->next.load(std::memory_order_relaxed)) {
-    // Places that are not the same may be in one chain.
+    // Different keys may share a chain.
     if (entry->record->hashed_ == hashed && entry->record->contains(pointer) &&
         visit(*entry->record)) {
       return true;
@@ -258,9 +258,9 @@ ref<allocation> registry::find_block(const void* base) noexcept {
   return holder(place_of_block(base), base, [](const allocation&) { return true; });
 }
 
-// References are dropped once no lock is held, as the last one's end takes them.
+// References are dropped when no lock is held, since dropping the last one takes locks.
 std::optional<registry::part> registry::innermost_part(const void* pointer) noexcept {
-  std::array<part, 16> found;  // allocations do not nest as deep
+  std::array<part, 16> found;  // more than allocations nest
   std::size_t count = 0;
   visit_places(pointer, [&](std::uint64_t hashed) {
     return visit_holders(hashed, pointer, [&](allocation& each) {

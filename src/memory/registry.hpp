@@ -1,14 +1,17 @@
 #pragma once
-// The registry of live allocations: any pointer, an inner one too, finds its record.
+// The registry of live allocations: maps any pointer, also one inside an allocation, to the
+// allocation record. Thread-safe.
 //
-// Records lie in a hash table under (size class, address / size class) of their base, so that a
-// look-up probes two places a size class, whatever the number of records, and only those of the
-// classes that there are about that address. Blocks of pools, whose bases the page map tells, lie
-// under these. Shards keep threads apart. What is told of a pointer
-// is told without a lock: beside each record's address its place in the table has what it says, in
-// memory that stays the table's own, and a shard's version tells a reader whether what he read was
-// whole (a sequence lock: Boehm, "Can seqlocks get along with programming language memory models?",
-// 2012). Only who wants to hold the record takes the shard's lock, for a few instructions.
+// Records lie in a hash table under (size class, address / size class) of their base. A lookup thus
+// probes two keys for each size class, whatever the number of records, and only those size classes
+// that occur near that address (`class_hints`). Blocks of pools lie under their bases, which the
+// page map provides. Shards, each with a lock, keep threads apart.
+//
+// Queries that return a copy take no lock. Each entry holds beside the record's address a copy of
+// what the record says, in memory that the table never frees, and a version number per shard lets a
+// reader detect that what it read was changing (a sequence lock: Boehm, "Can seqlocks get along
+// with programming language memory models?", 2012; memory orders in registry_entry.hpp). Only a
+// query that returns a reference to the record takes the shard's lock, for a few instructions.
 
 #include <array>
 #include <atomic>
@@ -27,38 +30,41 @@ namespace isthmus {
 
 class registry {
  public:
-  // OUT_OF_MEMORY if the table cannot grow.
+  // Throws std::bad_alloc if the table cannot grow; then the record was not added.
   void add(allocation& record);
   void remove(allocation& record) noexcept;
-  // The same if that is true under the lock that everybody takes who finds it; whether it was.
+  // Removes the record if `is_wanted()` is true under the lock that `find` takes as well; returns
+  // whether it did.
   template <class Condition>
   bool remove_if(allocation& record, Condition&& is_wanted) noexcept;
-  // Nobody refers to it any more; it stays in the table.
+  // No references remain; the record stays in the table until its memory has been released.
   static void mark_dying(allocation& record) noexcept;
-  // Other allocations lie in it from here on. Pre: the caller refers to it.
+  // From here on other allocations lie in it. Pre: the caller holds a reference.
   static void mark_divided(allocation& record) noexcept;
 
-  // Of the record whose [base, base + nbytes) holds `pointer`, none that lies within another and no
-  // pool's block; of a dying one where there is no other. Takes no lock but where others change the
-  // same shard again and again meanwhile.
+  // What is known of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
+  // allocations that lie within another one, and blocks of pools. A dying one is returned only if
+  // there is no other. Takes no lock unless other threads keep changing the same shard.
   [[nodiscard]] std::optional<known_memory> look(const void* pointer) noexcept;
-  // That record; null if none, or if it is dying.
+  // A reference to that record; null if there is none or it is dying.
   [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;
-  // Of any that came from one resource, also where it lies within another.
+  // A reference to a record that came from the resource `from`, also one that lies within another.
   [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
-  // Whether one holds it that nobody refers to any more and whose memory has not gone back yet.
+  // Whether `pointer` lies in an allocation that has no references and whose memory has not been
+  // released yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
-  // Whether that is memory of the library's, and no live allocation holds the pointer: the caller
-  // has freed it. Memory that was adopted stays with its owner, who may use it. Takes no lock.
+  // Whether `pointer` lies in such memory of the library's and in no live allocation: the caller
+  // has freed it. False for adopted memory, which stays with its owner, who may use it. Takes no
+  // lock.
   [[nodiscard]] bool is_returning(const void* pointer) noexcept;
-  // The same of a pool's block, by its base, which the page map tells: what the pool's memory lies
-  // in may have a record too.
+  // As `look`, `find` and `is_dying`, of a block of a pool, by its base as found in the page map:
+  // the memory that the pool lies in may have a record too.
   [[nodiscard]] std::optional<known_memory> look_block(const void* base) noexcept;
   [[nodiscard]] ref<allocation> find_block(const void* base) noexcept;
-  // Of the smallest allocation with a record that holds `pointer`, lies within another and is not
-  // cut into blocks. Takes locks.
+  // The smallest allocation with a record that contains `pointer`, lies within another one and is
+  // not divided into blocks. Takes locks.
   struct part {
-    ref<allocation> held;  // null where it is dying
+    ref<allocation> held;  // null if it is dying
     known_memory known;
   };
   [[nodiscard]] std::optional<part> innermost_part(const void* pointer) noexcept;
@@ -69,7 +75,8 @@ class registry {
     unsigned size_class;
     std::uintptr_t cell;
   };
-  // A shard's chains, as many as a power of two: one word, so that it is read as a whole.
+  // The chains of a shard, 2^n of them: n and the address packed in one word, so that a reader gets
+  // both of the same table.
   class table {
    public:
     table() noexcept = default;
@@ -81,7 +88,7 @@ class registry {
     [[nodiscard]] registry_chain& operator[](std::size_t index) const noexcept {
       return reinterpret_cast<registry_chain*>(word_ & (~std::uint64_t{0} >> 16))[index];
     }
-    // The top bits of a hash chose the shard; these are others. Pre: there are any.
+    // The top bits of a hash choose the shard; this uses others. Pre: `count()` is not 0.
     [[nodiscard]] registry_chain& chain(std::uint64_t hashed) const noexcept {
       return (*this)[(hashed >> 8) & ~(~std::uint64_t{0} << (word_ >> 48))];
     }
@@ -91,11 +98,13 @@ class registry {
   };
   struct alignas(64) shard {
     spin_lock lock;
-    std::atomic<std::uint32_t> version{0};  // odd while an entry is changed, under the lock
+    // Odd while an entry is being changed, under `lock`.
+    std::atomic<std::uint32_t> version{0};
     std::atomic<table> chains;
     registry_entry* spare = nullptr;
     std::size_t count = 0;
-    std::vector<std::unique_ptr<registry_chain[]>> tables;  // readers may be in former ones too
+    // Former tables are kept: readers may still use them.
+    std::vector<std::unique_ptr<registry_chain[]>> tables;
     std::vector<std::unique_ptr<registry_entry[]>> entries;
   };
   class change;
@@ -107,7 +116,7 @@ class registry {
   [[nodiscard]] shard& shard_of(std::uint64_t hashed) noexcept {
     return shards_[hashed >> (64 - k_shard_bits)];
   }
-  // These pre: under its lock.
+  // Pre, of these: the shard's lock is held.
   static void grow(shard& crowded);
   static void make_entries(shard& in);
   static void take_out(shard& in, allocation& record) noexcept;
@@ -115,7 +124,7 @@ class registry {
   [[nodiscard]] static std::uint64_t place_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
   }
-  // visit(hashed) for each place that the pointer's record may be at, until one says true.
+  // visit(hashed) for each key that the pointer's record may lie under, until it returns true.
   template <class Visit>
   bool visit_places(const void* pointer, Visit&& visit) noexcept;
   struct sought {
@@ -126,10 +135,11 @@ class registry {
   [[nodiscard]] static const registry_entry* walk(const shard& in, const sought& what,
                                                   std::uint32_t version) noexcept;
   [[nodiscard]] bool read(const sought& what, known_memory& out) noexcept;
-  // The first record there that holds the pointer and for which `visit` is true, under the lock.
+  // Calls `visit`, under the shard's lock, for the records of that key that contain the pointer,
+  // until it returns true; returns whether it did.
   template <class Visit>
   bool visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept;
-  // The same for which `fits` is true and which somebody holds.
+  // A reference to the first such record that satisfies `fits` and is not dying.
   template <class Fits>
   ref<allocation> holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept;
 
@@ -149,7 +159,7 @@ bool registry::remove_if(allocation& record, Condition&& is_wanted) noexcept {
   return removed;
 }
 
-// Of the whole process; never destroyed.
+// The registry of the process; never destroyed.
 [[nodiscard]] registry& process_registry() noexcept;
 
 }  // namespace isthmus

@@ -1,7 +1,7 @@
 #pragma once
-// A place of the registry's table: a record's address, and what that record says; and the chains of
-// them. Their memory is the table's for ever, so that it may be read at any time; whoever reads
-// checks the shard's version.
+// An entry of the registry's table: a record's address and a copy of what the record says; and
+// chains of entries. Written under the shard's lock. Read without it at any time, as their memory
+// is never freed; the reader then checks the shard's version (registry.hpp).
 
 #include <atomic>
 #include <cstdint>
@@ -11,29 +11,30 @@
 
 namespace isthmus {
 
-// What a record says, to whoever does not hold it: context and resource may go any time after.
+// What a record says, for a caller that holds no reference to it: the context and the resource may
+// be destroyed at any time afterwards.
 struct known_memory {
   pointer_facts what;
   context* home = nullptr;
   std::uintptr_t home_key = 0;
   memory_resource* from = nullptr;
   std::uintptr_t queue_key = 0;
-  bool is_dying = false;   // nobody refers to it any more, and its memory has not gone back yet
+  bool is_dying = false;   // no references, but memory not yet released
   bool has_parts = false;  // other allocations lie in it
-  // Of a dying one: adopted, so that its memory stays with its owner.
+  // Of a dying one: the memory was adopted and stays with its owner.
   bool stays_with_owner = false;
 };
 
 struct alignas(64) registry_entry {
   std::atomic<registry_entry*> next{nullptr};
   std::atomic<std::uintptr_t> base{0};
-  std::atomic<std::uint64_t> extent{0};  // bytes << k_extent_shift, and what is below
+  std::atomic<std::uint64_t> extent{0};  // bytes << k_extent_shift | flags below
   std::atomic<device*> where{nullptr};
   std::atomic<context*> home{nullptr};
   std::atomic<std::uintptr_t> home_key{0};
   std::atomic<memory_resource*> from{nullptr};
   std::atomic<std::uintptr_t> queue_key{0};
-  allocation* record = nullptr;  // the lock holder's
+  allocation* record = nullptr;  // accessed only under the shard's lock
 
   static constexpr unsigned k_extent_shift = 8;
   static constexpr std::uint64_t k_kind = 0x7;
@@ -43,9 +44,9 @@ struct alignas(64) registry_entry {
   static constexpr std::uint64_t k_has_parts = 0x40;
   static constexpr std::uint64_t k_stays_with_owner = 0x80;  // set together with `k_is_dying`
 
-  // Stores release and loads acquire, so that who sees anything of a change sees the version that
-  // was set before, and none of this moves past the version read after. Pre: under the lock, in a
-  // change.
+  // Stores release and loads acquire. So a reader that sees any part of a change also sees the odd
+  // version that was set before it, and none of its loads is reordered after its second load of the
+  // version. Pre: the shard's lock is held, during a `registry::change`.
   void set(allocation& of) noexcept {
     constexpr auto k_release = std::memory_order_release;
     const auto& what = of.what();
@@ -61,7 +62,8 @@ struct alignas(64) registry_entry {
     from.store(of.from(), k_release);
     queue_key.store(of.on().key(), k_release);
   }
-  // Of none that lies within another: of a pool's blocks, or of all else.
+  // Whether `pointer` lies in this allocation, which lies within no other and is a block of a pool
+  // if `is_block`, none otherwise.
   [[nodiscard]] bool holds(const void* pointer, bool is_block) const noexcept {
     const auto seen = extent.load(std::memory_order_acquire);
     return (seen & (k_is_within | k_is_block)) == (is_block ? k_is_block : 0) &&
@@ -85,8 +87,9 @@ struct alignas(64) registry_entry {
   }
 };
 
-// A chain of them. Beside the first one's address, which has 48 bits, a bit for the hash of each
-// that came since it was empty: most look-ups that find nothing need not touch an entry.
+// A chain of entries. One word holds the address of the first entry, of 48 bits, and above it a
+// filter: a bit for the hash of each entry that was added since the chain was empty. Most lookups
+// that find nothing thus touch no entry.
 class registry_chain {
  public:
   [[nodiscard]] registry_entry* first() const noexcept { return first_of(load()); }
@@ -94,7 +97,7 @@ class registry_chain {
     const auto seen = load();
     return (seen & mark(hashed)) != 0 ? first_of(seen) : nullptr;
   }
-  // These pre: under the lock, in a change.
+  // Pre, of these: the shard's lock is held, during a `registry::change`.
   void push(registry_entry& entry, std::uint64_t hashed) noexcept {
     const auto seen = load();
     entry.next.store(first_of(seen), std::memory_order_release);
@@ -117,7 +120,7 @@ class registry_chain {
  private:
   static constexpr std::uint64_t k_marks = ~std::uint64_t{0} << k_address_bits;
 
-  // Of bits that choose neither shard nor chain.
+  // From bits that choose neither shard nor chain.
   [[nodiscard]] static std::uint64_t mark(std::uint64_t hashed) noexcept {
     return std::uint64_t{1} << (k_address_bits + (hashed & 15));
   }
