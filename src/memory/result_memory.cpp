@@ -18,17 +18,19 @@
 namespace isthmus {
 namespace {
 
-// Below this the C library's own cache keeps pages warm.
+// Below this size the C library's own cache keeps pages warm.
 constexpr std::size_t k_kept_from = std::size_t{64} << 10;
 
-// Some results, of large jobs too, but no share of the machine that anybody misses.
+// A share of physical memory within bounds: enough for several results, also of large jobs, and
+// little enough that the machine does not miss it.
 std::size_t most_kept_bytes() {
   constexpr std::size_t k_share = 16;
   return std::clamp(os::physical_memory().total / k_share, std::size_t{64} << 20,
                     std::size_t{2} << 30);
 }
 
-// Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed.
+// Large blocks: those allocated (`lent_`) and those cached (`kept_`), the most recently freed last.
+// Thread-safe; never destroyed.
 class result_cache {
  public:
   result<void*> allocate(std::size_t nbytes) {
@@ -75,7 +77,7 @@ class result_cache {
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
 
-  // False if it is not one of these.
+  // False if `pointer` is none of these blocks.
   bool free(void* pointer) noexcept {
     std::vector<block> dropped;
     {
@@ -98,10 +100,10 @@ class result_cache {
   struct block {
     void* start;
     std::size_t nbytes;
-    bool untouched;  // no copy of the library's has gone there
+    bool untouched;  // the library has not copied to it yet
   };
 
-  // The smallest kept block that is large enough and not wasteful.
+  // The smallest cached block that is large enough and at most about twice as large.
   void* take_kept(std::size_t nbytes) {
     const std::lock_guard hold{lock_};
     auto best = kept_.end();
@@ -121,7 +123,8 @@ class result_cache {
     return start;
   }
 
-  // The oldest go where there are too many bytes; also where there is no memory for the list.
+  // Drops the oldest blocks beyond the byte limit; drops `freed` itself if there is no memory for
+  // the list.
   void keep(block freed, std::vector<block>& dropped) noexcept try {
     dropped.reserve(kept_.size() + 1);
     kept_.push_back(freed);
@@ -140,12 +143,12 @@ class result_cache {
   std::unordered_map<const void*, block> lent_;
   std::vector<block> kept_;
   std::size_t kept_bytes_ = 0;
-  std::atomic<std::size_t> most_kept_{0};  // 0: not known yet
-  std::atomic<std::size_t> untouched_{0};  // blocks, lent and kept
+  std::atomic<std::size_t> most_kept_{0};  // 0: not determined yet
+  std::atomic<std::size_t> untouched_{0};  // blocks, allocated and cached
 };
 
-// Made as the library is loaded, so that no fork finds it half made. A fork waits till no thread
-// changes it: the child's copy is whole, and goes on by itself.
+// Constructed when the library is loaded, so that no fork finds it half constructed. A fork waits
+// for the lock, so that the child's copy is consistent and usable.
 result_cache& process_results = *new result_cache;
 [[maybe_unused]] const int watches_forks =
     pthread_atfork([] { process_results.lock(); }, [] { process_results.unlock(); },
@@ -175,7 +178,8 @@ bool take_untouched_result(const void* start) noexcept {
 std::size_t kept_result_bytes() noexcept { return process_results.kept_bytes(); }
 
 void free_result(void* pointer) noexcept {
-  // Small ones are never page-aligned by rule, but may be by chance: the cache knows its own.
+  // Small blocks come from malloc and may be page-aligned by chance: the cache knows its own
+  // blocks.
   if (pointer != nullptr &&
       (address(pointer) % os::page_size() != 0 || !process_results.free(pointer))) {
     std::free(pointer);

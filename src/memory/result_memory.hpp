@@ -1,24 +1,25 @@
 #pragma once
-// Host memory for results: in huge pages where there are such, and kept warm after it is freed.
+// Host memory for results: in huge pages where available, and cached after it is freed.
+// Thread-safe.
 //
-// A first touch costs more than the copy that it stands under: 64 MiB into fresh pages run at 1.7
-// GB/s where warm pages take 11 (measured on two cores). So up to a sixteenth of the memory that
-// the process may have, and 2 GiB at most, of freed blocks wait for the next result of about their
-// size; and the copy that first goes to a fresh one faults its pages in, in one call, or on the
-// threads that copy, each while its device copy is under way.
+// The first touch of a page costs more than the copy that causes it: copies of 64 MiB run at 1.7
+// GB/s into fresh pages and at 11 GB/s into warm ones (measured on two cores). So freed blocks are
+// cached for the next result of about their size, up to a sixteenth of the memory that the process
+// may use, but at most 2 GiB. The first copy to a fresh block faults its pages in, in one call or
+// on the copy threads, each while its device copy is in progress.
 
 #include "core/status.hpp"
 
 namespace isthmus {
 
-// Page-aligned from 64 KiB up. 0 bytes give NULL. Thread-safe.
+// Page-aligned from 64 KiB up. Returns NULL for 0 bytes.
 [[nodiscard]] result<void*> allocate_result(std::size_t nbytes);
-// True once, of a block that begins there: who writes to it faults its pages in first. A load where
-// there is none.
+// True once for each fresh block that begins at `start`: the caller is about to write to it and
+// faults its pages in first. Costs one load if there is no such block.
 [[nodiscard]] bool take_untouched_result(const void* start) noexcept;
-// NULL does nothing. Never fails.
+// Does nothing for NULL. Never fails.
 void free_result(void* pointer) noexcept;
-// Of blocks that wait for the next result.
+// Bytes of the cached blocks.
 [[nodiscard]] std::size_t kept_result_bytes() noexcept;
 
 }  // namespace isthmus

@@ -68,7 +68,7 @@ void run_heap::unlink(index first) noexcept {
       doublings_ &= ~(1U << doubling);
     }
   }
-  // What looks a stale pointer up must not take it for the beginning of anything.
+  // A lookup of a stale pointer must not take it for the beginning of a run.
   table_[first].is.store(grain_state::none, k_relaxed);
   table_[first + count - 1].is.store(grain_state::none, k_relaxed);
   free_ -= count;
@@ -76,7 +76,8 @@ void run_heap::unlink(index first) noexcept {
   borders_->erase(first + count);
 }
 
-// What is in it was checked against the head's span, so what an earlier run left needs no clearing.
+// Readers check a page inside a run against the span of its first page (`first_of_run`), so what an
+// earlier run left there needs no clearing.
 void run_heap::mark_taken(index first, index count) noexcept {
   for (index back = 1; back < count; ++back) {
     table_[first + back].span.store(back, k_relaxed);
@@ -86,7 +87,7 @@ void run_heap::mark_taken(index first, index count) noexcept {
   table_[first].is.store(grain_state::live, k_relaxed);
 }
 
-// Among the first few of a list.
+// Examines the first few runs of a list.
 run_heap::index run_heap::good_in(list in, index count, queue_slots::slot whom) const noexcept {
   constexpr int k_few = 8;
   auto at = heads_.at(in.doubling).at(in.part);
@@ -99,7 +100,7 @@ run_heap::index run_heap::good_in(list in, index count, queue_slots::slot whom) 
   return k_none;
 }
 
-// Goes on to the next longer list that is not empty; false behind the last.
+// Advances to the next longer list that is not empty; false after the last one.
 bool run_heap::next_longer(list& than) const noexcept {
   const auto above = [](std::uint32_t bits, unsigned bit) {
     return bit + 1 < 32 ? bits & (~std::uint32_t{0} << (bit + 1)) : 0;
@@ -171,7 +172,7 @@ run_heap::index run_heap::keep(index first, index skip, index count) noexcept {
   return first + skip;
 }
 
-// The first of the free run that ends right before; k_none if none does.
+// The first page of the free run that ends right before `first`; k_none if there is none.
 run_heap::index run_heap::first_before(index first) const noexcept {
   const auto& last = table_[first - 1];
   const auto is = last.is.load(k_relaxed);
@@ -181,7 +182,8 @@ run_heap::index run_heap::first_before(index first) const noexcept {
   return is == grain_state::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
 }
 
-// A free run that is in no list, with the neighbours that it can be joined with, into its list.
+// Joins a free run that is in no list with those neighbours that it can be joined with, and links
+// the result. Returns its first page.
 run_heap::index run_heap::join(index first) noexcept {
   auto count = table_[first].span.load(k_relaxed);
   auto when = tickets_[first];
@@ -243,8 +245,8 @@ run_heap::progress run_heap::unite_all(index from, queue_slots::slot whom) noexc
   return {border};
 }
 
-// Neighbours that are good begin at the first border whose run before it is. Each free run is
-// looked at once or twice, and once more as it is joined.
+// A sequence of usable neighbours begins at the first border whose preceding run is usable. Each
+// free run is examined once or twice, and once more when it is joined.
 void run_heap::unite(search& on, index wanted, queue_slots::slot whom, int most_looks) noexcept {
   for (int looks = 0; looks < most_looks && on.next != k_none && on.found == k_none; ++looks) {
     unite_one(on, wanted, whom);
@@ -272,7 +274,8 @@ void run_heap::begin_one(search& on, index wanted, queue_slots::slot whom) const
   }
 }
 
-// Where the next one is not good, or no free run begins there any more, the search goes on behind.
+// If the next run is not usable, or no free run begins there any more, the search continues after
+// it.
 void run_heap::count_one(search& on, index wanted, queue_slots::slot whom) const noexcept {
   if (is_free_for(on.end, whom)) {
     on.end += length_of(on.end);
@@ -283,7 +286,7 @@ void run_heap::count_one(search& on, index wanted, queue_slots::slot whom) const
   }
 }
 
-// What lies after those that are enough keeps its own ticket.
+// Runs after those that suffice keep their own tickets.
 void run_heap::join_one(search& on, index wanted, queue_slots::slot whom) noexcept {
   const bool is_good = is_free_for(on.first, whom);
   const auto behind = is_good ? on.first + length_of(on.first) : on.first;
@@ -298,7 +301,7 @@ void run_heap::join_one(search& on, index wanted, queue_slots::slot whom) noexce
   }
 }
 
-// Pre: a free run, and one that begins where it ends.
+// Pre: a free run begins at `first`, and another one where it ends.
 void run_heap::join_two(index first) noexcept {
   const auto behind = first + length_of(first);
   const auto end = behind + length_of(behind);

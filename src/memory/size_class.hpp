@@ -1,9 +1,9 @@
 #pragma once
-// Size classes: what a small request of the pool is rounded up to.
+// Size classes: the sizes that a pool rounds small requests up to.
 //
-// 1 to 8 units, then eight classes to every doubling: at most an eighth of a block is lost, 6 % on
-// average of sizes that are spread evenly over a doubling. A class's blocks begin at multiples of
-// its size in a slab, so they are aligned to the largest power of two that divides it.
+// 1 to 8 units, then eight classes per doubling: at most an eighth of a block is lost, 6 % on
+// average for sizes spread evenly over a doubling. The blocks of a class begin at multiples of its
+// size in a slab, so they are aligned to the largest power of two that divides it.
 
 #include <bit>
 #include <cstddef>
@@ -14,13 +14,13 @@ namespace isthmus {
 class size_classes {
  public:
   static constexpr std::size_t k_largest = std::size_t{256} << 10;
-  // Two lines of the cache, which processors fetch together. Less would cost the host more notes
-  // than 0.4 % of the memory.
+  // Two cache lines, which processors fetch together. A smaller unit would cost the host more
+  // metadata than 0.4 % of the memory.
   static constexpr std::size_t k_smallest_unit = 128;
   static constexpr std::size_t k_largest_unit = 4096;
-  static constexpr unsigned k_most = 72;  // with the smallest unit
+  static constexpr unsigned k_most = 72;  // classes with the smallest unit
 
-  // Pre: a power of two, from `k_smallest_unit` to `k_largest_unit`.
+  // Pre: `unit` is a power of two from `k_smallest_unit` to `k_largest_unit`.
   constexpr explicit size_classes(std::size_t unit) noexcept
       : shift_{static_cast<unsigned>(std::countr_zero(unit))} {}
 
@@ -46,8 +46,8 @@ class size_classes {
     return (step + 1) << doubling << shift_;
   }
 
-  // The smallest class for `nbytes` whose blocks are aligned. Pre: as class_of, and the alignment a
-  // power of two that is at most k_largest.
+  // The smallest class for `nbytes` whose blocks have that alignment. Pre: as `class_of(nbytes)`;
+  // `alignment` is a power of two and at most k_largest.
   [[nodiscard]] constexpr unsigned class_of(std::size_t nbytes,
                                             std::size_t alignment) const noexcept {
     auto found = class_of(nbytes < alignment ? alignment : nbytes);

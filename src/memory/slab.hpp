@@ -1,17 +1,21 @@
 #pragma once
-// A slab: a run of grains cut into blocks of one size class, described beside it.
+// A slab: a page run that is divided into blocks of one size class, and described by a record
+// outside of it.
 //
-// Behind the record stand marks of the blocks that a caller has, and two bitmaps of those that the
-// slab itself has, for anybody (free) or for one queue till a fence has passed (waiting). What is
-// in none is in a lane or a batch on its way between them. A slab whose blocks it all has goes back
-// to the run heap.
+// After the record come live marks, of the blocks that callers hold, and two bitmaps of the blocks
+// that the slab holds: those usable by any queue (free) and those usable by one queue until a fence
+// has passed (waiting). A block in none of these is in a thread cache (`lane`) or in a batch on its
+// way between the two. A slab that holds all its blocks returns to the run heap.
 //
-// A mark is a byte in the first few slabs of a class, and in all slabs of large blocks; a bit
-// elsewhere. A byte is set by a plain store, a bit by an exchange with what others do to its
-// neighbours, some 3 ns more; and bytes lie so far apart that threads which got their first blocks
-// in turn write no line of the cache in common (where they did, 16 threads took ten times as long
-// for a pair as one). So a small heap is quick and takes little, and a large one has few notes: 64
-// bytes for up to 512 KiB, and three bits a block.
+// The live marks and `base` are atomic; what the slab holds is guarded by the lock of its class.
+//
+// A mark is a byte in the first few slabs of a class and in all slabs of large blocks, a bit
+// elsewhere. A byte is set by a plain store; a bit needs an atomic exchange because of concurrent
+// changes to its neighbours, which costs some 3 ns more. Bytes are spaced so far apart that threads
+// which obtained their first blocks alternately do not write the same cache line (where they did,
+// an allocation with its free took ten times as long on 16 threads as on one). So a small heap is
+// fast and its marks take little memory, and a large one has little metadata: 64 bytes for up to
+// 512 KiB, and three bits per block.
 
 #include <algorithm>
 #include <atomic>
@@ -24,16 +28,17 @@
 
 namespace isthmus {
 
-// How a class's slabs are laid out.
+// The layout of a slab.
 struct slab_shape {
   std::uint32_t block_bytes;
   std::uint32_t blocks;
   std::uint32_t grains;
-  bool by_byte;  // its marks
+  bool by_byte;  // whether its marks are bytes
 
-  // A class's first so many are small and quick, the others large and with few notes.
+  // The first slabs of a class are small and fast, the later ones large, with little metadata.
   static constexpr std::uint32_t k_first = 16;
-  // From here on a byte each is little: all slabs are alike, and no branch depends on which it is.
+  // From this block size on a byte per block is negligible: all slabs have byte marks, so that no
+  // branch depends on which slab it is.
   static constexpr std::size_t k_few_blocks = std::size_t{16} << 10;
 
   [[nodiscard]] static constexpr slab_shape of_first(std::size_t block_bytes) noexcept {
@@ -42,15 +47,15 @@ struct slab_shape {
   [[nodiscard]] static constexpr slab_shape of_later(std::size_t block_bytes) noexcept {
     return of(block_bytes, 2048, block_bytes >= k_few_blocks);
   }
-  // Where there is no room for more: the fewest grains that hold a block.
+  // Used if there is no memory for more: the fewest pages that hold a block.
   [[nodiscard]] static constexpr slab_shape of_least(std::size_t block_bytes) noexcept {
     return in_grains(block_bytes, (block_bytes - 1) / k_grain_bytes + 1, true);
   }
-  // Of one bit for each block.
+  // Words of a bitmap with one bit per block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
 
  private:
-  // The smallest with enough blocks that loses at most 1/64 of itself behind the last one.
+  // The smallest slab with enough blocks that loses at most 1/64 of itself after the last one.
   [[nodiscard]] static constexpr slab_shape of(std::size_t block_bytes, std::size_t most_enough,
                                                bool by_byte) noexcept {
     constexpr std::size_t k_most_grains = 32;
@@ -73,8 +78,9 @@ struct slab_shape {
   }
 };
 
-// What an allocation and a free look at ends the record: at `k_offset` in a line of the cache it
-// begins the next. Bits follow at once; bytes begin in the line behind that.
+// The fields that an allocation and a free use come last: since the record starts at `k_offset` in
+// a cache line, they begin the next line. Bit marks follow immediately; byte marks begin in the
+// line after that.
 struct slab {
   static constexpr std::size_t k_line = 64;
   static constexpr std::size_t k_offset = 24;
@@ -90,19 +96,19 @@ struct slab {
 
   slab* before = nullptr;  // in its class's list
   slab* after = nullptr;
-  std::uint32_t kept = 0;     // free ones
-  std::uint32_t waiting = 0;  // and those that wait, all for the same ticket
+  std::uint32_t kept = 0;     // free blocks held
+  std::uint32_t waiting = 0;  // waiting blocks held, all for `until`
   ticket until;
   std::uint32_t first_grain = 0;
-  std::uint32_t shard = 0;  // whose list it is in (central_lists.hpp)
+  std::uint32_t shard = 0;  // which lists it (central_lists.hpp)
   std::atomic<std::byte*> base{nullptr};
-  const std::uint64_t reciprocal;  // of the block size, times 2**k_shift
+  const std::uint64_t reciprocal;  // 2**k_shift / block size, rounded up
   const std::uint32_t block_bytes;
   const std::uint16_t blocks;
   const bool by_byte;
 
  private:
-  const std::uint8_t mark_shift_;  // a byte's number is its block's times 2 to this
+  const std::uint8_t mark_shift_;  // a block's byte is at its number times 2 to this
 
  public:
   [[nodiscard]] std::uint32_t grains() const noexcept {
@@ -110,7 +116,7 @@ struct slab {
     return (blocks * block_bytes + k_grain - 1) / k_grain;
   }
   [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }
-  // The blocks that the slab has; its class's lock stands around them.
+  // Bitmaps of the free and the waiting blocks; guarded by the lock of the class.
   [[nodiscard]] std::uint64_t* free() noexcept {
     return reinterpret_cast<std::uint64_t*>(marks()) + words_of_marks(shape());
   }
@@ -127,25 +133,25 @@ struct slab {
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
     return base.load(std::memory_order_relaxed) + block * block_bytes;
   }
-  // The number of the block that holds `pointer`; k_no_block behind the last. Exact: an offset is
-  // below 2**21 and a reciprocal too large by less than 2**18 / 2**k_shift.
+  // The number of the block that contains `pointer`; k_no_block after the last. Exact: an offset is
+  // below 2**21, and the reciprocal is too large by less than 2**18 / 2**k_shift.
   [[nodiscard]] std::uint32_t block_holding(const void* pointer) const noexcept {
-    // By the offset: a stale pointer's may be anything.
+    // Compares the offset, since that of a stale pointer may be anything.
     const auto offset = offset_of(pointer);
     return offset < std::uint64_t{blocks} * block_bytes ? number_at(offset) : k_no_block;
   }
-  // The same, of what is in a block.
+  // The same. Pre: `pointer` lies in a block.
   [[nodiscard]] std::uint32_t number_of(const void* pointer) const noexcept {
     return number_at(offset_of(pointer));
   }
-  // The same for one that begins at `pointer`; k_no_block inside it too.
+  // The same for a block that begins at `pointer`; k_no_block also inside a block.
   [[nodiscard]] std::uint32_t block_at(const void* pointer) const noexcept {
     const auto offset = offset_of(pointer);
-    const auto number = number_at(offset);  // nonsense for a stale one
+    const auto number = number_at(offset);  // meaningless for a stale pointer
     return number < blocks && std::uint64_t{number} * block_bytes == offset ? number : k_no_block;
   }
 
-  // Pre: nobody else has the block.
+  // Pre: no other thread holds the block.
   void mark_live(std::uint32_t block) noexcept {
     if (by_byte) {
       byte_of(block).store(1, std::memory_order_relaxed);
@@ -153,13 +159,14 @@ struct slab {
       word_of(block).fetch_or(bit_of(block), std::memory_order_relaxed);
     }
   }
-  // False if it was not: freed twice. Of several that free it at once one is told true.
+  // False if it was not live: a double free. If several threads free it at once, exactly one gets
+  // true.
   [[nodiscard]] bool mark_dead(std::uint32_t block) noexcept {
     return by_byte ? byte_of(block).exchange(0, std::memory_order_relaxed) != 0
                    : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
                       bit_of(block)) != 0;
   }
-  // The same where nobody else can free it meanwhile.
+  // The same. Pre: no other thread can free it concurrently.
   void mark_ended(std::uint32_t block) noexcept {
     if (by_byte) {
       byte_of(block).store(0, std::memory_order_relaxed);
@@ -172,7 +179,7 @@ struct slab {
                    : (word_of(block).load(std::memory_order_relaxed) & bit_of(block)) != 0;
   }
   [[nodiscard]] std::uint32_t count_live() noexcept {
-    int found = 0;  // a byte is 0 or 1
+    int found = 0;  // each byte is 0 or 1
     for (std::size_t word = 0; word < words_of_marks(shape()); ++word) {
       found += std::popcount(mark_word(word).load(std::memory_order_relaxed));
     }
@@ -185,7 +192,7 @@ struct slab {
   }
 
  private:
-  // At most as many bytes in a line of the cache as a lane's first refill has blocks.
+  // A cache line has at most as many byte marks as a thread cache's first refill has blocks.
   [[nodiscard]] static constexpr unsigned mark_shift(const slab_shape& shape) noexcept {
     return shape.block_bytes <= 4096 ? 3 : shape.block_bytes < (64U << 10) ? 4 : 6;
   }

@@ -6,7 +6,7 @@
 namespace isthmus {
 namespace {
 
-// As many blocks of a bitmap as it has and `out` has room for.
+// Takes as many blocks from a bitmap as it has and `out` can hold.
 std::size_t take_bits(const slab& from, std::uint64_t* words, std::span<void*> out) noexcept {
   std::size_t taken = 0;
   for (std::size_t word = 0; word < from.words() && taken < out.size(); ++word) {
@@ -21,7 +21,7 @@ std::size_t take_bits(const slab& from, std::uint64_t* words, std::span<void*> o
 
 }  // namespace
 
-// Those that wait stand in a row, the longest waiting first.
+// Waiting slabs are sorted, the longest waiting first.
 void slab_list::link(slab& in, std::size_t to) noexcept {
   if (to == k_nowhere) {
     return;
@@ -66,7 +66,7 @@ std::size_t slab_list::add(slab& made, std::span<void*> out) noexcept {
   return taken;
 }
 
-// On what waited.
+// Poisons the waiting blocks.
 void slab_list::put_poison(slab& passed) const noexcept {
   for (std::uint32_t block = 0; poison_.is_on() && block < passed.blocks; ++block) {
     if ((passed.held_back()[block / 64] >> block % 64 & 1) != 0) {
@@ -75,7 +75,7 @@ void slab_list::put_poison(slab& passed) const noexcept {
   }
 }
 
-// What waited is free.
+// Makes the waiting blocks free. Pre: their ticket has passed.
 void slab_list::settle(slab& passed) const noexcept {
   put_poison(passed);
   for (std::size_t word = 0; word < passed.words(); ++word) {

@@ -1,6 +1,6 @@
 #pragma once
-// The slabs of one size class that have blocks to give: the fullest give first, so that the others
-// empty and go back.
+// The slabs of one size class that hold blocks. The fullest ones (fewest free blocks) give first,
+// so that the others empty and can be released.
 
 #include <array>
 #include <span>
@@ -10,33 +10,37 @@
 
 namespace isthmus {
 
-// Not safe for threads: its class's lock stands around it. Nothing here allocates or fails.
+// Not thread-safe: guarded by the lock of the class. Nothing here allocates or fails.
 class slab_list {
  public:
   slab_list() noexcept = default;
   explicit slab_list(queue_slots& slots, free_poison poison = {}) noexcept
       : slots_{&slots}, poison_{poison} {}
 
-  // Takes blocks of a slab just made, good for who made it, and adds it; how many.
+  // Adds a slab that was just made, and takes blocks of it for the thread that made it. Returns how
+  // many.
   [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
-  // Takes blocks that are good for the queue in slot `whom` out of the fullest slabs; how many
-  // there were. Looks at a few slabs that wait at most.
+  // Takes blocks that are usable by queue entry `whom` from the fullest slabs. Returns how many.
+  // Examines only a few waiting slabs.
   [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
   // Whether `take` would find any.
   [[nodiscard]] bool has(queue_slots::slot whom) const noexcept;
-  // Puts a block back. The slab, out of the list, if it has all its blocks now; else null.
+  // Puts a block back. Returns the slab, removed from the list, if it now holds all its blocks;
+  // else null.
   [[nodiscard]] slab* give(slab& to, void* block, ticket freed) noexcept;
-  // A slab that has all its blocks since nobody took one, out of the list; null if there is none.
+  // Removes and returns a slab that holds all its blocks because none was taken; null if there is
+  // none.
   [[nodiscard]] slab* take_untouched() noexcept;
-  // A slab whose record contradicts its list or its blocks' marks; null if none does.
+  // A slab whose record contradicts its list or the marks of its blocks; null if there is none.
   [[nodiscard]] const slab* find_damaged() const noexcept;
 
  private:
-  // By the quarter of its blocks that a slab has free; behind these, slabs of which all wait.
+  // Lists by the quarter of its blocks that a slab has free; after these, one of slabs whose blocks
+  // all wait.
   static constexpr std::size_t k_grades = 4;
   static constexpr std::size_t k_waiting = k_grades;
   static constexpr std::size_t k_nowhere = k_grades + 1;
-  static constexpr int k_most_looks = 8;  // at slabs that wait
+  static constexpr int k_most_looks = 8;  // waiting slabs examined
 
   [[nodiscard]] static std::size_t place(const slab& of) noexcept {
     if (of.kept == 0) {

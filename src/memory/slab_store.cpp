@@ -12,7 +12,7 @@
 namespace isthmus {
 namespace {
 
-// The finest classes: those of any larger unit are among them.
+// The finest classes, which include those of any larger unit.
 constexpr size_classes k_classes{size_classes::k_smallest_unit};
 
 class slab_store {
@@ -35,7 +35,7 @@ class slab_store {
  private:
   static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
 
-  // A class has three shapes at most, of which those marked by bytes differ in their grains.
+  // A class has at most three shapes; the two that are marked by bytes differ in their pages.
   [[nodiscard]] slab*& spare_for(const slab_shape& shape) noexcept {
     const bool is_least = shape.grains == slab_shape::of_least(shape.block_bytes).grains;
     const std::size_t which = !shape.by_byte ? 0 : is_least ? 1 : 2;

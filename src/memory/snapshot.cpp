@@ -14,7 +14,7 @@ thread_local constinit owned_by_thread<remembered> last;
 }  // namespace
 
 void remember_shortage(const error& failure, const shortage& of) noexcept {
-  // The error that all failures without memory share tells of none of them.
+  // This error is shared by all failures without memory, so it identifies none of them.
   auto* const mine = failure.is(error::no_memory()) ? nullptr : last.get();
   if (mine != nullptr) {
     *mine = {failure, of};

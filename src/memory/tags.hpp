@@ -1,6 +1,6 @@
 #pragma once
-// Tags: names that a thread allocates under, for whoever tells who holds memory. A tag is its
-// name's one text, which lives for ever: two are the same if their addresses are.
+// Tags: names under which a thread allocates, so that reports can say what holds memory. A tag is
+// the unique, never freed text of its name: two tags are the same if their addresses are.
 
 #include <string_view>
 
@@ -13,9 +13,9 @@ namespace detail {
 ISTHMUS_TLS_MODEL extern thread_local constinit const char* thread_tag;
 }
 
-// INVALID_ARGUMENT for an empty name.
+// The tag with that name. INVALID_ARGUMENT for an empty name.
 [[nodiscard]] result<const char*> tag_of(std::string_view name);
-// The calling thread's; null: none.
+// The calling thread's tag; null if it has none. `swap_tag` sets it and returns the one before.
 [[nodiscard]] inline const char* current_tag() noexcept { return detail::thread_tag; }
 const char* swap_tag(const char* next) noexcept;
 

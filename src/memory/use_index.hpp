@@ -1,14 +1,14 @@
 #pragma once
-// The uses of a use_list, found by their bytes and by their queue in logarithmic time.
+// The uses of a `use_list`, found by their bytes and by their queue in logarithmic time.
 //
-// By bytes: a tree sorted by the first byte, of which every node knows the furthest end below it,
-// the furthest of a write, and the newest number: what overlaps a range is found without a look at
-// the rest, for a read writes alone, and what was added lately without a look at the older ones. By
-// queue: a tree sorted by queue. A use that is to leave stays in both until `drop`, which releases
-// events and so must not run everywhere.
+// By bytes: a tree sorted by the first byte, in which every node stores the furthest end in its
+// subtree, the furthest end of a write, and the newest number. So the uses that overlap a range are
+// found without visiting the rest, for a read only writes are visited, and recent uses are found
+// without visiting older ones. By queue: a tree sorted by queue. A use that leaves stays in both
+// trees until `drop`, which releases events and so must not run everywhere.
 //
-// Nothing here visits more than so many uses as the caller allows, so that a lock around it is held
-// for that long only, but `visit_queue`, of whose uses there are few (use_list.hpp).
+// No function visits more uses than the caller allows, so that a lock around it is held only that
+// long. The exception is `visit_queue`, since a queue has few uses (use_list.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -25,18 +25,18 @@ namespace isthmus {
 class device;
 
 struct use {
-  // The serial number of a queue: its address may be another queue's while an operation of it still
-  // runs. 0: of no queue of ours, an event that the caller recorded.
+  // The serial number of a queue, since its address may be another queue's while an operation of it
+  // still runs. 0: no queue of the library's; an event that the caller recorded.
   std::uint64_t on = 0;
   byte_range range;
   bool writes = false;
-  // Of the memory's last owner: it comes first, and its outcome does not matter here.
+  // By the memory's previous owner: it is waited for, but its outcome does not matter here.
   bool is_of_others = false;
-  // It was submitted after all that conflicts with it and was in the list when it began: its end
-  // implies theirs.
+  // It was submitted after everything that conflicts with it and was in the list when it began: its
+  // end implies theirs.
   bool follows_conflicts = false;
-  // Of the queue. Operations of one device end together if it is lost, whatever they wait for;
-  // those of another device or context go on.
+  // The device and context of the queue. Operations of one device end together if it is lost,
+  // whatever they wait for; those of another device or context continue.
   const device* where = nullptr;
   const context* home = nullptr;
 };
@@ -44,22 +44,22 @@ struct use {
 struct pending_use {
   use what;
   ref<event> ended;
-  std::uint64_t number = 0;  // none has another's, but for those of no list: 0
-  unsigned joins = 0;        // how often what it stands for was joined
+  std::uint64_t number = 0;  // unique; 0: in no list
+  unsigned joins = 0;        // how often the uses it stands for were joined
 };
 
-// Not safe for threads. Only `chain` releases memory or events: it is to end outside of locks.
+// Not thread-safe. Only `chain` releases memory or events: destroy it outside of locks.
 class use_index {
  public:
   struct node : pending_use {
     std::uint32_t priority = 0;
     bool leaves = false;        // it has ended, or another use stands for it
-    std::size_t end = 0;        // the furthest in the tree below and here
-    std::size_t write_end = 0;  // of a write
-    std::uint64_t newest = 0;   // the greatest number there
+    std::size_t end = 0;        // the furthest in this subtree
+    std::size_t write_end = 0;  // the furthest of a write
+    std::uint64_t newest = 0;   // the greatest number in it
     tree_links<node> by_bytes{};
     tree_links<node> by_queue{};
-    node* next = nullptr;  // in a list, as the next
+    node* next = nullptr;  // in `staying_` or `leaving_`
     node* previous = nullptr;
   };
   using chain = isthmus::chain<node>;
@@ -69,45 +69,47 @@ class use_index {
   use_index& operator=(const use_index&) = delete;
   ~use_index();
 
-  // Nodes that `insert` takes, each for one use.
+  // Spare nodes: `insert` takes one for each use.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_count_; }
   void add_spare(std::unique_ptr<node> made) noexcept;
-  // Pre: there is a spare one; no other has its number.
+  // Pre: there is a spare node; the number is unique.
   void insert(pending_use added) noexcept;
   void remove(node& gone, chain& into) noexcept;
 
-  // Those that leave are among them until they are dropped.
+  // Includes the uses that leave, until they are dropped.
   [[nodiscard]] std::size_t size() const noexcept { return staying_.count + leaving_.count; }
-  // Pre: there is one alone.
+  // Pre: there is exactly one.
   [[nodiscard]] const pending_use& only() const noexcept { return *bytes_.root(); }
-  // `with` is what was there afterwards.
+  // Exchanges the only use with `with`.
   void replace_only(pending_use& with) noexcept;
 
   [[nodiscard]] bool all_leave() const noexcept { return staying_.first == nullptr; }
   void let_leave(node& which) noexcept;
-  // Lets those leave that have ended, from the first on, up to one that has not or so many. False
-  // where the next one has ended too.
+  // Marks ended uses as leaving, from the first on, until one has not ended or `most` are marked.
+  // False if the next one has ended too.
   [[nodiscard]] bool let_first_leave(std::size_t most) noexcept;
-  // The same of all that have ended of so many of the first; those that stay are the last then.
+  // Examines the first `count` uses: those that have ended leave, the others become the last.
   void look_at(std::size_t count) noexcept;
-  // Removes so many of those that leave. False if some are left.
+  // Removes at most `most` of those that leave. False if some are left.
   bool drop(std::size_t most, chain& into) noexcept;
 
-  // Null where it has left.
+  // Null if it was removed.
   [[nodiscard]] node* find(const pending_use& known) const noexcept;
-  // What overlaps a range, leaving or not, by the first byte and number; writes alone if
-  // `only_writes`. It keeps its place by that order, whatever comes and leaves between two visits.
+  // Visits what overlaps a range, leaving or not, ordered by first byte and number; only writes if
+  // `only_writes`. It keeps its position in that order, whatever is added and removed between two
+  // calls.
   class walk {
    public:
     explicit walk(const byte_range& range, bool only_writes = false) noexcept
         : range_{range}, only_writes_{only_writes} {}
-    // visit(node) for so many of the next ones; it may let nodes leave. Whether they were the last.
+    // visit(node) for at most `most` of the next uses; it may mark nodes as leaving. Returns
+    // whether they were the last.
     template <class Visit>
     bool visit_next(const use_index& in, std::size_t most, Visit&& visit) {
       visit_below(in.bytes_.root(), most, visit);
       return most != 0;
     }
-    // Once more, those alone that have this number or a greater one.
+    // Starts again, with only those uses that have the number `from` or a greater one.
     void restart(std::uint64_t from) noexcept {
       from_ = from;
       last_begin_ = 0;
@@ -125,17 +127,17 @@ class use_index {
     byte_range range_;
     bool only_writes_;
     std::uint64_t from_ = 0;
-    std::size_t last_begin_ = 0;  // of what was visited last
+    std::size_t last_begin_ = 0;  // of the use visited last
     std::uint64_t last_number_ = 0;
   };
-  // The same where what leaves between two visits must not be missed: what stands for it then is
-  // newer, and may have its place before what was visited already. So what was added meanwhile is
-  // visited afterwards, and what was added meanwhile to that, until nothing was.
+  // A walk that does not miss uses replaced between two calls: the use that then stands for them is
+  // newer and may come before what was visited already. So uses added meanwhile are visited
+  // afterwards, then those added during that, until none were.
   class scan {
    public:
     explicit scan(const byte_range& range, bool only_writes = false) noexcept
         : walk_{range, only_writes} {}
-    // As `walk::visit_next`. `next_number`: greater than that of any use there.
+    // As `walk::visit_next`. `next_number`: greater than that of any use in the index.
     template <class Visit>
     bool visit_next(const use_index& in, std::uint64_t next_number, std::size_t most,
                     Visit&& visit) {
@@ -149,9 +151,9 @@ class use_index {
 
    private:
     walk walk_;
-    std::uint64_t began_at_ = 0;  // what the next number was then
+    std::uint64_t began_at_ = 0;  // the next number when this pass began
   };
-  // visit(node) for each of a queue, by number; it may let nodes leave.
+  // visit(node) for each use of a queue, by number; it may mark nodes as leaving.
   template <class Visit>
   void visit_queue(std::uint64_t on, Visit&& visit) const {
     visit_queue_below(queues_.root(), on, visit);

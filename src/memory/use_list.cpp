@@ -45,9 +45,9 @@ void use_list::give_up() noexcept {
   --promised_;
 }
 
-// The newer one's end implies the older one's, and what conflicts with the older conflicts with
-// the newer: submitted later to the same queue, or ordered after it on the same device. On another
-// device the newer one may end alone, as that device is lost.
+// Whether the newer use's end implies the older one's, and whatever conflicts with the older one
+// conflicts with the newer: it was submitted later to the same queue, or was ordered after it on
+// the same device. On another device the newer one may end alone, when that device is lost.
 bool use_list::superseded(const pending_use& older, const use& newer,
                           std::uint64_t began_at) noexcept {
   if (older.ended->settled()) {
@@ -60,14 +60,14 @@ bool use_list::superseded(const pending_use& older, const use& newer,
   return follows && newer.range.covers(older.what.range) && (newer.writes || !older.what.writes);
 }
 
-// As `superseded`, of what was inherited. Pre: there is some; the lock is held.
+// As `superseded`, for what was inherited. Pre: there is some; the lock is held.
 bool use_list::is_inherited_over(const use& newer) const noexcept {
   return inherited_->settled() ||
          (newer.on == inherited_on_ && newer.writes && newer.range.covers(inherited_range_));
 }
 
-// Some of those that `newest` follows; whether they were the last. Pre, as of the next two: the
-// lock is held.
+// Visits some of the uses that `newest` follows; returns whether they were the last. Pre, also of
+// the next two: the lock is held.
 bool use_list::let_some_leave(use_index::walk& followed, const use& newest,
                               std::uint64_t began_at) noexcept {
   return !newest.follows_conflicts || !newest.writes ||
@@ -78,7 +78,7 @@ bool use_list::let_some_leave(use_index::walk& followed, const use& newest,
          });
 }
 
-// Where its queue has many, `newest` supersedes all earlier ones afterwards.
+// If its queue has many uses, extends `newest` so that it supersedes all earlier ones.
 void use_list::cover_own(use& newest, std::uint64_t began_at) const noexcept {
   std::size_t count = 0;
   auto all = newest;
@@ -105,9 +105,8 @@ void use_list::let_own_leave(const use& newest, std::uint64_t began_at) noexcept
 
 use_list::growth use_list::insert(const use& what, const ref<event>& ended, std::uint64_t began_at,
                                   use_index::walk& followed) noexcept {
-  constexpr std::size_t k_looks =
-      4;            // more than are added: what has ended leaves sooner than it comes
-  ref<event> over;  // these go outside the lock
+  constexpr std::size_t k_looks = 4;  // > 1: ended uses leave faster than new ones come
+  ref<event> over;                    // these are released outside the lock
   use_index::chain gone;
   pending_use newest{what, ended};
   ever_used_.store(true, std::memory_order_release);
@@ -158,7 +157,7 @@ void use_list::let_all_ended_leave() noexcept {
   }
 }
 
-// Copies, so that drivers are queried, and events joined, outside the lock.
+// Returns copies, so that drivers are queried and events joined outside the lock.
 std::vector<pending_use> use_list::what_may_have_ended() {
   std::vector<pending_use> found;
   std::size_t length = 0;
@@ -197,11 +196,11 @@ void use_list::shorten() noexcept try {
   const std::lock_guard hold{lock_};
   next_look_ = 2 * std::max(k_longest, uses_.size());
 } catch (const std::bad_alloc&) {
-  // It stays long.
+  // The list stays long.
 }
 
-// Only uses that the same operations conflict with, and that were joined equally often, so that the
-// events which stand for others form a tree of logarithmic depth.
+// Joins only uses that conflict with the same operations and that were joined equally often, so
+// that the events that stand for several form a tree of logarithmic depth.
 void use_list::join(std::vector<pending_use> found) {
   const auto kind = [](const pending_use& of) {
     const auto& what = of.what;
@@ -223,7 +222,7 @@ void use_list::join(std::vector<pending_use> found) {
   }
 }
 
-// One that was dropped meanwhile has ended, or a later use of its queue stands for it.
+// A use that was dropped meanwhile has ended, or a later use of its queue stands for it.
 pending_use use_list::join_few(std::span<const pending_use> few) {
   std::vector<ref<event>> ends;
   pending_use whole{few.front().what, nullptr, 0, few.front().joins + 1};
@@ -266,7 +265,7 @@ void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began
   }
 }
 
-// All with the number of the first: a later one must not replace an earlier one.
+// All have the number of the first one: a later one must not replace an earlier one.
 void use_list::add_all(const use& what, const std::vector<ref<event>>& ends) {
   std::optional<std::uint64_t> first;
   for (const auto& each : ends) {
@@ -337,7 +336,7 @@ std::optional<std::uint64_t> use_list::only_queue() noexcept {
 }
 
 bool use_list::have_ended() noexcept {
-  ref<event> ended;  // dropped outside the lock
+  ref<event> ended;  // released outside the lock
   for (;;) {
     const std::lock_guard hold{lock_};
     if (inherited_ && inherited_->settled()) {
@@ -350,7 +349,7 @@ bool use_list::have_ended() noexcept {
       continue;
     }
     const bool all_have = uses_.all_leave();
-    if (all_have && !contents_.any()) {  // a copy that failed is to be reported
+    if (all_have && !contents_.any()) {  // a failed copy is still to be reported
       may_run_.store(false, std::memory_order_release);
     }
     return all_have;

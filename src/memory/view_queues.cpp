@@ -21,7 +21,7 @@ void view_queues::begin(queue& on) {
 }
 
 void view_queues::end(queue& on) noexcept {
-  ref<queue> dropped;  // behind the lock
+  ref<queue> dropped;  // released after the lock
   const std::lock_guard hold{lock_};
   const auto known = find(on);
   if (--known->views == 0) {

@@ -1,6 +1,7 @@
 #pragma once
-// The queues that views of one allocation put operations on, beside its own. Where the handle of
-// one was lent, work that we do not know may use the memory there.
+// The queues on which views of one allocation submit operations, besides the allocation's own. If
+// the handle of such a queue was exported, work that the library does not know may use the memory
+// there.
 
 #include <atomic>
 #include <vector>
@@ -10,12 +11,12 @@
 
 namespace isthmus {
 
-// Safe for threads; a plain load while there are none.
+// Thread-safe. Queries are a plain load while there are none.
 class view_queues {
  public:
-  // A view more on that queue; throws std::bad_alloc, and then nothing is done.
+  // Counts one more view on that queue. Throws std::bad_alloc, without effect.
   void begin(queue& on);
-  // One less. Pre: it began.
+  // Counts one view less. Pre: it was begun.
   void end(queue& on) noexcept;
   [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& some() const noexcept { return some_; }
