@@ -5,7 +5,7 @@
 // After the record come live marks, of the blocks that callers hold, and two bitmaps of the blocks
 // that the slab holds: those usable by any queue (free) and those usable by one queue until a fence
 // has passed (waiting). A block in none of these is in a thread cache (`lane`) or in a batch on its
-// way between the two. A slab that holds all its blocks returns to the run heap.
+// way to or from one. A slab that holds all its blocks returns to the run heap.
 //
 // The live marks and `base` are atomic; what the slab holds is guarded by the lock of its class.
 //

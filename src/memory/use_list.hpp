@@ -48,9 +48,9 @@ class use_list {
   [[nodiscard]] std::uint64_t begin();
   // Follows `begin` if nothing was submitted.
   void give_up() noexcept;
-  // The memory, `nbytes` long, was allocated while earlier work on queue `on` may still use it, until
-  // `end`. The outcome of that work is not the new owner's concern. Needs no memory. Pre: no other
-  // thread has the list yet, and it is empty.
+  // The memory, of `nbytes` bytes, was allocated while earlier work on queue `on` may still use it,
+  // until `end`. The outcome of that work is not the new owner's concern. Needs no memory.
+  // Pre: no other thread has the list yet, and it is empty.
   void inherit(std::uint64_t on, std::size_t nbytes, ref<event> end) noexcept {
     inherited_on_ = on;
     inherited_range_.end = nbytes;

@@ -1,16 +1,18 @@
 #pragma once
-// What resources over another have in common: its kind and place, and all that they do not change.
+// Base class of the resources over an upstream resource. It has the kind, context and device of
+// upstream, and forwards to it what a derived class does not change. Thread-safe, as all resources
+// are.
 //
-// A deallocation goes to upstream, and what it tells is told: misuse that upstream finds changes no
-// counter. Warm paths are those of the pool at the bottom, with a virtual call for each resource
-// over the lowest one.
+// A deallocation goes to upstream and returns its result: misuse that upstream detects changes no
+// counter. The warm paths are those of the pool at the bottom, with one virtual call for each
+// resource above the lowest one.
 
 #include "memory/free_listener.hpp"
 #include "memory/pool.hpp"
 
 namespace isthmus {
 
-// The pool's own without a virtual call, as the C interface has it.
+// The warm paths of a resource; of a pool without a virtual call, as in the C interface.
 [[nodiscard]] inline void* take_warm(memory_resource& from, std::size_t nbytes,
                                      std::size_t alignment, queue* on) noexcept {
   auto* lowest = from.as_pool();
@@ -55,7 +57,7 @@ class adaptor : public memory_resource, public free_listener {
 
  protected:
   [[nodiscard]] memory_resource& upstream() const noexcept { return *upstream_; }
-  // The same where it is a pool, else null: one load instead of two that wait for each other.
+  // Upstream if it is a pool, else null: one load instead of two dependent ones.
   [[nodiscard]] pool* upstream_pool() const noexcept { return upstream_pool_; }
 
  private:

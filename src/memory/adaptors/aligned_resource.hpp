@@ -1,5 +1,5 @@
 #pragma once
-// Raises the alignment of large requests: what vector loads, direct input and huge pages want.
+// Raises the alignment of large requests, for vector loads, direct I/O and huge pages.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace isthmus {
 
 class aligned_resource final : public adaptor {
  public:
-  // Pre: `alignment` is a power of two.
+  // Applies to requests of at least `from_bytes`. Pre: `alignment` is a power of two.
   aligned_resource(memory_resource& upstream, std::size_t alignment, std::size_t from_bytes)
       : adaptor{upstream}, alignment_{alignment}, from_bytes_{from_bytes} {}
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
@@ -26,7 +26,7 @@ class aligned_resource final : public adaptor {
   }
 
  private:
-  // An alignment that upstream would refuse stays as it is, and is refused.
+  // An alignment that upstream would refuse is left unchanged, and is refused.
   [[nodiscard]] std::size_t raised(std::size_t nbytes, std::size_t alignment) const noexcept {
     const bool is_power = (alignment & (alignment - 1)) == 0;
     return nbytes >= from_bytes_ && is_power ? std::max(alignment, alignment_) : alignment;

@@ -34,7 +34,7 @@ void arena::hold_back(const superblock& in, ticket until) noexcept {
   }
 }
 
-// Both parts are free.
+// Pre: `whole` is free. Both parts are free afterwards.
 void arena::split(blocks::iterator whole, std::size_t first) {
   auto& from = whole->second;
   const auto made = blocks_.try_emplace(address(from.begin + first)).first;

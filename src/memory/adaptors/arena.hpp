@@ -1,9 +1,10 @@
 #pragma once
-// One arena: superblocks, and the blocks that they are cut into, in use and free.
+// One arena: superblocks that are divided into blocks, in use and free.
 //
-// Every byte of a superblock is in one block. Free ones are found by size, among equals by address;
-// neighbours that one ticket can stand for are joined. A free needs no memory: a block keeps its
-// place among the free ones while it is out. Locked by its owner.
+// Every byte of a superblock belongs to one block. Free blocks are found by size, those of equal
+// size by address; neighbours that one ticket can stand for are joined. A free needs no memory:
+// while a block is in use it keeps its node of the set of free blocks. Not thread-safe: its owner
+// holds `lock`.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ class alignas(64) arena {
   struct superblock {
     cut_chunk memory;
     arena* home = nullptr;
-    std::size_t out = 0;  // bytes that are in no free block
+    std::size_t out = 0;  // bytes in blocks that are not free
 
     [[nodiscard]] std::byte* base() const noexcept {
       return static_cast<std::byte*>(memory->what().base);
@@ -41,34 +42,36 @@ class alignas(64) arena {
     std::byte* begin = nullptr;
     std::size_t nbytes = 0;
     ticket freed;
-    enum { free, live, leaving } state = free;  // leaving: its ticket is being taken
-    by_size::node_type place;                   // while it is not free
+    enum { free, live, leaving } state = free;  // leaving: its ticket is being obtained
+    by_size::node_type place;                   // of `free_`, while it is not free
   };
   using blocks = std::map<std::uintptr_t, block>;
 
-  // Pre for all of these: `lock` is held.
+  // Pre, of all functions: `lock` is held.
   std::mutex lock;
 
-  // Throws std::bad_alloc, and then the arena is as it was.
+  // Throws std::bad_alloc, without effect.
   void add(superblock& whole);
-  // What is free of it is good for others only when `until` has passed.
+  // Makes what is free of it usable by other queues only once `until` has passed.
   void hold_back(const superblock& in, ticket until) noexcept;
-  // Null where no free block that is good for `whom` has the room. Throws std::bad_alloc.
+  // Null if no free block that is usable by queue entry `whom` is large enough. Throws
+  // std::bad_alloc.
   [[nodiscard]] std::byte* take(std::size_t nbytes, std::size_t alignment, queue_slots::slot whom,
                                 const queue_slots& slots);
   [[nodiscard]] bool has_free() const noexcept { return !free_.empty(); }
-  // The block that holds `pointer`; of no bytes where none does.
+  // The block that contains `pointer`; of 0 bytes if there is none.
   [[nodiscard]] cut_block block_at(const void* pointer) noexcept;
-  // INVALID_ARGUMENT for what is no live block of these.
+  // Begins the free of a block; `end_free` completes it. INVALID_ARGUMENT if no live block of the
+  // arena begins there.
   [[nodiscard]] result<blocks::iterator> begin_free(const void* pointer) noexcept;
   void end_free(blocks::iterator gone, ticket freed, queue_slots& slots) noexcept;
-  // All that could not be joined when it was freed, and can now.
+  // Joins everything that could not be joined when it was freed and can be now.
   void join(queue_slots& slots) noexcept;
-  // False where a block of it is out, or something still uses it.
+  // False, without effect, if a block of it is not free or is still in use by work.
   [[nodiscard]] bool remove(superblock& whole, const queue_slots& slots) noexcept;
 
  private:
-  // The end of the table where no block holds it.
+  // The end of `blocks_` if no block contains it.
   [[nodiscard]] blocks::iterator find(const void* pointer) noexcept;
   void split(blocks::iterator whole, std::size_t first);
   [[nodiscard]] bool can_join(blocks::iterator first, blocks::iterator second,

@@ -20,7 +20,7 @@ arena_resource::share::share(std::atomic<std::uint64_t>& held, std::uint64_t nby
   }
 }
 
-// Threads that follow one another on one queue, and queues on one thread, have different ones.
+// Successive threads on one queue, and successive queues on one thread, get different arenas.
 arena& arena_resource::arena_of(const queue& on) noexcept {
   constexpr std::uint64_t k_odd = 9;
   return arenas_[(os::thread_id() + k_odd * on.serial()) % k_arenas];
@@ -40,7 +40,7 @@ result<void*> arena_resource::allocate(std::size_t nbytes, std::size_t alignment
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
   if (nbytes > SIZE_MAX / 2) {
-    return upstream().allocate(nbytes, alignment, on);  // which says what is wrong
+    return upstream().allocate(nbytes, alignment, on);  // which reports the error
   }
   const auto unit = where().properties().base_alignment;
   const auto size = (nbytes + unit - 1) / unit * unit;
@@ -51,7 +51,7 @@ result<void*> arena_resource::allocate(std::size_t nbytes, std::size_t alignment
   return take_of_new(from, size, *checked, on);
 }
 
-// Fences make blocks good that other queues freed, and let blocks be joined.
+// Fences make blocks usable that were freed on other queues, and allow blocks to be joined.
 std::byte* arena_resource::take_of_known(arena& from, std::size_t nbytes, std::size_t alignment,
                                          queue& on) {
   slots().fence_if_due();
@@ -115,11 +115,11 @@ result<void*> arena_resource::take_of_new(arena& from, std::size_t nbytes, std::
   const std::lock_guard also{from.lock};
   from.add(added);
   auto* const block = from.take(nbytes, alignment, queue_slots::k_quiet, slots());
-  from.hold_back(added, until);  // upstream's order is that of this queue alone
+  from.hold_back(added, until);  // upstream ordered it for this queue alone
   return static_cast<void*>(block);
 }
 
-// Its ticket is taken with no lock held, since that may ask a driver.
+// The ticket is obtained with no lock held, since that may query a driver.
 result<void> arena_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
   auto* const home = arena_at(pointer);
   if (home == nullptr) {
@@ -147,7 +147,7 @@ cut_block arena_resource::block_at(const void* pointer) noexcept {
   return in->block_at(pointer);
 }
 
-// What is taken out goes back once no lock is held.
+// What is taken out is released after the locks.
 std::size_t arena_resource::give_back_whole() noexcept {
   decltype(superblocks_) gone;
   std::size_t nbytes = 0;

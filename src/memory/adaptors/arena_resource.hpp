@@ -1,12 +1,12 @@
 #pragma once
 // Blocks of any size, cut from superblocks that threads do not share.
 //
-// Choose it where what threads free must stay apart, or over an upstream that no pool stands on; a
-// pool is quicker nearly always. A pair of a thread and a queue has an arena (arena.hpp), one of a
-// fixed number, so that nothing is left behind where a thread or queue ends. What an arena has no
-// room for comes from a new superblock: what others keep free is asked for only where upstream, or
-// the limit, has no more. A free finds the arena of its block among superblocks by address; it
-// takes two locks, neither held over a call of upstream's.
+// Choose it if what threads free must stay apart, or over an upstream that no pool can stand on; a
+// pool is nearly always faster. A pair of a thread and a queue uses one of a fixed number of arenas
+// (arena.hpp), so that nothing remains when a thread or queue ends. If an arena has no suitable
+// block it gets a new superblock. Superblocks that are unused in other arenas are released only if
+// upstream, or the limit, has no more. A free finds the arena of its block among the superblocks by
+// address; it takes two locks, neither of which is held during a call of upstream.
 
 #include <array>
 #include <atomic>
@@ -21,7 +21,7 @@ namespace isthmus {
 
 class arena_resource final : public keeping_resource {
  public:
-  // Pre: `check_upstream`. Superblocks hold `limit_bytes` at most.
+  // Pre: `check_upstream` succeeded. All superblocks together have at most `limit_bytes`.
   arena_resource(memory_resource& upstream, std::uint64_t limit_bytes)
       : keeping_resource{upstream}, limit_{limit_bytes} {}
 
@@ -30,15 +30,15 @@ class arena_resource final : public keeping_resource {
 
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  // INVALID_ARGUMENT for what is no block, lies inside one, or was freed before.
+  // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
 
  private:
-  // Bytes of the limit that a superblock has.
+  // The bytes of the limit that one superblock uses.
   class share {
    public:
-    // Empty where they are more than is left.
+    // Empty if less than `nbytes` is left.
     share(std::atomic<std::uint64_t>& held, std::uint64_t nbytes, std::uint64_t limit) noexcept;
     share(share&& other) noexcept : held_{other.held_}, nbytes_{std::exchange(other.nbytes_, 0)} {}
     share& operator=(share other) noexcept {
@@ -53,7 +53,7 @@ class arena_resource final : public keeping_resource {
     std::uint64_t nbytes_ = 0;
   };
   struct held_superblock {
-    share of_limit;  // given back behind the memory
+    share of_limit;  // released after the memory
     arena::superblock what;
   };
 
@@ -62,12 +62,12 @@ class arena_resource final : public keeping_resource {
   [[nodiscard]] bool has_chunks() const noexcept override { return !superblocks_.empty(); }
   [[nodiscard]] arena& arena_of(const queue& on) noexcept;
   [[nodiscard]] arena* arena_at(const void* pointer) noexcept;
-  // Null where the arena has no block that is good for the queue.
+  // Null if the arena has no block that is usable by the queue.
   [[nodiscard]] std::byte* take_of_known(arena& from, std::size_t nbytes, std::size_t alignment,
                                          queue& on);
   [[nodiscard]] result<held_superblock> take_superblock(std::size_t nbytes, std::size_t alignment,
                                                         queue& on);
-  // For a request of so many bytes: gathers what is free where there is no more.
+  // A superblock for a request of `nbytes`. Releases unused ones if there is no more memory.
   [[nodiscard]] result<held_superblock> grow(std::size_t nbytes, std::size_t alignment, queue& on);
   [[nodiscard]] result<void*> take_of_new(arena& from, std::size_t nbytes, std::size_t alignment,
                                           queue& on);
@@ -75,7 +75,7 @@ class arena_resource final : public keeping_resource {
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> held_{0};
   std::array<arena, k_arenas> arenas_;
-  std::shared_mutex lock_;  // over the superblocks' addresses; before an arena's
+  std::shared_mutex lock_;  // guards the map; locked before an arena's lock
   std::map<std::uintptr_t, held_superblock> superblocks_;
 };
 

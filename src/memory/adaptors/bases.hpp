@@ -1,5 +1,5 @@
 #pragma once
-// The resources at the bottom of one that stands on several, each once: what these have together.
+// The base resources of a resource that stands on several, each once, and their sums.
 
 #include "memory/memory_resource.hpp"
 
@@ -12,7 +12,8 @@ class bases {
   void collect(std::vector<memory_resource*>& out) const;
 
   [[nodiscard]] memory_resource::memory_usage usage() const noexcept;
-  // The last added first; each keeps what the others, as they are then, leave of `keep`.
+  // Trims the last added first. Each may keep what the current holdings of the others leave of
+  // `keep`.
   std::size_t trim(std::size_t keep) const noexcept;
 
  private:

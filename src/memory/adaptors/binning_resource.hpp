@@ -1,6 +1,7 @@
 #pragma once
-// Sends a request to a resource by its size; these may be of different kinds. A search among the
-// bins; no lock, no note of blocks: a block goes back by the size that it was asked for with.
+// Sends each request to a resource chosen by its size; these may be of different kinds. Costs a
+// search among the bins. There is no lock and no record of blocks: the size of a request also
+// selects the resource that its block returns to.
 
 #include <vector>
 
@@ -15,11 +16,11 @@ class binning_resource final : public adaptor {
     std::size_t most_bytes;
     ref<memory_resource> resource;
   };
-  // `upstream` has what is larger than every bin. WRONG_CONTEXT for a bin of another context,
-  // INVALID_ARGUMENT where bins do not grow.
+  // `upstream` serves what is larger than every bin. WRONG_CONTEXT for a bin of another context,
+  // INVALID_ARGUMENT if the bins are not in increasing order.
   [[nodiscard]] static result<ref<binning_resource>> create(memory_resource& upstream,
                                                             std::vector<bin> bins);
-  // For `create`.
+  // Called by `create`.
   binning_resource(memory_resource& upstream, std::vector<bin> bins);
 
   void collect_bases(std::vector<memory_resource*>& out) override { bases_.collect(out); }

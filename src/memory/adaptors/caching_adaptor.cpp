@@ -18,14 +18,14 @@ void caching_adaptor::last_reference_gone() noexcept {
   adaptor::last_reference_gone();
 }
 
-// In a forked child the lock may be held by a thread that it does not have.
+// In a forked child the lock may be held by a thread that does not exist there.
 void caching_adaptors::join(caching_adaptor& made) noexcept {
   if (os::is_forked_child()) {
     return;
   }
   const std::lock_guard hold{lock_};
   if (made.is_listed_.exchange(true, std::memory_order_relaxed)) {
-    return;  // by another thread meanwhile
+    return;  // another thread did it meanwhile
   }
   made.older_ = newest_;
   if (newest_ != nullptr) {

@@ -18,7 +18,8 @@ class caching_adaptor : public adaptor {
     upstream.collect_bases(bases_);
   }
 
-  // Returns to upstream what is neither allocated nor in use; the bytes. Does not wait for work.
+  // Returns to upstream what is neither allocated nor in use, and reports the bytes. Does not wait
+  // for work.
   virtual std::size_t release_unused() noexcept = 0;
   // Events of unfinished work that keeps such memory from being released. Throws std::bad_alloc.
   [[nodiscard]] virtual std::vector<ref<event>> running() = 0;
@@ -28,9 +29,9 @@ class caching_adaptor : public adaptor {
   [[nodiscard]] bool is_drivers_own() const noexcept final { return upstream().is_drivers_own(); }
 
  protected:
-  // With what upstream gave it, before it keeps that. Cheap after the first time.
+  // Call after an allocation from upstream, before its memory is kept. Cheap after the first time.
   void note_memory() noexcept;
-  // Before its end begins: the list calls its functions.
+  // Call before destruction begins, since the list calls virtual functions.
   void leave_list() noexcept;
   void last_reference_gone() noexcept override;
 
@@ -39,7 +40,7 @@ class caching_adaptor : public adaptor {
 
   std::vector<memory_resource*> bases_;
   std::atomic<bool> is_listed_{false};
-  // Of the list, under its lock.
+  // Links of the list, guarded by its lock.
   caching_adaptor* newer_ = nullptr;
   caching_adaptor* older_ = nullptr;
 };
@@ -50,9 +51,10 @@ class caching_adaptors {
  public:
   void join(caching_adaptor& made) noexcept;
   void leave(caching_adaptor& gone) noexcept;
-  // The newest that is older than `last` (null: of all) and that `fits` accepts, which is called
-  // under the lock: no reference is taken to another, so none of these ends here. Null: there is
-  // none. Pre: the caller has a reference to `last`, which came from here.
+  // The newest adaptor that is older than `last` (null: of all) and that `fits` accepts; null if
+  // there is none. `fits` is called under the lock; no reference is taken to an adaptor that it
+  // rejects, so none is destroyed here. Pre: the caller has a reference to `last`, which came from
+  // here.
   template <class Fits>
   [[nodiscard]] ref<caching_adaptor> next(const caching_adaptor* last, Fits&& fits) {
     const std::lock_guard hold{lock_};
@@ -69,7 +71,7 @@ class caching_adaptors {
   std::mutex lock_;
   caching_adaptor* newest_ = nullptr;
 };
-// Never destroyed.
+// The list of the process; never destroyed.
 [[nodiscard]] caching_adaptors& process_caching_adaptors() noexcept;
 
 }  // namespace isthmus

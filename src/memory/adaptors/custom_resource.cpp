@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-// A handle is the object's address under an opaque name.
+// A handle is the object's address as a pointer to an opaque type.
 isthmus_queue_t* handle_of(queue* on) noexcept { return reinterpret_cast<isthmus_queue_t*>(on); }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// A resource of the caller's own: a table of his functions. What they hand out is checked.
+// A resource that the caller implements as a table of functions. The memory that they return is
+// checked.
 
 #include "core/owner.hpp"
 #include "memory/memory_resource.hpp"

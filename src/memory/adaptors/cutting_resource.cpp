@@ -42,7 +42,8 @@ result<cutting_resource::chunk> cutting_resource::take_chunk(std::size_t nbytes,
   return chunk{*std::move(memory), *this};
 }
 
-// Its end may have to ask a driver what still runs.
+// Destruction may have to query a driver for running work, so it is deferred inside an event's
+// continuation.
 void cutting_resource::last_reference_gone() noexcept {
   leave_list();
   if (os::drivers_are_gone()) {

@@ -14,7 +14,7 @@
 namespace isthmus {
 namespace {
 
-// Odd numbers that no address and few counts are made of.
+// Odd values, which occur in no address and in few counts.
 constexpr std::byte k_zone{0xFB};
 constexpr std::byte k_never_written{0xCB};
 constexpr std::byte k_freed{0xDB};
@@ -23,15 +23,15 @@ void fill(std::byte* at, std::byte with, std::size_t count) noexcept {
   std::memset(at, std::to_integer<int>(with), count);
 }
 
-// The first byte that is another; null if none is.
+// The first byte that differs from `than`; null if there is none.
 const std::byte* first_other(const std::byte* at, std::byte than, std::size_t count) noexcept {
   const auto* end = at + count;
   const auto* found = std::find_if(at, end, [than](std::byte each) { return each != than; });
   return found == end ? nullptr : found;
 }
 
-// Whether nothing on the queue uses memory freed on it earlier. CALLBACK where the thread's
-// interrupt function ended the wait.
+// Whether nothing on the queue uses memory freed on it earlier; waits for it where that is allowed.
+// CALLBACK if the thread's interrupt function ended the wait.
 result<bool> is_over(queue& on) noexcept try {
   if (on.quiet()) {
     return true;
@@ -66,7 +66,7 @@ result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
   return make_ref<debug_resource>(upstream, kept_bytes);
 }
 
-// Damaged blocks that nobody freed again go back now.
+// Damaged blocks that were not freed again are returned to upstream now.
 debug_resource::~debug_resource() {
   let_go(0);
   live_.visit([this](const note& left) {
@@ -79,7 +79,7 @@ debug_resource::~debug_resource() {
   });
 }
 
-// What is kept of freed blocks serves before there is no memory.
+// Releases the freed blocks that are kept before it reports that there is no memory.
 result<std::byte*> debug_resource::take(std::size_t nbytes, std::size_t alignment, queue& on) {
   auto given = adaptor::allocate(nbytes, alignment, on);
   if (!given && given.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
@@ -96,7 +96,7 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
       std::max(k_least_zone, alignment != 0 ? alignment : where().properties().base_alignment);
   const bool is_plain = (alignment & (alignment - 1)) == 0;
   if (!is_plain || nbytes > SIZE_MAX / 2 || zone > SIZE_MAX / 8) {
-    return adaptor::allocate(nbytes, alignment, on);  // which says what is wrong
+    return adaptor::allocate(nbytes, alignment, on);  // which reports the error
   }
   auto base = take(nbytes + 2 * zone, alignment, on);
   ISTHMUS_TRY(base);
@@ -104,7 +104,7 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
   auto over = is_over(on);
   ISTHMUS_TRY(over);
   auto made = *over ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
-  if (made.zone != 0) {  // before anybody finds the note
+  if (made.zone != 0) {  // before the note can be found
     fill(made.base(), k_zone, zone);
     fill(made.start, k_never_written, nbytes);
     fill(made.start + nbytes, k_zone, zone);
@@ -114,7 +114,7 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
   return static_cast<void*>(made.start);
 }
 
-// Throws std::bad_alloc, and then nothing is done.
+// Throws std::bad_alloc, without effect.
 void debug_resource::enter(note& made) {
   auto& areas = process_cut_areas();
   made.area =
@@ -190,7 +190,8 @@ void debug_resource::tell(const error& what) noexcept {
   }
 }
 
-// In the table of freed ones before it is in their row: whoever finds it there takes it out here.
+// Enters it in `freed_` before the list: a thread that finds it in the list takes it out of
+// `freed_`.
 void debug_resource::keep(pointer_table<note>::entry freed) noexcept {
   auto& last = freed.mapped();
   freed_.put_back(std::move(freed));

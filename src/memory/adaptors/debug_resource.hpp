@@ -1,13 +1,13 @@
 #pragma once
-// Finds writes beside blocks and to freed ones, where the host can touch the memory.
+// Detects writes next to blocks and to freed blocks, where the host can access the memory.
 //
-// A block lies between two red zones, which its free looks at. Freed blocks are poisoned and kept
-// for a while before they go back, and looked at then. For that an allocation waits for its queue,
-// whose work may still use what the block was before; where it may not, in a callback, the block
-// passes unchecked. A free comes when nothing uses the block, as the library sees to. What was
-// found is told on the standard error stream at once, since a buffer's end has nobody to tell, and
-// by `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not
-// see.
+// A block lies between two red zones, which are checked when it is freed. Freed blocks are
+// poisoned, kept for a while before they return to upstream, and checked then. For this, an
+// allocation waits for its queue, whose work may still use the memory from before; where it may not
+// wait, in a callback, the block is not checked. The library frees a block only when nothing uses
+// it. Damage is reported on the standard error stream at once, since the destruction of a buffer
+// has no caller to report it to, and by `verify`. The method is that of AddressSanitizer
+// (Serebryany et al., 2012), for memory that it does not cover.
 
 #include <cstdint>
 #include <mutex>
@@ -21,14 +21,14 @@ namespace isthmus {
 class debug_resource final : public caching_adaptor {
  public:
   static constexpr std::size_t k_least_zone =
-      64;  // bytes; a request's alignment where that is more
+      64;  // bytes; or the alignment of a request, if greater
 
-  // UNSUPPORTED where `upstream` may give memory that the host cannot touch, or takes blocks back
-  // that nobody freed.
-  // `kept_bytes`: of freed blocks, at most.
+  // UNSUPPORTED if `upstream` may return memory that the host cannot access, or may release blocks
+  // that were not freed.
+  // `kept_bytes`: the maximum of freed blocks that are kept.
   [[nodiscard]] static result<ref<debug_resource>> create(memory_resource& upstream,
                                                           std::size_t kept_bytes);
-  // For `create`.
+  // Called by `create`.
   debug_resource(memory_resource& upstream, std::size_t kept_bytes)
       : caching_adaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
 
@@ -36,29 +36,29 @@ class debug_resource final : public caching_adaptor {
     return *this;
   }
   [[nodiscard]] bool cuts() const noexcept override { return true; }
-  // Upstream has blocks with their red zones, which are kept for a while.
+  // Upstream's blocks include the red zones and are kept for a while.
   void freed(const void*, std::size_t) noexcept override {}
-  // CALLBACK, with nothing allocated, where the thread's interrupt function ended the wait.
+  // CALLBACK, with nothing allocated, if the thread's interrupt function ended the wait.
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  // INVALID_ARGUMENT also where a red zone was written to: then the block stays as it is, till the
-  // resource ends.
+  // INVALID_ARGUMENT also if a red zone was written to: then the block stays as it is until the
+  // resource is destroyed.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  // Freed blocks go back first.
+  // Releases the freed blocks that are kept first.
   std::size_t trim(std::size_t keep) noexcept override;
   std::size_t release_unused() noexcept override { return let_go(0); }
   [[nodiscard]] std::vector<ref<event>> running() override { return {}; }
-  // INVALID_ARGUMENT with what was found first, now or before; else what upstream finds.
+  // INVALID_ARGUMENT with the first damage found, now or earlier; else upstream's result.
   [[nodiscard]] result<void> verify() override;
 
  private:
   struct note {
-    std::byte* start;  // the caller's
+    std::byte* start;  // the caller's pointer
     std::size_t nbytes;
-    std::size_t zone;      // 0: it passes unchecked
-    note* next = nullptr;  // freed after it
+    std::size_t zone;      // 0: the block is not checked
+    note* next = nullptr;  // freed after this one
     bool is_damaged = false;
-    cut_areas::entry area = {};  // of all its bytes
+    cut_areas::entry area = {};  // covers all its bytes
 
     [[nodiscard]] std::byte* base() const noexcept { return start - zone; }
     [[nodiscard]] std::size_t all_bytes() const noexcept { return nbytes + 2 * zone; }
@@ -72,17 +72,17 @@ class debug_resource final : public caching_adaptor {
                                         const char* how) noexcept;
   void tell(const error& what) noexcept;
   void keep(pointer_table<note>::entry freed) noexcept;
-  // The bytes that upstream took.
+  // Returns the bytes that upstream took back.
   std::size_t let_go(std::size_t most) noexcept;
   void enter(note& made);
-  // To upstream; on failure it is known as before.
+  // Returns the block to upstream; if that fails it stays known.
   result<void> give_back(note& gone, queue* behind) noexcept;
   [[nodiscard]] note* take_oldest(std::size_t most) noexcept;
 
   const std::size_t most_kept_;
   pointer_table<note> live_;
   pointer_table<note> freed_;
-  std::mutex lock_;  // over what follows
+  std::mutex lock_;  // guards what follows
   note* oldest_ = nullptr;
   note* newest_ = nullptr;
   std::size_t kept_ = 0;

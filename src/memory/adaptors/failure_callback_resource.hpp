@@ -1,5 +1,5 @@
 #pragma once
-// Asks the caller's function what to do where there is no memory: it may free some for another try.
+// Calls a function of the caller's when there is no memory: it may free some and request a retry.
 
 #include "core/owner.hpp"
 #include "memory/adaptors/adaptor.hpp"

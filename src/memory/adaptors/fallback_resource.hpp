@@ -1,6 +1,6 @@
 #pragma once
-// Asks a second resource where the first has no memory. What came from the second is noted by its
-// address; while nothing did, a free costs a load more than the first's own.
+// Uses a second resource when the first has no memory. Blocks of the second are recorded by
+// address; while there are none, a free costs one load more than the first's own.
 
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/adaptors/bases.hpp"
@@ -36,7 +36,7 @@ class fallback_resource final : public adaptor {
     return adaptor::may_take_back() || second_->may_take_back();
   }
   [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
-  // The second's first: what it has serves only where the first has none.
+  // Trims the second first, since its memory serves only when the first has none.
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
   [[nodiscard]] result<void> verify() override {
     ISTHMUS_TRY(adaptor::verify());

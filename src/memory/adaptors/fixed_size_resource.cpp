@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t k_most_alignment = 4096;
 
-// A block begins where the device's own allocations may.
+// A block begins where the device's own allocations may begin.
 std::size_t stride_of(const device& where, std::size_t block_bytes) noexcept {
   const auto unit = where.properties().base_alignment;
   return (block_bytes + unit - 1) / unit * unit;
@@ -89,7 +89,8 @@ void fixed_size_resource::remove(block& gone) noexcept {
   --free_;
 }
 
-// Its own queue's last one, which is in the processor's caches, else one that any may have.
+// Prefers the block freed last on the queue itself, which is in the processor's caches, then takes
+// one that any queue may use.
 fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) noexcept {
   auto* found = lists_.at(list_of(whom)).first;
   if (found != nullptr && !slots().good(found->freed, whom)) {
@@ -122,7 +123,8 @@ result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t 
   return {};
 }
 
-// Fences make blocks good that other queues freed; there may be no end of those on their way.
+// Fences make blocks usable that were freed on other queues. One attempt, since the work before a
+// fence may run indefinitely.
 result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
   slots().fence_if_due();
@@ -151,7 +153,7 @@ result<void*> fixed_size_resource::take_of_new(queue& on) {
   const auto until = slots().behind(on.quiet() ? nullptr : &on);
   for (auto& each : made->blocks) {
     each.in = made.get();
-    each.freed = until;  // upstream's order is that of this queue alone
+    each.freed = until;  // upstream ordered it for this queue alone
   }
   const auto base = address(made->memory->what().base);
   const std::lock_guard hold{lock_};
@@ -167,7 +169,7 @@ result<void*> fixed_size_resource::take_of_new(queue& on) {
   return added.memory->what().base;
 }
 
-// Its ticket is taken with no lock held, since that may ask a driver.
+// The ticket is obtained with no lock held, since that may query a driver.
 result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
   block* gone = nullptr;
   {
@@ -200,7 +202,7 @@ bool fixed_size_resource::is_whole(const slab& of) const noexcept {
                                     [&](const block& each) { return slots().passed(each.freed); });
 }
 
-// Needs no memory but for what it gives; without it all slabs stay.
+// Needs memory only for its result; without it all slabs stay.
 fixed_size_resource::slabs fixed_size_resource::take_whole() noexcept try {
   const std::lock_guard hold{lock_};
   slabs whole;

@@ -1,12 +1,12 @@
 #pragma once
 // Blocks of one size, cut from slabs.
 //
-// Choose it where all blocks have one size: none is rounded up, and a slab has no other's. What was
-// freed behind work on a queue lies in that queue's list, the last one on top, and is good there at
-// once; elsewhere once its ticket has passed (queue_slots.hpp), the oldest first. Each block keeps
-// its own ticket, so that nothing is forgotten where lists are looked through. One lock, held over
-// no call of upstream's; a free finds its slab by a search among their addresses and needs no
-// memory.
+// Choose it if all blocks have one size: no request is rounded up to a size class, and a slab has
+// no other blocks. What was freed on a queue lies in the list of that queue, most recently freed
+// first. It is usable there at once, and elsewhere once its ticket has passed (queue_slots.hpp),
+// the oldest first. Each block keeps its own ticket, so that none is lost when lists are searched.
+// There is one lock, not held during calls of upstream. A free finds its slab by a search among
+// their addresses and needs no memory.
 
 #include <algorithm>
 #include <array>
@@ -20,16 +20,17 @@ namespace isthmus {
 
 class fixed_size_resource final : public keeping_resource {
  public:
-  // Pre: `check_upstream`; both numbers above 0, and their product fits a size.
+  // Pre: `check_upstream` succeeded; both numbers are above 0, and their product fits a
+  // std::size_t.
   fixed_size_resource(memory_resource& upstream, std::size_t block_bytes, std::size_t in_slab);
 
   static constexpr std::size_t k_usual_bytes = std::size_t{1} << 20;  // of a slab
   static constexpr std::size_t k_least_blocks = 8;
 
-  // INVALID_ARGUMENT for what is larger than a block, or aligned to more than blocks are.
+  // INVALID_ARGUMENT for a request that is larger than a block, or aligned to more than blocks are.
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  // INVALID_ARGUMENT for what is no block, lies inside one, or was freed before.
+  // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
 
@@ -38,16 +39,16 @@ class fixed_size_resource final : public keeping_resource {
   struct block {
     slab* in = nullptr;
     ticket freed;
-    block* next = nullptr;  // freed before
+    block* next = nullptr;  // freed before this one
     block* previous = nullptr;
     bool live = false;
   };
   struct slab {
     chunk memory;
     std::vector<block> blocks;
-    std::size_t out = 0;  // of them, in no list
+    std::size_t out = 0;  // its blocks that are in no list
   };
-  // Free blocks of one slot, the last one that was freed first. The last list is of all slots from
+  // Free blocks of one queue entry, most recently freed first. The last list is of all entries from
   // there on.
   static constexpr std::size_t k_lists = 1024;
   struct list {
@@ -62,12 +63,12 @@ class fixed_size_resource final : public keeping_resource {
   }
   [[nodiscard]] bool has_chunks() const noexcept override { return !slabs_.empty(); }
   [[nodiscard]] result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
-  // Of a new slab, whose other blocks are free.
+  // Returns a block of a new slab, whose other blocks become free.
   [[nodiscard]] result<void*> take_of_new(queue& on);
-  // Slabs of which no block is out, and that nothing uses any more.
+  // Takes out the slabs whose blocks are all free and no longer used by work.
   [[nodiscard]] slabs take_whole() noexcept;
 
-  // Pre for these: `lock_` is held.
+  // Pre, of these: `lock_` is held.
   [[nodiscard]] slab* slab_of(const void* pointer) noexcept;
   [[nodiscard]] result<block*> live_block_at(const void* pointer) noexcept;
   [[nodiscard]] static std::size_t list_of(queue_slots::slot slot) noexcept {
@@ -85,9 +86,9 @@ class fixed_size_resource final : public keeping_resource {
   const std::size_t in_slab_;
   const std::size_t alignment_;
   std::mutex lock_;
-  slabs slabs_;  // by address
+  slabs slabs_;  // sorted by address
   std::array<list, k_lists> lists_{};
-  std::size_t used_lists_ = 0;  // those behind were never put into
+  std::size_t used_lists_ = 0;  // the lists from here on were never used
   std::size_t free_ = 0;        // blocks in lists
 };
 

@@ -5,8 +5,8 @@
 
 namespace isthmus {
 
-// As of a pool: what work in flight still uses goes back behind it; with blocks that callers have
-// it stays for ever.
+// As for a pool: chunks that work in flight still uses are released after that work; while callers
+// hold blocks the resource is never destroyed.
 void keeping_resource::let_go() noexcept try {
   constexpr int k_most_tries = 1000;
   const auto running = slots_->running();  // before the fence: what ends meanwhile counts
@@ -22,7 +22,7 @@ void keeping_resource::let_go() noexcept try {
 
 std::size_t keeping_resource::trim(std::size_t keep) noexcept {
   const auto before = upstream().usage().held_bytes;
-  if (before > keep || before == 0) {  // of your own, one may not tell
+  if (before > keep || before == 0) {  // 0: a custom resource need not report it
     release_unused();
   }
   const auto given_back = upstream().trim(keep);
@@ -63,7 +63,7 @@ ticket keeping_resource::ticket_of_free(allocation& in, const void* pointer, std
   auto on = own_queue();
   return on && (*on)->fence(running) ? slots().fence_behind(**on) : ticket::never();
 } catch (const std::bad_alloc&) {
-  return ticket::never();  // lost memory, not lost data
+  return ticket::never();  // rather lost memory than lost data
 }
 
 }  // namespace isthmus

@@ -1,6 +1,6 @@
 #pragma once
-// A cutting resource whose blocks go back one by one, in the order of queues, and that keeps its
-// chunks till all of one is free and nothing uses it any more: what such have in common.
+// Base class of the cutting resources whose blocks are freed one by one, in the order of queues. A
+// chunk is kept until all of it is free and nothing uses it any more.
 
 #include <mutex>
 
@@ -13,7 +13,7 @@ class keeping_resource : public cutting_resource {
   explicit keeping_resource(memory_resource& upstream)
       : cutting_resource{upstream}, slots_{make_ref<queue_slots>()} {}
 
-  // Chunks that are free as a whole, then what upstream has.
+  // Releases chunks that are free as a whole, then trims upstream.
   std::size_t trim(std::size_t keep) noexcept final;
   std::size_t release_unused() noexcept final;
   [[nodiscard]] std::vector<ref<event>> running() final { return slots_->running(); }
@@ -21,15 +21,15 @@ class keeping_resource : public cutting_resource {
  protected:
   ~keeping_resource() override { slots_->forget_queues(); }
   [[nodiscard]] queue_slots& slots() const noexcept { return *slots_; }
-  // For a block that is freed behind all that is on `behind` (null: nothing) and all that the
-  // library knows to use its bytes: what it was copied by, what was recorded. The caller's queue
-  // waits for none of it.
+  // For a block that is freed after everything that is on `behind` (null: nothing) and everything
+  // that the library knows to use its bytes: copies, and recorded work. The caller's queue does not
+  // wait for any of it.
   [[nodiscard]] ticket ticket_of_free(allocation& in, const void* pointer, std::size_t nbytes,
                                       queue* behind) noexcept;
-  // Chunks of which no block is out, and whose tickets have all passed, go back to upstream; where
-  // that needs memory and there is none, they stay. Their bytes.
+  // Returns chunks to upstream that have no block in use and whose tickets have all passed; if that
+  // needs memory and there is none, they stay. Returns their bytes.
   virtual std::size_t give_back_whole() noexcept = 0;
-  // Pre: nobody refers to it.
+  // Pre: no references remain.
   [[nodiscard]] virtual bool has_chunks() const noexcept = 0;
 
  private:
@@ -39,7 +39,7 @@ class keeping_resource : public cutting_resource {
 
   const ref<queue_slots> slots_;
   std::mutex own_lock_;
-  ref<queue> own_queue_;  // of fences that are nobody else's
+  ref<queue> own_queue_;  // only for fences of this resource
   int tries_to_go_ = 0;
 };
 

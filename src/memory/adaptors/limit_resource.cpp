@@ -4,8 +4,8 @@
 
 namespace isthmus {
 
-// Acquires what `give_back` released: who counts over this one sees a free before the allocation
-// that it made room for.
+// Acquires what `give_back` released: a resource above that counts sees a free before the
+// allocation that it made possible.
 bool limit_resource::take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept {
   in_use = in_use_.load(std::memory_order_relaxed);
   do {
@@ -78,7 +78,7 @@ void limit_resource::freed(const void* pointer, std::size_t nbytes) noexcept try
     late_bytes_.fetch_add(nbytes, std::memory_order_relaxed);
   }
 } catch (const std::bad_alloc&) {
-  // It counts until it has gone back.
+  // It counts until the memory is returned.
 }
 
 bool limit_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {

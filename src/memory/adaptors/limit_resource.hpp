@@ -1,6 +1,6 @@
 #pragma once
-// Refuses what would make more live than a limit, as requested. Costs two atomic operations on one
-// shared counter for an allocation with its free.
+// Refuses requests that would raise the live bytes, as requested, above a limit. An allocation with
+// its free costs two atomic operations on one shared counter.
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,7 @@ class limit_resource final : public adaptor {
                                      queue* on) noexcept override;
 
   [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
-  // Without what was freed and has not gone back yet, which still counts against the limit.
+  // Excludes what was freed and has not been returned yet, which still counts against the limit.
   [[nodiscard]] std::uint64_t in_use() const noexcept {
     const auto late = late_bytes_.load(std::memory_order_relaxed);
     const auto held = in_use_.load(std::memory_order_relaxed);
@@ -31,16 +31,16 @@ class limit_resource final : public adaptor {
   }
 
  private:
-  // What is in use if that leaves too little; taken if not.
+  // Adds `nbytes`, or returns false if that exceeds the limit; `in_use` is what was in use before.
   [[nodiscard]] bool take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept;
-  // Once upstream has it, never below 0: what another resource handed out may be freed here, and
-  // must not make this one refuse everything.
+  // Call once upstream has the memory. Never falls below 0: memory of another resource may be freed
+  // here, and must not make this one refuse everything.
   void give_back(std::uint64_t nbytes) noexcept;
 
   const std::uint64_t most_;
   std::atomic<std::uint64_t> in_use_{0};
   std::atomic<std::uint64_t> late_bytes_{0};
-  pointer_table<std::uint64_t> late_;  // blocks that were freed and have not gone back
+  pointer_table<std::uint64_t> late_;  // blocks freed, but not returned yet
 };
 
 }  // namespace isthmus

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t k_no_row = UINT64_MAX;
 
-// Those to be written at the end of the process. Never destroyed.
+// The logs to be written when the process exits. Never destroyed.
 struct open_logs {
   std::mutex lock;
   std::vector<log_resource*> all;
@@ -40,7 +40,7 @@ result<ref<log_resource>> log_resource::create(memory_resource& upstream, const 
                 "written to it: name another file, or end that one first",
                 path);
   }
-  // A forked child would write what is left in a buffer a second time.
+  // Unbuffered: a forked child would write what is left in a buffer a second time.
   if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
       std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot make the log {}: {}", path,
@@ -108,7 +108,7 @@ void log_resource::note_allocation(const row& made) {
   bool due = false;
   {
     const std::lock_guard hold{lock_};
-    make_room(rows_.size() + live_ + 2);  // this row, and its free's
+    make_room(rows_.size() + live_ + 2);  // this row, its free's, and those of all live blocks
     rows_.push_back(made);
     live_ += made.what == action::allocate ? 1 : 0;
     due = rows_.size() >= k_due;
@@ -119,7 +119,7 @@ void log_resource::note_allocation(const row& made) {
   }
 }
 
-// Rows of frees that were refused may have used up the room of others.
+// Rows of refused frees may have used up the capacity reserved for other frees.
 std::uint64_t log_resource::begin_free(const row& begun) noexcept {
   const std::lock_guard hold{lock_};
   try {
@@ -133,7 +133,7 @@ std::uint64_t log_resource::begin_free(const row& begun) noexcept {
 
 void log_resource::end_free(std::uint64_t number, bool freed) noexcept {
   const std::lock_guard hold{lock_};
-  live_ -= freed && live_ != 0 ? 1 : 0;  // what came from elsewhere was not counted
+  live_ -= freed && live_ != 0 ? 1 : 0;  // memory from elsewhere was not counted
   if (number == k_no_row) {
     rows_without_room_ += freed ? 1 : 0;
     return;
@@ -152,7 +152,7 @@ result<void> log_resource::deallocate(void* pointer, std::size_t nbytes, queue* 
   return freed;
 }
 
-// Pre: `writing_` is held; here and below.
+// Pre, here and below: `writing_` is held.
 std::span<const log_resource::row> log_resource::take_settled() noexcept {
   const std::lock_guard hold{lock_};
   lost_rows_ += std::exchange(rows_without_room_, 0);

@@ -21,7 +21,8 @@ void* monotonic_resource::cut_of(piece& from, std::size_t nbytes, std::size_t al
   return static_cast<std::byte*>(whole.base) + begin;
 }
 
-// A few are looked at: a queue whose chunk lies behind those of others has one of its own soon.
+// Examines the last few chunks only: a queue whose chunk comes before those of other queues soon
+// gets a new one.
 void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const queue& on) {
   constexpr int k_most_looks = 8;
   int looks = 0;
@@ -66,8 +67,8 @@ void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignmen
   return nullptr;
 }
 
-// The lock is held over no call of upstream's: threads that need a chunk at once take one each, and
-// what is left of all but the last is not used.
+// The lock is not held during calls of upstream: threads that need a chunk at once take one each,
+// and what is left of all but the last remains unused.
 result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
@@ -91,7 +92,7 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
   piece next{*std::move(made), *std::move(until), &on};
   void* const first = cut_of(next, nbytes, *checked);
   const std::lock_guard hold{lock_};
-  pieces_.reserve(pieces_.size() + 1);  // a piece must not end under the lock
+  pieces_.reserve(pieces_.size() + 1);  // a piece must not be destroyed under the lock
   pieces_.push_back(std::move(next));
   ++changes_;
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
@@ -144,7 +145,7 @@ result<void> monotonic_resource::end_block(const void* pointer) noexcept {
   return {};
 }
 
-// A block is live until what still uses it is known, or has ended.
+// A block is live until what still uses it is recorded or has ended.
 result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
   {
     const std::lock_guard hold{lock_};
@@ -172,7 +173,7 @@ void monotonic_resource::release_all() noexcept {
       return hold_behind(*each.memory, *on);
     });
     if (!told) {
-      each.memory.lose();  // lost memory, not lost data
+      each.memory.lose();  // rather lost memory than lost data
     }
   }
 }
@@ -187,7 +188,8 @@ monotonic_resource::seen_queues monotonic_resource::look_at_queues() {
   return {queues_, changes_};
 }
 
-// Queues are looked at without the lock. What changed meanwhile may use any chunk: then all stay.
+// Queues are inspected without the lock. After a change meanwhile any chunk may be in use: then all
+// stay.
 std::size_t monotonic_resource::release_unused() noexcept try {
   const auto seen = look_at_queues();
   if (!std::all_of(seen.all.begin(), seen.all.end(),

@@ -1,10 +1,10 @@
 #pragma once
-// Cuts blocks off chunks one behind the other, and gives all chunks back together; those of which
-// every block was freed also where memory is short.
+// Cuts blocks off chunks one after the other, and releases all chunks together. When memory is
+// short it also releases chunks of which every block was freed.
 //
 // Choose it for what is allocated bit by bit and ends at once: a batch, a request, a parse. A block
-// costs a lock of a few instructions and 24 bytes of the host's, its free two searches. Chunks
-// double, so there are few of them.
+// costs a lock of a few instructions and 24 bytes of host memory, its free two searches. Chunks
+// double in size, so there are few of them.
 
 #include <vector>
 
@@ -17,7 +17,7 @@ class monotonic_resource final : public cutting_resource {
  public:
   static constexpr std::size_t k_usual_bytes = std::size_t{64} << 10;
 
-  // Pre: `check_upstream`; first_bytes > 0.
+  // Pre: `check_upstream` succeeded; first_bytes > 0.
   monotonic_resource(memory_resource& upstream, std::size_t first_bytes)
       : cutting_resource{upstream}, first_bytes_{first_bytes}, next_bytes_{first_bytes} {}
 
@@ -26,28 +26,28 @@ class monotonic_resource final : public cutting_resource {
                                        queue& on) override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override;
-  // Gives nothing back, but the block is not live from here on. INVALID_ARGUMENT for what is no
+  // Releases no memory, but the block is not live from here on. INVALID_ARGUMENT if `pointer` is no
   // block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
 
   [[nodiscard]] bool may_take_back() const noexcept override { return true; }
-  // All chunks go back, behind what was on their blocks' queues.
+  // Releases all chunks, ordered after everything that is on the queues of their blocks.
   void release_all() noexcept;
-  // Chunks without a live block, once all work on the queues of any block has ended.
+  // Releases the chunks without a live block, if all work on the queues of all blocks has ended.
   std::size_t release_unused() noexcept override;
   [[nodiscard]] std::vector<ref<event>> running() override;
 
  private:
-  // In a piece, in the order of their addresses.
+  // In a piece, sorted by address.
   struct block {
-    std::size_t begin;  // from the piece's base
+    std::size_t begin;  // offset from the piece's base
     std::size_t nbytes;
     bool live;
   };
   struct piece {
     chunk memory;
-    // What upstream had it behind, on the queue that it was taken for; null: nothing.
+    // What upstream ordered it after, on the queue that it was taken for; null: nothing.
     ref<event> until;
     const queue* taken_on = nullptr;
     std::size_t used = 0;
@@ -56,24 +56,25 @@ class monotonic_resource final : public cutting_resource {
 
   ~monotonic_resource() override { release_all(); }
   void let_go() noexcept override { delete this; }
-  // Pre for these: `lock_` is held. Null where there is no room that is good for the queue.
-  // Throws std::bad_alloc, and then nothing is done.
+  // Pre, of these: `lock_` is held. Null if there is no space that is usable by the queue. Throws
+  // std::bad_alloc, without effect.
   [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const queue& on);
   [[nodiscard]] static void* cut_of(piece& from, std::size_t nbytes, std::size_t alignment);
-  // Null where no piece, or no block, holds the address.
+  // Null if no piece, or no block, contains the address.
   struct place {
     piece* in = nullptr;
     block* at = nullptr;
   };
   [[nodiscard]] place place_of(const void* pointer) noexcept;
   [[nodiscard]] static bool is_in_use(const piece& of) noexcept;
-  // The state that `release_unused` decides on, without the lock held.
+  // A copy of the state that `release_unused` checks without the lock.
   struct seen_queues {
     std::vector<ref<queue>> all;
     std::uint64_t changes;
   };
   [[nodiscard]] seen_queues look_at_queues();
-  // Ends the block that begins there. INVALID_ARGUMENT.
+  // Ends the block that begins at `pointer`. INVALID_ARGUMENT if there is none, or it was freed
+  // before.
   [[nodiscard]] result<void> end_block(const void* pointer) noexcept;
   void note(queue& on);
   [[nodiscard]] bool try_note(queue& on) noexcept;
@@ -81,10 +82,10 @@ class monotonic_resource final : public cutting_resource {
 
   const std::size_t first_bytes_;
   spin_lock lock_;
-  std::vector<piece> pieces_;  // the last that is good for a queue is cut from
+  std::vector<piece> pieces_;  // blocks are cut from the last usable one
   std::size_t next_bytes_;
-  std::uint64_t changes_ = 0;       // blocks cut and freed so far, and releases of all
-  std::vector<ref<queue>> queues_;  // that blocks were allocated or freed on
+  std::uint64_t changes_ = 0;       // blocks cut and freed so far, and `release_all`
+  std::vector<ref<queue>> queues_;  // on which blocks were allocated or freed
 };
 
 }  // namespace isthmus

@@ -47,7 +47,7 @@ note_table::~note_table() {
   os::unmap_pages(all_roots_, sum_of(&root_length, k_sizes) * sizeof(root));
 }
 
-// Pages are zero when they come, which is what an empty leaf is.
+// Fresh pages are zero, which is an empty leaf.
 note_table::leaf* note_table::add_leaf(root& at) {
   const std::lock_guard hold{lock_};
   auto* in = at.load(std::memory_order_relaxed);
@@ -60,7 +60,7 @@ note_table::leaf* note_table::add_leaf(root& at) {
   return in;
 }
 
-// With a size that it was not allocated with.
+// For a block that is freed with another size than it was allocated with.
 bool note_table::take_elsewhere(const void* pointer, block_note& out) noexcept {
   for (unsigned size = 0; size < k_sizes; ++size) {
     auto* at = cell_in(size, pointer);
@@ -76,7 +76,8 @@ bool note_table::take_elsewhere(const void* pointer, block_note& out) noexcept {
   return true;
 }
 
-// Its cell is there; a block without one had a note of the table's, and needs memory for another.
+// The note's cell still exists. A block without a cell had a note in the map, and needs memory for
+// another.
 void note_table::put_back(const block_note& of) noexcept try {
   block_note other;
   if (!find(of.pointer, other)) {

@@ -1,12 +1,14 @@
 #pragma once
-// Notes of live blocks, found by address without a lock or a search, however many there are.
+// Notes of live blocks, found by address without a lock or a search, whatever their number.
+// Thread-safe.
 //
-// A block that is at least as large as a cell has the cell that its first byte lies in for itself.
-// So there is a sparse array of notes over all addresses for each of some sizes of cells, each four
-// times the one before, and a block's note is that of the largest cell it is not smaller than: 64
-// to 256 bytes of notes a block, or less for large ones. What is smaller than every cell and not
-// aligned to one goes into a map behind a lock. A note is its block's owner's to write; others may
-// read it at any time.
+// Cells are aligned pieces of the address space. Two blocks that are at least as large as a cell
+// never begin in the same cell. So for each of several sizes of cells, each four times the one
+// before, there is a sparse array of notes over all addresses, and the note of a block is that of
+// the largest cell that is not larger than the block. This takes 64 to 256 bytes per block, or less
+// for large ones. A block below 256 bytes that does not begin with a smallest cell has its note in
+// a map with locks. Only the owner of a block writes its note; other threads may read it at any
+// time.
 
 #include <array>
 #include <atomic>
@@ -27,7 +29,7 @@ struct block_note {
   std::size_t nbytes = 0;    // requested
   std::uintptr_t queue = 0;  // its key
   std::uint64_t order = 0;   // grows with time
-  std::uint64_t thread = 0;  // as the system numbers it
+  std::uint64_t thread = 0;  // the system's number
   const char* tag = nullptr;
   const void* stack = nullptr;
 };
@@ -42,7 +44,7 @@ class note_table {
   note_table& operator=(const note_table&) = delete;
   ~note_table();
 
-  // Throws std::bad_alloc, and then nothing is done.
+  // Throws std::bad_alloc, without effect.
   void put(const block_note& of) {
     if (auto* at = cell_for(of.pointer, of.nbytes)) [[likely]] {
       at->put(of);
@@ -50,9 +52,9 @@ class note_table {
       aside_.put(of.pointer, of);
     }
   }
-  // The same of a note that was taken, if no other is there.
+  // Puts a note back that was taken, unless another one is there.
   void put_back(const block_note& of) noexcept;
-  // Takes the note out; false if there is none. `nbytes`: as it was allocated with, to be quick.
+  // Takes the note out; false if there is none. Fast if `nbytes` is the size of the allocation.
   [[nodiscard]] bool take(const void* pointer, std::size_t nbytes, block_note& out) noexcept {
     auto* at = find_cell(pointer, nbytes);
     if (at != nullptr && at->try_take(pointer, out)) [[likely]] {
@@ -60,16 +62,21 @@ class note_table {
     }
     return take_elsewhere(pointer, out);
   }
-  // The note of the block that begins there.
+  // Reads the note of the block that begins at `pointer`; false if there is none.
   [[nodiscard]] bool find(const void* pointer, block_note& out) noexcept;
-  // All that are there; what others do meanwhile may be seen in part. Throws std::bad_alloc.
+  // All notes; concurrent changes may be seen in part. Throws std::bad_alloc.
   [[nodiscard]] std::vector<block_note> all();
 
  private:
-  // A line of a cache.
+  // The note of one cell, in one cache line. Writers take turns, as owners of the block, and
+  // `nbytes` is not 0 while there is a note: stored last, by release, it publishes the other
+  // fields. `order` and `thread` together identify a note. They are stored first, before a release
+  // fence, and read both before the other fields and after them, following an acquire fence. So a
+  // reader that meets a later note in any of those fields sees that it has changed.
   class alignas(64) cell {
    public:
-    // Its block's owner alone does so, over what was left by one that went back elsewhere.
+    // Called by the block's owner alone. May overwrite the note of a block that was freed
+    // elsewhere.
     void put(const block_note& of) noexcept {
       order_.store(of.order, k_relaxed);
       thread_.store(of.thread, k_relaxed);
@@ -80,8 +87,8 @@ class note_table {
       stack_.store(of.stack, k_relaxed);
       nbytes_.store(of.nbytes, std::memory_order_release);
     }
-    // Two threads that free a block at the same moment may both take its note: upstream tells them
-    // apart.
+    // If two threads free a block at the same moment both may take its note: upstream detects the
+    // double free.
     [[nodiscard]] bool try_take(const void* pointer, block_note& out) noexcept {
       const auto seen = nbytes_.load(std::memory_order_acquire);
       if (seen == 0 || pointer_.load(k_relaxed) != pointer) {
@@ -97,7 +104,7 @@ class note_table {
       nbytes_.store(0, std::memory_order_release);
       return true;
     }
-    // False where there is none, or it changes.
+    // False if there is none, or it is changing.
     [[nodiscard]] bool try_read(block_note& out) const noexcept {
       const auto order = order_.load(k_relaxed);
       const auto thread = thread_.load(k_relaxed);
@@ -115,7 +122,7 @@ class note_table {
 
    private:
     static constexpr auto k_relaxed = std::memory_order_relaxed;
-    std::atomic<std::size_t> nbytes_;  // 0: none
+    std::atomic<std::size_t> nbytes_;  // 0: there is no note
     std::atomic<const void*> pointer_;
     std::atomic<std::uintptr_t> queue_;
     std::atomic<std::uint64_t> order_;
@@ -133,7 +140,7 @@ class note_table {
   static constexpr std::size_t k_leaf_cells = std::size_t{1} << k_leaf_bits;
   static constexpr std::size_t k_words = k_leaf_cells >> k_page_cells_bits >> 6;
 
-  // In sparse pages: `used` has a bit for each page of cells that were ever put.
+  // In sparse pages. `used` has a bit for each page of cells that was ever written to.
   struct leaf {
     std::array<std::atomic<std::uint64_t>, k_words> used;
     std::array<cell, k_leaf_cells> cells;
@@ -146,13 +153,13 @@ class note_table {
   [[nodiscard]] static constexpr std::size_t root_length(unsigned size) noexcept {
     return std::size_t{1} << (k_address_bits - cell_bits(size) - k_leaf_bits);
   }
-  // Of the cells for blocks of so many bytes. Pre: nbytes > 0.
+  // Of the cells for blocks of `nbytes` bytes. Pre: nbytes > 0.
   [[nodiscard]] static unsigned size_for(std::size_t nbytes) noexcept {
     const auto bits = static_cast<unsigned>(std::bit_width(nbytes)) - 1;
     const auto size = bits < k_smallest_bits ? 0 : (bits - k_smallest_bits) / k_step_bits;
     return size < k_sizes ? size : k_sizes - 1;
   }
-  // Several blocks may lie in a smallest cell, of which one begins with it.
+  // Several blocks may lie in a smallest cell; the one that begins with it has it.
   [[nodiscard]] static bool has_cell(const void* pointer, unsigned size) noexcept {
     return address(pointer) >> k_address_bits == 0 &&
            (size != 0 || address(pointer) % (std::size_t{1} << k_smallest_bits) == 0);
@@ -168,7 +175,7 @@ class note_table {
   [[nodiscard]] cell* find_cell(const void* pointer, std::size_t nbytes) const noexcept {
     return nbytes == 0 ? nullptr : cell_in(size_for(nbytes), pointer);
   }
-  // Null where the block has none.
+  // Null if the block has none.
   [[nodiscard]] cell* cell_for(const void* pointer, std::size_t nbytes) {
     const auto size = size_for(nbytes);
     const auto at = address(pointer) >> cell_bits(size);
@@ -194,7 +201,7 @@ class note_table {
 
   std::array<root*, k_sizes> roots_{};
   root* all_roots_ = nullptr;
-  std::mutex lock_;  // over adding leaves
+  std::mutex lock_;  // guards adding leaves
   std::vector<leaf*> leaves_;
   pointer_table<block_note> aside_;
 };

@@ -1,7 +1,7 @@
 #pragma once
-// What a resource notes of some of its blocks, by their address. Taking a note out and putting it
-// back needs no memory. An empty table costs a load; else a lock that few threads share, and a
-// search among the notes.
+// What a resource records of some of its blocks, by address. Thread-safe. Taking a note out and
+// putting it back needs no memory. A lookup in an empty table costs a load; else a lock, one of
+// several, and a search among the notes.
 
 #include <array>
 #include <atomic>
@@ -18,11 +18,12 @@ class pointer_table {
  public:
   using entry = typename std::map<const void*, Note>::node_type;
 
-  // Who asks for a block's note was given the block after the note was put.
+  // A relaxed load suffices: a thread that looks up a block's note got the block after the note was
+  // put.
   [[nodiscard]] bool is_empty() const noexcept {
     return count_.load(std::memory_order_relaxed) == 0;
   }
-  // Throws std::bad_alloc, and then nothing is done.
+  // Throws std::bad_alloc, without effect.
   void put(const void* pointer, Note note) {
     auto& in = shard_of(pointer);
     const std::lock_guard hold{in.lock};
@@ -78,7 +79,7 @@ class pointer_table {
     out = found->second;
     return true;
   }
-  // Each under its lock.
+  // Calls see(note) for each, under its lock.
   template <class Visit>
   void visit(Visit&& see) {
     for (auto& in : shards_) {

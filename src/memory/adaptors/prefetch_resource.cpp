@@ -6,7 +6,8 @@
 namespace isthmus {
 namespace {
 
-// The block's memory is not reused before `ended` has: without memory for that, this waits.
+// Keeps the block's memory from being reused before `ended` has completed. Waits for it if there is
+// no memory to record it, or if the block is unknown.
 void hold_until(const ref<event>& ended, const void* pointer, std::size_t nbytes) noexcept {
   try {
     auto known = allocation_at(pointer);
@@ -17,7 +18,7 @@ void hold_until(const ref<event>& ended, const void* pointer, std::size_t nbytes
       return;
     }
   } catch (const std::bad_alloc&) {
-    // As where nobody knows the block.
+    // As for an unknown block.
   }
   static_cast<void>(ended->wait(std::nullopt));
 }
@@ -37,9 +38,9 @@ result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignm
   return memory;
 }
 
-// A hint: its failure is no error of the request. Where it has to be waited for and the queue is
-// busy, it goes to a queue of its own: the caller's work may come after an event that only the
-// caller completes.
+// A hint: its failure is not an error of the request. If it has to be waited for and the queue is
+// busy, it goes to a separate queue: the caller's work may wait for an event that only the caller
+// completes.
 void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept try {
   const bool is_noted = orders_frees();
   const bool may_wait_for_caller = !is_noted && (on.has_others_work() || !on.quiet());
@@ -62,7 +63,7 @@ void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexce
   // Nothing was submitted.
 }
 
-// Null where the driver refuses one.
+// Null if the driver refuses to create one.
 ref<queue> prefetch_resource::own_queue() {
   const std::lock_guard hold{own_queue_lock_};
   if (!own_queue_) {

@@ -1,8 +1,8 @@
 #pragma once
-// Asks the driver to move shared memory to the device as it is allocated.
+// Requests from the driver to move shared memory to the device when it is allocated.
 //
-// Freed on another queue than it was allocated on, a block is held back until what was asked has
-// ended: it may be nobody's work but the driver's.
+// A block that is freed on another queue than it was allocated on is held back until the prefetch
+// has ended, since the work of the other queue may not be ordered after it.
 
 #include <mutex>
 
@@ -37,7 +37,7 @@ class prefetch_resource final : public adaptor {
   const bool does_ask_;
   pointer_table<submitted> asked_;
   std::mutex own_queue_lock_;
-  ref<queue> own_queue_;  // made when it is first needed
+  ref<queue> own_queue_;  // created when first needed
 };
 
 }  // namespace isthmus

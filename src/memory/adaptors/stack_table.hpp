@@ -1,5 +1,6 @@
 #pragma once
-// The stacks that blocks were allocated in, each kept once: many blocks come from few places.
+// The stacks in which blocks were allocated, each kept once, since many blocks come from few
+// places.
 
 #include <mutex>
 #include <span>
@@ -9,8 +10,8 @@
 
 namespace isthmus {
 
-// Addresses of native code, which are looked up when somebody wants to read them, and a text of
-// whoever tells of frames that are none.
+// Addresses of native code, which are looked up only by `describe`, and a text of the caller's
+// function on frames that are not native.
 struct call_stack {
   std::vector<void*> frames;
   std::string text;
@@ -19,7 +20,7 @@ struct call_stack {
   [[nodiscard]] std::string describe() const;
 };
 
-// Safe for threads. What it gives lives as long as the table.
+// Thread-safe. What it returns lives as long as the table.
 class stack_table {
  public:
   // Throws std::bad_alloc.
@@ -27,7 +28,7 @@ class stack_table {
 
  private:
   std::mutex lock_;
-  std::unordered_map<std::string, call_stack> stacks_;  // by their bytes
+  std::unordered_map<std::string, call_stack> stacks_;  // by the bytes of both members
 };
 
 }  // namespace isthmus

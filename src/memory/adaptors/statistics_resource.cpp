@@ -14,8 +14,8 @@ thread_local constinit statistics_scope* thread_scope ISTHMUS_TLS_MODEL = nullpt
 statistics_scope::statistics_scope(statistics_resource& of, statistics_scope* outer)
     : of_{&of}, outer_{outer}, next_{innermost_of(of, outer)} {}
 
-// One after the other: each as the last reference of the next would take a stack as deep as they
-// are nested, and tasks that each start another are nested without end.
+// Destroys the outer scopes one after the other: each as the last reference of the next would take
+// a stack as deep as they are nested, and tasks that each start another nest without limit.
 statistics_scope::~statistics_scope() {
   auto outer = std::move(outer_);
   while (outer && outer->unique()) {
@@ -70,7 +70,7 @@ bool statistics_scope::encloses(const statistics_scope* inner) const noexcept {
   return inner != nullptr;
 }
 
-// As deep as scopes are nested, which is seldom more than a few.
+// The cost grows with the nesting of scopes, which is seldom more than a few levels.
 void statistics_scope::remove_foreign(std::size_t nbytes, const statistics_scope* noted) noexcept {
   for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
     each->net_.remove(nbytes);
@@ -113,7 +113,7 @@ result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
   return freed;
 }
 
-// Noted before it is counted: a count is never taken back.
+// Recorded before it is counted: this count cannot fail and is never undone.
 void statistics_resource::freed(const void* pointer, std::size_t nbytes) noexcept try {
   adaptor::freed(pointer, nbytes);
   if (!late_.has(pointer)) {
@@ -121,7 +121,7 @@ void statistics_resource::freed(const void* pointer, std::size_t nbytes) noexcep
     static_cast<void>(count_free(pointer, nbytes));
   }
 } catch (const std::bad_alloc&) {
-  // It counts until it has gone back.
+  // It counts until the memory is returned.
 }
 
 auto statistics_resource::count_free(const void* pointer,
@@ -148,8 +148,8 @@ void statistics_resource::undo(counted_free of, std::size_t nbytes) noexcept {
   scopes_.put_back(std::move(of.noted));
 }
 
-// Warm paths over a pool call nothing that they return from, and save no registers: what is longer
-// is called last.
+// Over a pool, warm paths contain no call that returns to them and save no registers: longer parts
+// are tail calls.
 void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
                                          queue* on) noexcept {
   if (statistics_scope::thread_is_in_any()) [[unlikely]] {

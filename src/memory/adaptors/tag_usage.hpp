@@ -1,8 +1,8 @@
 #pragma once
-// Counts of what was allocated under each tag, as long as it is live.
+// Counts of the live allocations under each tag. Thread-safe.
 //
-// A tag is found by its text's address, without a lock; a tag that comes first is added under one,
-// and stays. Some 3 ns for an allocation with its free.
+// A tag is found by the address of its text, without a lock; a new tag is added under one, and
+// stays. Costs some 3 ns for an allocation with its free.
 
 #include <array>
 #include <atomic>
@@ -23,15 +23,15 @@ class tag_usage {
     visit([](entry& each) { delete &each; });
   }
 
-  // Pre, for both: a tag is given. Throws std::bad_alloc.
+  // Pre, of both: `tag` is not null. Throws std::bad_alloc.
   [[nodiscard]] usage_counter& of(const char* tag) {
     auto* const found = find(tag);
     return found != nullptr ? found->counter : add(tag);
   }
-  // Pre: asked for before.
+  // Pre: `of` was called for the tag before.
   [[nodiscard]] usage_counter& known(const char* tag) noexcept { return find(tag)->counter; }
 
-  // see(tag, counter) for each that was ever asked for.
+  // see(tag, counter) for each tag so far.
   template <class See>
   void look_at_each(See&& see) {
     visit([&](entry& each) { see(each.tag, each.counter); });
@@ -78,7 +78,7 @@ class tag_usage {
   }
 
   std::array<std::atomic<entry*>, k_buckets> buckets_{};
-  std::mutex lock_;  // over adding
+  std::mutex lock_;  // guards adding
 };
 
 }  // namespace isthmus

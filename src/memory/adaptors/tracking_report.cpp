@@ -1,4 +1,4 @@
-// What is live, as a text for people: grouped by where it was allocated.
+// The report of live blocks as a text, grouped by where they were allocated.
 
 #include <algorithm>
 #include <map>

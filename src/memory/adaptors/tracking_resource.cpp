@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-// All that live. Never destroyed.
+// All tracking resources that exist. Never destroyed.
 struct trackers {
   std::mutex lock;
   std::vector<tracking_resource*> all;
@@ -44,7 +44,7 @@ tracking_resource::~tracking_resource() {
   count_.store(known.all.size(), std::memory_order_relaxed);
 }
 
-// No lock is held, and the function may allocate.
+// Pre: no lock is held, since the function may allocate.
 [[gnu::noinline]] const void* tracking_resource::capture() {
   std::array<void*, k_most_frames> frames;
   const auto count = os::capture_stack(std::span{frames}.first(how_.frames));
@@ -94,7 +94,7 @@ void tracking_resource::freed(const void* pointer, std::size_t nbytes) noexcept 
   try {
     late_.put(pointer, noted);
   } catch (const std::bad_alloc&) {
-    put_back(noted);  // it counts until it has gone back
+    put_back(noted);  // it counts until the memory is returned
   }
 }
 
@@ -112,7 +112,7 @@ void* tracking_resource::allocate_warm(std::size_t nbytes, std::size_t alignment
     return block;
   } catch (const std::bad_alloc&) {
     static_cast<void>(adaptor::deallocate(block, nbytes, on));
-    return nullptr;  // the long way has none either, and tells
+    return nullptr;  // the slow path fails as well, with an error
   }
 }
 
@@ -166,7 +166,7 @@ void tracking_resource::visit_over(const memory_resource& base,
   }
 }
 
-// A block of the program's own resource may begin inside of what the library knows, at `pointer`.
+// A block of a custom resource may begin inside of what the library knows, at `pointer`.
 std::optional<block_note> tracking_resource::find_note_of(const pointer_facts& block,
                                                           const void* pointer,
                                                           std::uint64_t since) noexcept {

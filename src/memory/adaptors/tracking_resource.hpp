@@ -1,10 +1,10 @@
 #pragma once
-// Knows each block that went through it and is live: its size as requested, queue, tag, thread, its
-// place in the order of time, and the stack that it was allocated in, if that is wanted.
+// The allocation tracker: records each live block that was allocated through it, with its requested
+// size, queue, tag, thread, order in time and, on request, the stack that it was allocated in.
 //
-// Without stacks some 10 ns an allocation with its free, however many blocks are live: the notes
-// lie where a block's address says, and take no lock (note_table.hpp). A note is there before who
-// asked has the block, and gone before upstream has it back.
+// Without stacks this costs some 10 ns for an allocation with its free, however many blocks are
+// live: notes are found from a block's address and take no lock (note_table.hpp). A note exists
+// before the caller has the block, and is gone before upstream has it back.
 
 #include <atomic>
 #include <functional>
@@ -28,7 +28,7 @@ class tracking_resource final : public adaptor {
   static constexpr std::size_t k_most_frames = 64;
   struct options {
     std::size_t frames = 0;                       // of native code, at most k_most_frames
-    isthmus_stack_function_t function = nullptr;  // tells of other frames
+    isthmus_stack_function_t function = nullptr;  // describes other frames
     owner keep;
   };
 
@@ -36,7 +36,7 @@ class tracking_resource final : public adaptor {
 
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  // INVALID_ARGUMENT for what it does not know.
+  // INVALID_ARGUMENT for a block that it does not know.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
@@ -44,16 +44,16 @@ class tracking_resource final : public adaptor {
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
                                      queue* on) noexcept override;
 
-  // What is live and was allocated since the last reset, the oldest first. Throws std::bad_alloc;
-  // so do those below.
+  // The blocks that are live and were allocated since the last reset, oldest first. Throws
+  // std::bad_alloc, as do the functions below.
   [[nodiscard]] std::vector<block_note> live();
   [[nodiscard]] static const call_stack* stack_of(const block_note& of) noexcept {
     return static_cast<const call_stack*>(of.stack);
   }
-  // A text of these, by the stack and tag that they were allocated in, most bytes first.
+  // These blocks as a text, grouped by stack and tag, most bytes first.
   [[nodiscard]] std::string report();
-  // What is live now is told of no more, until it is freed and allocated again; of the tags' counts
-  // the peaks become what is live, the totals 0.
+  // Blocks that are live now are no longer reported. Of the tags' counts the peaks become what is
+  // live, and the totals 0.
   void reset() noexcept {
     since_.store(order_from_here(), std::memory_order_relaxed);
     by_tag_.look_at_each([](const char*, usage_counter& each) { each.reset(); });
@@ -63,24 +63,24 @@ class tracking_resource final : public adaptor {
     const char* tag;
     usage_counter::counts counts;
   };
-  // Of each tag that memory was allocated under, most live bytes first, then by name.
+  // The usage of each tag that memory was allocated under, most live bytes first, then by name.
   [[nodiscard]] std::vector<use_of_tag> usage_by_tag();
 
-  // Whether there is one; who was given a block of it is told so.
+  // Whether any tracking resource exists. True on a thread that received a block of one.
   [[nodiscard]] static bool is_any() noexcept {
     return count_.load(std::memory_order_relaxed) != 0;
   }
-  // What the tracking resource that a live block came through knows of it, the one nearest to the
-  // caller of several. `block`: what holds `pointer`; `since`: notes up to this order are of the
+  // What the tracking resource that a live block came through recorded; of several, the one nearest
+  // to the caller. `block` is what contains `pointer`. Notes with an order up to `since` are of the
   // memory around it (`cut_since`).
   [[nodiscard]] static std::optional<block_note> find_note_of(const pointer_facts& block,
                                                               const void* pointer,
                                                               std::uint64_t since) noexcept;
 
-  // Those that stand on `base`, in this and other ways.
+  // Calls see(resource) for each that stands on `base`, directly or through other resources.
   static void visit_over(const memory_resource& base,
                          const std::function<void(tracking_resource&)>& see);
-  // What is live, since the last reset or before.
+  // What is live, whether allocated before or after the last reset.
   [[nodiscard]] std::vector<block_note> all() { return notes_.all(); }
 
  private:
@@ -94,7 +94,7 @@ class tracking_resource final : public adaptor {
       counter->add(nbytes);
     }
   }
-  // False if there is none. Counted out before upstream has the block.
+  // False if there is none. Counts the block out before upstream has it.
   [[nodiscard]] bool take_note(const void* pointer, std::size_t nbytes, block_note& out) noexcept {
     const bool found = notes_.take(pointer, nbytes, out);
     if (found && out.tag != nullptr) {
@@ -118,7 +118,7 @@ class tracking_resource final : public adaptor {
   note_table notes_;
   stack_table stacks_;
   tag_usage by_tag_;
-  pointer_table<block_note> late_;  // of blocks that were freed and have not gone back
+  pointer_table<block_note> late_;  // blocks freed, but not returned yet
   std::atomic<std::uint64_t> since_{0};
 };
 

@@ -12,8 +12,8 @@
 namespace isthmus {
 namespace {
 
-// Allocations between two closings that take the fence, some microseconds with many threads, and
-// calls under the lock where there were fewer.
+// If two closings that take the fence, some microseconds with many threads, are fewer allocations
+// than this apart, slots stay closed for this many calls, which count under the lock.
 constexpr std::uint32_t k_apart = 256;
 
 [[nodiscard]] bool may_open() noexcept {
@@ -21,7 +21,7 @@ constexpr std::uint32_t k_apart = 256;
   return armed;
 }
 
-// Modulo 2^64: a free that is refused may be of any number of bytes till it is counted in again.
+// Modulo 2^64: a refused free may be of any number of bytes until it is counted in again.
 constexpr std::int64_t plus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -29,13 +29,14 @@ constexpr std::int64_t minus(std::int64_t a, std::int64_t b) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-// The calling thread's, of those that have a slot each.
+// The calling thread's bit; 0 if its number has no slot.
 std::uint64_t own_bit() noexcept {
   const auto mine = thread_number();
   return mine < k_thread_numbers ? std::uint64_t{1} << mine : 0;
 }
 
-// A store of another processor's that was on its way has long arrived.
+// If the kernel refuses the fence it sleeps: by then a store in progress on another processor has
+// arrived.
 void fence_all_threads() noexcept {
   if (!os::process_fence()) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -164,7 +165,7 @@ void usage_counter::take_in(slot& own) noexcept {
   count_.take_in(own.count);
 }
 
-// With a share of what may still come before the peak rises: about as much for each thread.
+// With a share of what may still be allocated before the peak rises, about equal for all threads.
 void usage_counter::open(slot& own) noexcept {
   if (&own == &others_) {
     return;

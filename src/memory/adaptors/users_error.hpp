@@ -1,11 +1,11 @@
 #pragma once
-// The error that a function of the caller's returned.
+// The error of a function of the caller's.
 
 #include "core/status.hpp"
 
 namespace isthmus {
 
-// `message` as it is; a text that names `what` where there is none. A status that is no error is
+// `message` as it is; if null, a text that names `what`. A status that is not an error becomes
 // CALLBACK.
 [[nodiscard]] inline error users_error(const char* what, status told, const char* message) {
   const auto code = is_error(told) ? told : ISTHMUS_ERROR_CALLBACK;
