@@ -5,8 +5,8 @@
 // The first touch of a page costs more than the copy that causes it: copies of 64 MiB run at 1.7
 // GB/s into fresh pages and at 11 GB/s into warm ones (measured on two cores). So freed blocks are
 // cached for the next result of about their size, up to a sixteenth of the memory that the process
-// may use, but at most 2 GiB. The first copy to a fresh block faults its pages in, in one call or
-// on the copy threads, each while its device copy is in progress.
+// may use, within 64 MiB and 2 GiB. The first copy to a fresh block faults its pages in, in one
+// call or on the copy threads, each while its device copy is in progress.
 
 #include "core/status.hpp"
 
