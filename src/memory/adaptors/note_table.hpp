@@ -78,6 +78,10 @@ class note_table {
     // Called by the block's owner alone. May overwrite the note of a block that was freed
     // elsewhere.
     void put(const block_note& of) noexcept {
+      if (nbytes_.load(k_relaxed) != 0) [[unlikely]] {
+        nbytes_.store(0, k_relaxed);  // else a reader could take its fields for the new note's
+        std::atomic_thread_fence(std::memory_order_release);
+      }
       order_.store(of.order, k_relaxed);
       thread_.store(of.thread, k_relaxed);
       std::atomic_thread_fence(std::memory_order_release);
@@ -108,6 +112,7 @@ class note_table {
     [[nodiscard]] bool try_read(block_note& out) const noexcept {
       const auto order = order_.load(k_relaxed);
       const auto thread = thread_.load(k_relaxed);
+      std::atomic_thread_fence(std::memory_order_acquire);
       out.nbytes = nbytes_.load(std::memory_order_acquire);
       out.pointer = pointer_.load(k_relaxed);
       out.queue = queue_.load(k_relaxed);
