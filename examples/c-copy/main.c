@@ -1,4 +1,4 @@
-/* Copies numbers to a device and back: C99, by the C interface alone. */
+/* Copies numbers to a device and back, in C99, through the C interface alone. */
 #include <isthmus/isthmus.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ int main(void) {
 
   for (int i = 0; i < k_count; ++i) sent[i] = (float)i;
   info.struct_size = sizeof info;
-  check(isthmus_device_find(NULL, &device)); /* the best one, or what ISTHMUS_DEVICE names */
+  check(isthmus_device_find(NULL, &device)); /* the best, or as ISTHMUS_DEVICE says */
   check(isthmus_device_info(device, &info));
   check(isthmus_queue_default(device, &queue));
   check(isthmus_buffer_create(sizeof sent, ISTHMUS_KIND_DEVICE, 0, queue, NULL, &buffer));
@@ -29,7 +29,7 @@ int main(void) {
   there.buffer = buffer;
   from.pointer = sent;
   to.pointer = back;
-  check(isthmus_copy(NULL, &there, &from, sizeof sent, NULL, NULL)); /* NULL event: blocks */
+  check(isthmus_copy(NULL, &there, &from, sizeof sent, NULL, NULL)); /* event is NULL: blocks */
   check(isthmus_copy(NULL, &to, &there, sizeof back, NULL, &done));
   check(isthmus_event_wait(done, -1));
 

@@ -1,7 +1,9 @@
-// A pipeline over more data than it ever holds: batches of patches of pictures go to the device, a
-// kernel tells the contrast of each patch, and the results come back, in the memory of the first
-// batch. C++20. cpp-array [PHOTOGRAPHS [HELD.csv]]: pixels to read; the bytes that the pool holds
-// behind each batch, to write.
+// A pipeline over more data than it holds in memory at a time (C++20). Batches of image patches are
+// copied to the device, a kernel computes the contrast of each patch, and the results are copied
+// back. All batches reuse the memory of the first one.
+//
+// Usage: cpp-array [PHOTOGRAPHS [HELD.csv]]. PHOTOGRAPHS is read as pixels. HELD.csv receives the
+// bytes that the pool holds after each batch.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,7 +26,7 @@ constexpr std::size_t k_side = 5, k_patch = k_side * k_side * k_colours;
 constexpr std::size_t k_batch = 1000, k_batches = 1000;
 constexpr std::size_t k_warm_up = 10;
 
-// Photographs from a file, or a picture with edges and noise.
+// Reads photographs from a file. Without a path, generates a picture with edges and noise.
 std::vector<unsigned char> load(const char* path) {
   std::vector<unsigned char> pixels;
   if (path != nullptr) {
@@ -43,7 +45,7 @@ std::vector<unsigned char> load(const char* path) {
   return pixels;
 }
 
-// A batch of patches from places all over the pictures.
+// Fills `out` with a batch of patches from random positions of the pictures.
 void cut(const std::vector<unsigned char>& pixels, std::mt19937& random, std::vector<float>& out) {
   for (std::size_t patch = 0; patch < k_batch; ++patch) {
     const std::size_t picture = random() % (pixels.size() / k_picture) * k_picture;
@@ -71,7 +73,8 @@ void contrast(std::span<std::byte> to, std::span<std::byte> from) {
   }
 }
 
-// The same in another way, in double: from the mean of the squares.
+// Checks the results against another formula, in double precision: the mean of the squares less the
+// square of the mean.
 bool is_right(const std::vector<float>& batch, const std::vector<float>& results) {
   for (std::size_t patch = 0; patch < k_batch; ++patch) {
     double sum = 0, squares = 0;
@@ -90,7 +93,7 @@ bool is_right(const std::vector<float>& batch, const std::vector<float>& results
 struct outcome {
   bool right = true;
   std::uint64_t maps_after_warm_up = 0;
-  double seconds = 0;  // of the pipeline alone: without the cutting and the checks
+  double seconds = 0;  // in the pipeline alone, without cutting patches and checking
 };
 
 outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im::kind kind,
@@ -105,7 +108,7 @@ outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im
   for (std::size_t round = 0; round < k_batches; ++round) {
     cut(pixels, random, batch);
     const auto start = steady::now();
-    // In the memory of the batch before.
+    // Reuses the memory of the previous batch.
     const auto input = im::to_array(batch, {k_batch, k_patch}, kind, {.on = queue});
     queue.submit(contrast, result.bytes(), input.bytes()).wait();
     im::copy(results, result);
@@ -121,7 +124,7 @@ outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im
 int main(int count, char** arguments) try {
   const im::device device = im::device::best();
   const im::queue queue = im::queue::of(device);
-  // A kind that the function may touch on every device; a kernel of the device's takes any.
+  // A kind that a host function can access on this device. A device kernel could use any kind.
   const im::kind kind = device.can(im::capability::run_functions) ? im::kind::device
                         : device.offers(im::kind::shared)         ? im::kind::shared
                                                                   : im::kind::host;

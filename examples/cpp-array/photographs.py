@@ -1,4 +1,4 @@
-"""photographs.py FILE: writes the pixels of two photographs of scikit-learn's, as they are."""
+"""photographs.py FILE: writes the raw pixels of scikit-learn's two sample photographs."""
 
 import sys
 from pathlib import Path

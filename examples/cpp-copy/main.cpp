@@ -1,4 +1,4 @@
-// Moves numbers to a device, works on them in the queue's order, and brings them back: C++20.
+// Copies numbers to a device, doubles them in queue order, and copies them back (C++20).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace im = isthmus;
 
-// A "kernel" of the host's: doubles every float.
+// A "kernel" that runs on the host: doubles every float.
 void twice(std::span<std::byte> bytes) {
   for (std::size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
     float value = 0;
@@ -25,7 +25,7 @@ int main() try {
   std::iota(numbers.begin(), numbers.end(), 0.0f);
   const std::span<float> all(numbers);
 
-  // A kind that both sides can touch, so that the function runs on every device.
+  // A kind that host and device can access, so that the function runs with every device.
   const im::kind kind = device.offers(im::kind::shared) ? im::kind::shared : im::kind::host;
   const im::buffer shared(all.size_bytes(), kind, {.on = queue, .alignment = 64});
   const im::buffer far(all.size_bytes(), im::kind::device, {.on = queue});

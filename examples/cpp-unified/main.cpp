@@ -1,5 +1,5 @@
-// One array on the host and on a device: a few elements change in each round, and only what changed
-// moves. C++20.
+// One array on the host and on a device (C++20). A few elements change in each round, and only the
+// changes are copied.
 #include <cstdio>
 #include <cstdlib>
 #include <isthmus/isthmus.hpp>
@@ -11,7 +11,7 @@ namespace im = isthmus;
 constexpr std::size_t k_count = 1 << 22;
 constexpr std::size_t k_rounds = 20;
 
-// A "kernel": copies what the device has in that range out of it, as a program's own would read it.
+// A "kernel": reads that range of the device copy, as a program's own kernel would.
 std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
   std::vector<float> got(range.end - range.begin);
   im::copy_n(std::span(got), im::at(values.device(), range.begin * sizeof(float)),
@@ -23,13 +23,13 @@ bool host_writes_follow(const im::unified_buffer<float>& values) {
   const im::unified_view<float> host = values.host();
   for (std::size_t round = 1; round <= k_rounds; ++round) {
     const std::size_t at = round * 100'000;
-    host[at] = -1.0f;  // found by itself
+    host[at] = -1.0f;  // detected automatically
     if (read(values, {at, at + 1})[0] != -1.0f) return false;
   }
   return values.state() == im::unified_state::synchronized;
 }
 
-// What a device writes its program tells, here by the end of device_write.
+// Device writes must be declared; here the end of device_write declares them.
 bool device_writes_follow(const im::unified_buffer<float>& values) {
   const std::vector<float> sevens(1000, 7.0f);
   values.device_write({5000, 6000}, [&](const im::buffer& all) {
@@ -40,7 +40,7 @@ bool device_writes_follow(const im::unified_buffer<float>& values) {
 }
 
 int main() try {
-  // Two copies on every device, so that there is something to see on the host's own too.
+  // Keeps two copies on every device, so that the host device copies data too.
   const im::unified_buffer<float> values(k_count, {.separate = true});
   {
     const im::unified_view<float> all = values.host();

@@ -13,7 +13,7 @@ from isthmus.compat.dpctl.memory import (
     USMAllocationError,
 )
 
-import dpctl  # isort: skip  # after it: dpctl lists its platforms when it is first used
+import dpctl  # isort: skip  # import after isthmus: dpctl lists its platforms at first use
 import numpy as np
 
 MESSAGES = 2000
@@ -27,7 +27,7 @@ def messages() -> list[np.ndarray]:
 
 
 def pack(queue: Any, sent: list[np.ndarray]) -> Any:
-    """One after the other, each by way of memory that both sides reach."""
+    """Packs one message after another, each through memory that host and device can access."""
     block = MemoryUSMDevice(sum(map(len, sent)), alignment=64, queue=queue)
     view = MemoryUSMHost(len(block), queue=queue)
     at = 0

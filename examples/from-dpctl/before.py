@@ -21,7 +21,7 @@ def messages() -> list[np.ndarray]:
 
 
 def pack(queue: Any, sent: list[np.ndarray]) -> Any:
-    """One after the other, each by way of memory that both sides reach."""
+    """Packs one message after another, each through memory that host and device can access."""
     block = MemoryUSMDevice(sum(map(len, sent)), alignment=64, queue=queue)
     view = MemoryUSMHost(len(block), queue=queue)
     at = 0

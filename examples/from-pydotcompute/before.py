@@ -1,4 +1,4 @@
-"""A flame moves over a plate: the host holds it there, the device spreads the heat."""
+"""A flame moves over a plate: the host sets its position, the device spreads the heat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLAME = 100.0
 
 
 def spread(plate: Any, spread_out: Any) -> None:
-    """One step, with arrays of whatever library the device has: CuPy or NumPy."""
+    """Computes one step, with arrays of the device's library: CuPy or NumPy."""
     inner = plate[1:-1, 1:-1]
     around = plate[:-2, 1:-1] + plate[2:, 1:-1] + plate[1:-1, :-2] + plate[1:-1, 2:]
     spread_out[1:-1, 1:-1] = inner + 0.2 * (around - 4 * inner)

@@ -1,7 +1,7 @@
 """A store of measurements that is larger than its share of the device's memory.
 
-Batches are uploaded on several streams. Where the share is used up, the oldest batches go to the
-host, and come back when they are asked for.
+Batches are uploaded on several streams. When the share is used up, the oldest batches are spilled
+to the host. They return to the device when they are requested.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ records = ProfilerRecords()
 
 
 class Store:
-    """Batches by their number, on the device as long as there is room, else on the host."""
+    """Batches by number, on the device while they fit and otherwise on the host."""
 
     def __init__(self) -> None:
         self.streams = CudaStreamPool(4)
@@ -42,7 +42,7 @@ class Store:
         return self.on_device[number].copy_to_host()
 
     def spill(self, nbytes: int) -> bool:
-        """What is asked where there is no memory: whether it is worth another try."""
+        """Failure callback: spills batches and returns whether the allocation should be retried."""
         freed = 0
         while self.on_device and freed < nbytes:
             oldest = next(iter(self.on_device))
@@ -57,7 +57,7 @@ def batch_of(number: int) -> np.ndarray:
 
 
 def set_up(store: Store) -> None:
-    """A pool, of which the store may have a part; what does not fit is spilled; all is counted."""
+    """Sets up a pool, limits the store to a share of it, spills the rest and counts it all."""
     pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), "64MiB", "64MiB")
     limited = rmm.mr.LimitingResourceAdaptor(pool, SHARE)
     rmm.mr.set_current_device_resource(rmm.mr.FailureCallbackResourceAdaptor(limited, store.spill))
