@@ -1,10 +1,11 @@
 // What a resource over a pool adds to an allocation with its free, through the C interface, on one
-// thread and on two at once.
+// thread and on two threads at once.
 //
-// Every contestant runs the same window in turn, in one process, and no block is touched. A counter
-// `<name>_ns` is the least time for an allocation with its free that any window took: the cost
-// where nobody disturbs. `pool_ns` is that of the bare pool. What debug resources write to blocks is
-// theirs. A monotonic resource lets go between windows, and gives a window out of one chunk.
+// All contestants run the same window alternately in one process, and no block is touched. The
+// counter `<name>_ns` is the lowest time for an allocation with its free of any window: the cost
+// without disturbance by other work. `pool_ns` is that of the bare pool. The time of debug
+// resources includes what they write to blocks. A monotonic resource releases its memory between
+// windows and serves a window from one chunk.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -24,12 +25,12 @@ namespace {
 
 constexpr int k_window = 4096;
 constexpr std::size_t k_bytes = 1024;
-constexpr std::size_t k_chunk = 4 * k_window * k_bytes;  // of up to four threads
+constexpr std::size_t k_chunk = 4 * k_window * k_bytes;  // enough for four threads
 
 struct contestant {
   std::string name;
   im::resource resource;
-  void (*between)(const im::resource&) = [](const im::resource&) {};  // windows
+  void (*between)(const im::resource&) = [](const im::resource&) {};  // between windows
 };
 
 const im::queue& on_host() {

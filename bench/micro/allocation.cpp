@@ -1,8 +1,9 @@
-// What a buffer of the host's costs beside malloc and aligned_alloc, whatever lives and on threads.
+// What a buffer of the host costs compared with malloc and aligned_alloc, beside many live buffers
+// and on several threads.
 //
 // Each benchmark runs its peer in the same loop of rounds, so that both see the same machine;
-// `ratio` is ours over the peer's. `live` is how many buffers live meanwhile: the cost must not
-// grow with it.
+// `ratio` is the time of Isthmus over the peer's. `live` is the number of live buffers: the cost
+// must not grow with it.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -20,8 +21,9 @@ const im::queue& host_queue() {
   return queue;
 }
 
-constexpr int k_round = 100;  // of each, then of the other
-// Of ours alone, at one call an iteration: a hundred times that passes, and the peer's time.
+constexpr int k_round = 100;  // calls of one contestant, then of the other
+// Counts only one call of Isthmus per iteration. The real time is a hundred times as long, plus the
+// peer's.
 constexpr double k_min_seconds = 0.005;
 
 template <class Function>
@@ -69,7 +71,7 @@ BENCHMARK(create_release_malloc)
     ->Arg(1024)
     ->Arg(4096)
     ->Arg(1 << 20)
-    ->Arg(4 << 20)  // each looks at what the host has left
+    ->Arg(4 << 20)  // from the warm default pool, without a query of available memory
     ->UseManualTime()
     ->MinTime(k_min_seconds);
 
@@ -87,7 +89,7 @@ BENCHMARK(create_release_aligned_alloc)
     ->UseManualTime()
     ->MinTime(k_min_seconds);
 
-// The C++ surface adds nothing but a counted handle.
+// The C++ interface adds only a reference-counted handle.
 void create_release_cpp(benchmark::State& state) {
   for (auto _ : state) {
     const im::buffer buffer(1024, im::kind::host, {.on = host_queue()});

@@ -1,8 +1,8 @@
-// What typed arrays cost beside plain code on plain memory: views, single elements, made and
-// dropped.
+// What typed arrays cost compared with plain code on plain memory: views, single elements, creation
+// and release.
 //
-// `plain` is what a program has without a library: a pointer, extents and strides in a struct, as
-// std::mdspan is one. Elements are read one by one at indices that the compiler cannot foresee.
+// `plain` is what a program has without a library: a pointer, extents and strides in a struct, like
+// std::mdspan. Elements are read one by one, at indices that the compiler cannot predict.
 #include <benchmark/benchmark.h>
 
 #include <isthmus/isthmus.hpp>
@@ -82,7 +82,7 @@ void view_slice_of_any_rank(benchmark::State& state) {
 }
 BENCHMARK(view_slice_of_any_rank);
 
-// 64 elements a round: what the loop itself takes is told by read_plain.
+// Reads 64 elements per iteration. read_plain shows the cost of the loop itself.
 template <class Read>
 void read_elements(benchmark::State& state, Read&& read) {
   std::vector<std::int64_t> places(64);
@@ -111,7 +111,7 @@ void read_array(benchmark::State& state) {
 }
 BENCHMARK(read_array);
 
-// After operations of a queue have been there, and have ended.
+// Reads after an operation of a queue has used the array and completed.
 void read_array_used_by_a_queue(benchmark::State& state) {
   const auto a = matrix();
   const im::host_event gate;

@@ -1,14 +1,15 @@
 #pragma once
-// Pools on the host and the general allocators beside them, each called through two function
-// pointers, and the way in which all benchmarks time them: every contestant runs the same window of
-// operations in turn, in one process, and no block is touched. A counter `<name>_ns` is the least
-// time for an operation that any window took: the cost where nobody disturbs. `ratio` is the
-// pool's over malloc's.
+// Pools on the host and general-purpose allocators as contestants, each called through two function
+// pointers, and the loop that times them in all benchmarks.
 //
-// malloc and std::pmr are always there. The others take part where their library is found;
-// `./dev bench` installs them, and what is absent is told in the benchmark's context. jemalloc wants
-// more static thread-local storage than a running program has to spare, unless GLIBC_TUNABLES gives
-// it some as `./dev bench` does.
+// All contestants run the same window of operations alternately in one process, and no block is
+// touched. The counter `<name>_ns` is the lowest time per operation of any window: the cost without
+// disturbance by other work. `ratio` is the pool's time over malloc's.
+//
+// malloc and std::pmr always take part. The others take part if their library is found;
+// `./dev bench` installs them. The benchmark's context names the absent ones. jemalloc needs more
+// static thread-local storage than a running program has to spare, unless GLIBC_TUNABLES reserves
+// some, as `./dev bench` does.
 
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
@@ -32,13 +33,13 @@ struct contestant {
   void (*give)(void* memory, std::size_t nbytes);
 };
 
-// Found once: looking for them at every call would cost as much as the call.
+// Looked up once: doing so in every call would cost as much as the call.
 inline isthmus_queue_t* on_host = nullptr;
 enum class settings { usual, unchecked, limited };
 template <settings Which>
 inline isthmus_resource_t* pool = nullptr;
 
-// Limits that no benchmark comes to: what counts is that there are some.
+// Options with limits that no benchmark reaches: their presence is what is measured.
 inline isthmus::pool_options options_of(settings which) {
   if (which != settings::limited) return {.checked = which != settings::unchecked};
   constexpr std::uint64_t k_gib = 1 << 30;
@@ -67,7 +68,7 @@ contestant ours(const char* name) {
           }};
 }
 
-// A library opened beside the program's own allocator, with its functions by name.
+// A library loaded in addition to the program's own allocator. Functions are looked up by name.
 class library {
  public:
   library(const char* who, const char* path)
@@ -78,7 +79,7 @@ class library {
   template <class Function>
   Function* function(const char* name) const {
     auto* found = reinterpret_cast<Function*>(dlsym(handle_, name));
-    if (found == nullptr) std::abort();  // another version than the one we know
+    if (found == nullptr) std::abort();  // a version with another interface
     return found;
   }
 
@@ -86,7 +87,7 @@ class library {
   void* handle_;
 };
 
-// The functions of one that has malloc and free under names of its own.
+// An allocator whose malloc and free are exported under the given names.
 struct general_allocator {
   void* (*take)(std::size_t) = nullptr;
   void (*give)(void*) = nullptr;
@@ -102,8 +103,8 @@ struct general_allocator {
 inline const general_allocator mimalloc("mimalloc", "libmimalloc.so.2", "mi_malloc", "mi_free");
 inline const general_allocator jemalloc("jemalloc", "libjemalloc.so.2", "malloc", "free");
 
-// UMF's disjoint pool, set up as its users do for a device: slabs of 2 MiB out of memory that is
-// there already. Its C interface, version 1.2, as its documentation gives it.
+// UMF's disjoint pool, configured as its users do for a device: slabs of 2 MiB from memory that was
+// allocated before. Uses the C interface of version 1.2, as documented.
 struct umf_pool {
   void* pool = nullptr;
   void* (*take)(void* pool, std::size_t nbytes) = nullptr;
@@ -125,7 +126,7 @@ struct umf_pool {
     if (status != 0) std::abort();
   }
   static void* provider(const library& umf) {
-    constexpr std::size_t k_bytes = std::size_t{16} << 30;  // of address space, mostly
+    constexpr std::size_t k_bytes = std::size_t{16} << 30;  // mostly address space
     void* memory = mmap(nullptr, k_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) std::abort();
@@ -152,7 +153,7 @@ struct umf_pool {
 };
 inline const umf_pool umf;
 
-// The pool first, malloc third.
+// The first is the pool, the third is malloc.
 inline const std::vector<contestant>& contestants() {
   static const std::vector<contestant> all = [] {
     std::vector<contestant> found{ours<settings::usual>("pool"),
@@ -181,8 +182,8 @@ inline const std::vector<contestant>& contestants() {
   return all;
 }
 
-// `window` runs `operations` of one contestant's, all of them in turn in every iteration, and may
-// say itself how many seconds they took.
+// Times all contestants alternately in every iteration. `window` runs `operations` operations of
+// one contestant. If it returns a double, that is the time in seconds.
 template <class Window>
 void side_by_side(benchmark::State& state, double operations, Window&& window) {
   using steady = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
 #pragma once
-// A CUDA device and its driver's own calls, as a peer of ours in the same process.
+// A CUDA device and the calls of its driver, as a peer of Isthmus in the same process.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
@@ -18,7 +18,8 @@ inline void must(bool right) {
   if (!right) std::abort();
 }
 
-// Empty where there is none; `state` then says that the benchmark is absent.
+// Finds a CUDA device. Without one, returns an empty device and marks the benchmark as absent in
+// `state`.
 inline im::device find_cuda(benchmark::State& state) {
   static const im::device found = [] {
     for (const im::device& device : im::devices()) {
@@ -39,7 +40,7 @@ class cuda_driver {
     must(library_ != nullptr);
   }
 
-  // CUDA's code must be success. On the calling thread's current context.
+  // Calls a driver function in the calling thread's current context. Aborts unless it succeeds.
   template <class... Arguments>
   void call(const char* name, Arguments... arguments) const {
     const auto found = reinterpret_cast<unsigned (*)(Arguments...)>(dlsym(library_, name));

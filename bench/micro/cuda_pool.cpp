@@ -1,6 +1,6 @@
-// A pool of a CUDA device's memory: what a pair costs while the device works and on several threads,
-// what pinned memory costs that a pool takes and gives back, and how fast memory is that has moved.
-// Without a CUDA device all of it says that it is absent.
+// A pool of a CUDA device's memory: the cost of an allocate/free pair while the device works and on
+// several threads, the cost of growing and shrinking a pool of pinned memory, and the speed of
+// memory that was remapped. Without a CUDA device every benchmark reports that it is absent.
 #include <array>
 #include <thread>
 
@@ -20,12 +20,12 @@ void pairs(const im::resource& pool, std::size_t nbytes, const im::queue& on) {
   }
 }
 
-// Fills of a gigabyte, enough of them to outlast a round.
+// Submits fills of 1 GiB, enough of them to outlast a round.
 void keep_busy(const im::queue& on, const im::buffer& scratch) {
   for (int i = 0; i < 40; ++i) (void)im::fill_async(scratch, std::byte{1}, {.on = on});
 }
 
-// Nanoseconds of an allocation with its free: on an idle queue, and on one at work.
+// Nanoseconds for an allocation with its free, on an idle queue and on a busy one.
 void pair_at_work(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -56,8 +56,8 @@ BENCHMARK(pair_at_work)
     ->UseManualTime()
     ->Iterations(100);
 
-// Arithmetic on nothing but registers, about as long as as many pairs: what threads gain here is
-// what this machine's processors have to give beside its other work.
+// Arithmetic on registers only, which takes about as long as the same number of pairs. Its speedup
+// by threads shows what the processors of this machine can give beside its other work.
 void arithmetic(std::size_t /*thread*/) {
   std::uint64_t value = 1;
   for (int i = 0; i < k_window * 10; ++i) {
@@ -66,8 +66,8 @@ void arithmetic(std::size_t /*thread*/) {
   }
 }
 
-// Each thread has a queue of its own; `times_one` is all their operations a second over one's, and
-// `machine_times_one` the same of arithmetic.
+// Each thread has its own queue. `times_one` is the throughput of all threads over that of one
+// thread, and `machine_times_one` is the same for arithmetic.
 void threads_on_queues(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -103,9 +103,9 @@ void threads_on_queues(benchmark::State& state) {
 }
 BENCHMARK(threads_on_queues)->Arg(2)->Arg(4)->Arg(8)->UseManualTime()->Iterations(9);
 
-// A run of memory that came together from pieces which lay apart.
+// Allocates a block that the pool remapped from chunks that were not adjacent.
 void* moved_run(const im::resource& pool, const im::queue& on, std::size_t nbytes) {
-  constexpr std::size_t k_piece = std::size_t{8} << 20;  // a chunk, which moves whole
+  constexpr std::size_t k_piece = std::size_t{8} << 20;  // a chunk, which is remapped as a whole
   std::vector<void*> pieces;
   for (std::size_t have = 0; have < 2 * nbytes; have += k_piece) {
     pieces.push_back(pool.allocate(k_piece, 0, on));
@@ -120,8 +120,8 @@ void* moved_run(const im::resource& pool, const im::queue& on, std::size_t nbyte
 
 enum class path { inside, to_device, back };
 
-// The driver's own copy of 256 MiB, of memory that moved and of one cuMemAlloc; `ratio` is their
-// speeds'.
+// The driver's own copy of 256 MiB, of remapped memory and of memory of one cuMemAlloc. `ratio` is
+// the speed of the former over that of the latter.
 void copies_of_moved(benchmark::State& state, path way) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -157,7 +157,7 @@ BENCHMARK_CAPTURE(copies_of_moved, inside, path::inside)->UseManualTime()->Itera
 BENCHMARK_CAPTURE(copies_of_moved, to_device, path::to_device)->UseManualTime()->Iterations(50);
 BENCHMARK_CAPTURE(copies_of_moved, back, path::back)->UseManualTime()->Iterations(50);
 
-// The same of pinned memory, beside one cuMemHostAlloc.
+// The same for pinned memory, compared with memory of one cuMemHostAlloc.
 void pinned_copies_of_moved(benchmark::State& state, path way) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -193,8 +193,8 @@ BENCHMARK_CAPTURE(pinned_copies_of_moved, to_device, path::to_device)
     ->Iterations(50);
 BENCHMARK_CAPTURE(pinned_copies_of_moved, back, path::back)->UseManualTime()->Iterations(50);
 
-// Microseconds to have pinned memory of the driver and to give it back: a pool's, and by
-// cuMemHostAlloc and cuMemFreeHost; both on an idle device, or one that copies for 0.2 s.
+// Microseconds to obtain pinned memory from the driver and to return it: by a pool, and by
+// cuMemHostAlloc and cuMemFreeHost. The device is idle, or copies for 0.2 s.
 void pinned_growth(benchmark::State& state, bool at_work) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -235,7 +235,8 @@ void pinned_growth(benchmark::State& state, bool at_work) {
 BENCHMARK_CAPTURE(pinned_growth, idle, false)->GROWTH_SIZES;
 BENCHMARK_CAPTURE(pinned_growth, at_work, true)->GROWTH_SIZES;
 
-// Blocking copies of pinned memory, ours beside the driver's; `ratio` is ours to its speed.
+// Blocking copies of pinned memory by Isthmus and by the driver. `ratio` is the speed of Isthmus
+// over the driver's.
 void pinned_copies(benchmark::State& state, path way) {
   const im::device device = find_cuda(state);
   if (!device) return;

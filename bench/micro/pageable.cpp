@@ -1,9 +1,10 @@
-// Plain host memory to a CUDA device's and back, beside the driver's own copies of the same bytes,
-// of plain and of pinned memory, in the same rounds.
+// Copies of plain host memory to a CUDA device and back, compared in the same rounds with the
+// driver's own copies of the same number of bytes, of plain and of pinned memory.
 //
-// Each counter is GB/s by the median time of a call that blocks; `ratio` is our median time over
-// that of the driver's copy of plain memory, `of_pinned` over that of its copy of pinned memory,
-// which no way of plain memory can beat. Without a CUDA device all of it says that it is absent.
+// Each counter is GB/s, from the median time of a blocking call. `ratio` is the median time of
+// Isthmus over that of the driver's copy of plain memory. `of_pinned` is the same over that of the
+// driver's copy of pinned memory, which no copy of plain memory can beat. Without a CUDA device
+// every benchmark reports that it is absent.
 #include "cuda_driver.hpp"
 
 namespace {
@@ -34,7 +35,7 @@ void pageable(benchmark::State& state, direction where_to) {
                ? seconds([&] { im::copy(there, std::span<const std::byte>(plain)); })
                : seconds([&] { im::copy(std::span(plain), there); });
   };
-  ours();  // makes what it goes by way of
+  ours();  // allocates the staging memory
   of_driver(plain.data());
   std::vector<double> own, drivers, pinneds;
   for (auto _ : state) {

@@ -1,10 +1,9 @@
-// What one more operation on a unified buffer costs beside many that are pending, on a simulated
-// device.
+// What one more operation on a unified buffer costs while many are pending, on a simulated device.
 //
-// One operation for each of `pending` parts, which do not touch, while the device waits: uploads of
-// what the host wrote in the part, downloads of what the device wrote there, and marks of device
-// writes over as many uploads. `us_each` is the mean time of one in the best of several rounds: it
-// is to grow no faster than log n.
+// Submits one operation for each of `pending` separate parts while the device waits: uploads of
+// host writes, downloads of device writes, or uploads each followed by a mark of a device write.
+// `us_each` is the mean time of one operation in the best of several rounds. It must grow no faster
+// than log n.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -20,7 +19,8 @@ namespace {
 
 constexpr std::size_t k_each = 64;
 
-// `prepare(buffer, part)` for each part before, `put(buffer, part)` while nothing may run.
+// Calls `prepare(buffer, part)` for each part, and then `put(buffer, part)` for each part while the
+// queue is blocked.
 template <class Prepare, class Put>
 void pending_parts(benchmark::State& state, const Prepare& prepare, const Put& put) {
   const im::sim_device device;

@@ -1,10 +1,11 @@
-// What one more use of a buffer costs beside many that are pending, on a simulated device.
+// What one more use of a buffer costs while many are pending, on a simulated device.
 //
-// Each of `pending` queues puts one operation on the same buffer, behind a gate that stays closed:
-// writes of ranges that no other touches, writes of all of it, reads of all of it; and as many
-// events of the caller's are recorded. `us_per_use` is the mean time of a submission in the best of
-// several rounds: it is to grow no faster than log n. `written_over` is one write of all of it beside
-// the writes of such ranges, and `us_per_pending` the part of it that each of those costs.
+// Each of `pending` queues submits one operation on the same buffer, after an event that has not
+// completed: writes of separate ranges, writes of the whole buffer, or reads of it; or as many
+// events of the caller are recorded. `us_per_use` is the mean time of a submission in the best of
+// several rounds. It must grow no faster than log n. `written_over` is one write of the whole
+// buffer while writes of separate ranges are pending; `us_per_pending` is its time per pending
+// write.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -24,8 +25,8 @@ double us_since(steady::time_point began) {
   return std::chrono::duration<double, std::micro>(steady::now() - began).count();
 }
 
-// `put(buffer, queue, index)` once for each queue, while nothing on them may run, and then
-// `last(buffer, queue)`; the best time of each of the two.
+// Calls `put(buffer, queue, index)` once for each queue while all queues are blocked, and then
+// `last(buffer, queue)`. Returns the best time of each, divided by the number of queues.
 struct times {
   double put = std::numeric_limits<double>::max();
   double last = std::numeric_limits<double>::max();

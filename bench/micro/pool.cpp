@@ -1,5 +1,5 @@
-// What a block of a pool on the host costs through the C interface, beside general allocators
-// (contestants.hpp). An allocation with its free counts as one operation.
+// What a block of a pool on the host costs through the C interface, compared with general-purpose
+// allocators (contestants.hpp). An allocation with its free counts as one operation.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -42,7 +42,7 @@ struct block {
   std::size_t nbytes;
 };
 
-// 256 B to 64 KiB, evenly over the logarithm.
+// Sizes of 256 B to 64 KiB, uniform in their logarithm.
 std::vector<std::pair<std::size_t, std::size_t>> random_operations(std::size_t live) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> exponent(8, 16);
@@ -54,7 +54,7 @@ std::vector<std::pair<std::size_t, std::size_t>> random_operations(std::size_t l
   return all;
 }
 
-// One of `live` blocks is replaced, at random.
+// Replaces a random one of the live blocks.
 void random_sizes(benchmark::State& state) {
   const auto operations = random_operations(4096);
   std::vector<std::vector<block>> live(contestants().size());
@@ -76,8 +76,8 @@ void random_sizes(benchmark::State& state) {
 }
 BENCHMARK(random_sizes)->UseManualTime()->Iterations(200);
 
-// One thread allocates what another frees, through a ring that alone costs `ring_ns`. As in the
-// other rows a window's cost is taken where nothing disturbs it: the third least of 60.
+// One thread allocates what another thread frees. The ring between them costs `ring_ns` by itself.
+// To exclude disturbances, as in the other rows, the result is the third lowest of 60 windows.
 template <class Take, class Give>
 double seconds_of_handing_over(Take&& take, Give&& give) {
   using steady = std::chrono::steady_clock;
@@ -120,7 +120,7 @@ void producer_consumer(benchmark::State& state) {
 }
 BENCHMARK(producer_consumer)->UseManualTime()->Iterations(5);
 
-// A pair while so many blocks live: the cost must not grow with them.
+// A pair beside many live blocks: the cost must not grow with their number.
 void pair_beside_live(benchmark::State& state) {
   std::vector<void*> live;
   for (std::int64_t i = 0; i < state.range(0); ++i) live.push_back(contestants()[0].take(256));

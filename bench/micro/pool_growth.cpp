@@ -1,11 +1,11 @@
-// What a pool on the host costs as it grows: a pair beside many live blocks, on many queues and of
-// many pools, a refused request, and what it notes of its blocks itself.
+// What a pool on the host costs as it grows: a pair beside many live blocks, on many queues and in
+// many pools, a refused request, and the memory for its metadata.
 //
-// `pair_beside_live` is to stay as it is for one block, and so are `pair_on_queues` and
-// `pair_of_pools`, where one thread works on them by turns, from two on. `host_metadata` is
-// `percent` of the blocks' bytes: pages that the process gained, of which the blocks, which nobody
-// touches, are none. Later pools use notes again, so that the first row of a process alone is whole
-// (--benchmark_filter).
+// `pair_beside_live` must cost as much as beside one block. `pair_on_queues` and `pair_of_pools`,
+// in which one thread alternates over queues or pools, must not cost more from two on.
+// `host_metadata` reports metadata as `percent` of the blocks' bytes: the pages that the process
+// gained. Blocks are not touched, so they add no pages. Later pools reuse metadata memory, so only
+// the first row of a process reports all of it: run single rows with --benchmark_filter.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ std::size_t resident_bytes() {
 void host_metadata(benchmark::State& state) {
   const auto nbytes = static_cast<std::size_t>(state.range(0));
   constexpr std::size_t k_total = std::size_t{1} << 30;
-  std::vector<void*> live(k_total / nbytes, &state);  // its own pages come first
+  std::vector<void*> live(k_total / nbytes, &state);  // touches the pages of the vector first
   double percent = 0;
   for (auto _ : state) {
     host_pool from(true);
@@ -124,13 +124,13 @@ void pair_of_pools(benchmark::State& state) {
 }
 BENCHMARK(pair_of_pools)->ArgName("pools")->ArgsProduct({{1, 2, 4, 16, 64, 200}});
 
-// At the limit, of which `runs` blocks of 320 KiB are free, and each waits for work of another queue
-// than its neighbours do. `worst_us` is the longest pair of another thread meanwhile.
+// A request to a pool at its limit. `runs` blocks of 320 KiB are free, and each waits for work of
+// another queue than its neighbours. `worst_us` is the longest pair of another thread meanwhile.
 void refused_request(benchmark::State& state) {
   const im::device host("host");
   const std::array<im::queue, 2> busy{im::queue(host), im::queue(host)};
   const im::queue asking(host);
-  constexpr std::size_t k_block = 320 << 10;  // larger than what slabs serve
+  constexpr std::size_t k_block = 320 << 10;  // larger than the blocks of slabs
   std::vector<void*> blocks(static_cast<std::size_t>(state.range(0)));
   const auto all_bytes = (blocks.size() + 64) * k_block;
   const auto pool = im::resource::pool(
@@ -154,7 +154,7 @@ void refused_request(benchmark::State& state) {
     while (!stop) {
       const auto began = steady::now();
       void* memory = nullptr;
-      if (take(2 * k_block, on, &memory)) {  // else the refused request has all of it for now
+      if (take(2 * k_block, on, &memory)) {  // fails while the other request holds all of it
         isthmus_resource_deallocate(pool.get(), memory, 2 * k_block, 0, on.get());
       }
       const std::chrono::duration<double, std::micro> took = steady::now() - began;

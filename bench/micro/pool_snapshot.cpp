@@ -1,9 +1,9 @@
-// What a snapshot of a pool costs beside many queues that one thread uses it on and many slabs.
+// What a snapshot of a pool costs if one thread uses the pool on many queues, beside many slabs.
 //
-// Of each of `slabs` slabs of 512 KiB all blocks are free, and the thread keeps one of them for one
-// of `queues` queues, so that a snapshot has to find out whether the slab could be put together.
-// `us_per_snapshot` is the best of several: it is to grow with the sum of both numbers, not with
-// their product.
+// All blocks of each of `slabs` slabs of 512 KiB are free. The thread keeps one block of each slab
+// for one of `queues` queues, so a snapshot must find out whether the slab could become free as a
+// whole. `us_per_snapshot` is the best of several snapshots. It must grow with the sum of both
+// numbers, not with their product.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void snapshot(benchmark::State& state) {
   const auto pool = im::resource::pool(first.context(), im::kind::device, {}, device);
   std::vector<void*> live(static_cast<std::size_t>(state.range(1)) * k_blocks_in_slab);
   for (auto& each : live) each = pool.allocate(k_block, 0, first);
-  for (const auto& each : queues) {  // a lane for each
+  for (const auto& each : queues) {  // creates a thread cache for each
     pool.deallocate(pool.allocate(k_block, 0, each), k_block, 0, each);
   }
   for (const bool is_kept : {false, true}) {

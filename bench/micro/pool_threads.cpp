@@ -1,7 +1,7 @@
-// What threads cost one another: each does the same work at the same time on one pool of the host,
-// and so it does with the general allocators beside it (contestants.hpp). `<name>_ns` is an
-// operation of the slowest thread; it is to stay what it is for one thread, to as many threads as
-// there are processors.
+// How much threads slow down one another. All threads do the same work at the same time, on one
+// pool of the host or with a general-purpose allocator (contestants.hpp). `<name>_ns` is the time
+// per operation of the slowest thread. Up to the number of processors, it must be that of one
+// thread.
 #include <atomic>
 #include <cmath>
 #include <random>
@@ -19,7 +19,8 @@ double seconds_since(steady::time_point start) {
   return std::chrono::duration<double>(steady::now() - start).count();
 }
 
-// One thread's own operations, and how many.
+// The work of one thread; `k_operations` is the number of operations in one call. This one
+// allocates and frees one block at a time.
 struct hot {
   static constexpr std::size_t k_operations = 50'000;
   std::size_t nbytes;
@@ -32,7 +33,7 @@ struct hot {
     }
   }
 };
-// 512 blocks of 4 KiB, one after the other, and back.
+// Allocates 512 blocks of 4 KiB, one after the other, and then frees them.
 struct batches {
   static constexpr std::size_t k_operations = 100 * 512;
 
@@ -44,7 +45,8 @@ struct batches {
     }
   }
 };
-// One of so many blocks of 256 B to 64 KiB, evenly over the logarithm, is replaced.
+// Replaces random ones of `live` blocks. Their sizes of 256 B to 64 KiB are uniform in the
+// logarithm.
 struct random_sizes {
   static constexpr std::size_t k_operations = 50'000;
   std::size_t live;
@@ -72,13 +74,13 @@ struct random_sizes {
   }
 };
 
-// Of the slowest of so many threads.
+// The time of the slowest of `threads` threads.
 template <class Work>
 double seconds_of(unsigned threads, const contestant& who, const Work& work) {
   std::atomic<unsigned> ready{0};
   std::vector<double> taken(threads);
   const auto run = [&](unsigned number) {
-    work(who, number);  // warms the thread up
+    work(who, number);  // warms up the thread
     ready.fetch_add(1);
     while (ready.load() < threads) std::this_thread::yield();
     const auto start = steady::now();
@@ -112,7 +114,7 @@ BENCHMARK_CAPTURE(on_threads, batches, batches{})->Apply(up_to_all_processors);
 BENCHMARK_CAPTURE(on_threads, random_100, random_sizes{100})->Apply(up_to_all_processors);
 BENCHMARK_CAPTURE(on_threads, random_4096, random_sizes{4096})->Apply(up_to_all_processors);
 
-// In a large heap, whose blocks are noted by single bits (slab.hpp): the pool alone.
+// In a large heap, where one bit marks an allocated block (slab.hpp). Measures only the pool.
 void hot_beside_live(benchmark::State& state) {
   constexpr std::size_t k_bytes = 256;
   const contestant& pool = contestants().front();

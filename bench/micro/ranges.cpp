@@ -1,10 +1,11 @@
-// Many ranges between the host's memory and a CUDA device's by one call, beside as many calls of
-// the driver's own copy, in the same rounds.
+// Copies of many ranges between host memory and a CUDA device in one call, compared in the same
+// rounds with one driver copy per range.
 //
-// Ranges of `bytes` lie at random in 1 GiB on one side and in a row on the other, from an odd
-// address on where `odd` is 1. Counters: the median time in ms of one blocking call and of all the
-// driver's copies with one wait, GB/s of the call, and `ratio`, our time over the driver's. Without
-// a CUDA device all of it says that it is absent.
+// Ranges of `bytes` lie at random positions of 1 GiB on one side and consecutively on the other
+// side, there from an odd address if `odd` is 1. Counters: the median times in ms of one blocking
+// call (`one_call`) and of all driver copies with one wait (`copies`), GB/s of the call, and
+// `ratio`, the time of Isthmus over the driver's. Without a CUDA device every benchmark reports
+// that it is absent.
 #include <benchmark/benchmark.h>
 #include <dlfcn.h>
 
@@ -37,7 +38,7 @@ im::device find_cuda() {
   return {};
 }
 
-// The driver's own calls, on a stream of their own.
+// The driver's own calls, on a separate stream.
 class driver {
  public:
   explicit driver(const im::device& device) : stream_(device) {
@@ -89,7 +90,7 @@ double median(std::vector<double> of) {
   return *middle;
 }
 
-// 1 GiB of each sort, made once.
+// 1 GiB of each kind of memory, allocated once.
 struct memory {
   explicit memory(const im::device& device)
       : peer(device),
@@ -152,7 +153,7 @@ void ranges(benchmark::State& state, way where_to) {
       case way::inside: return all.peer.copy(there, all.other.pointer(), what);
     }
   };
-  one_call();  // makes what it goes by way of
+  one_call();  // allocates the staging memory
   std::vector<double> own, drivers;
   for (auto _ : state) {
     own.push_back(milliseconds(one_call));

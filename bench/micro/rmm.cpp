@@ -1,9 +1,10 @@
-// A pool of a CUDA device's memory beside RMM's, in C++, where RMM logs from INFO on: its Python
-// package is built so that it writes a line of text for each call. All have memory of a stream's
-// order and put nothing to the device. Without a CUDA device all of it says that it is absent.
+// A pool of a CUDA device's memory compared with RMM's resources, in C++. RMM logs from level INFO
+// on here; its Python package is built so that it writes a line of text for each call. All
+// contestants allocate in stream order and submit nothing to the device. Without a CUDA device
+// every benchmark reports that it is absent.
 //
-// Every contestant runs the same window of operations in turn; a counter `<name>_ns` is the median
-// of an operation's time, and `ratio` the pool's over the best of RMM's.
+// All contestants run the same window of operations alternately. The counter `<name>_ns` is the
+// median time per operation, and `ratio` is the pool's time over the best of RMM's.
 
 #include <rmm/cuda_stream.hpp>
 #include <rmm/device_buffer.hpp>
@@ -48,7 +49,7 @@ std::vector<contestant> contestants(const im::device& device) {
   };
 }
 
-// `work` of each contestant in turn, in every round; an iteration's time is ours.
+// Runs `work` with each contestant in every round. The time of an iteration is that of Isthmus.
 void compare(benchmark::State& state, const im::device& device, double operations,
              const std::function<void(any_resource&)>& work) {
   const auto all = contestants(device);
@@ -72,7 +73,7 @@ void compare(benchmark::State& state, const im::device& device, double operation
   state.counters["ratio"] = median(times.front()) / best;
 }
 
-// One block, made and given back at once.
+// Allocates one block and frees it at once.
 void pair(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -90,7 +91,7 @@ void pair(benchmark::State& state) {
 BENCHMARK(pair)->Arg(256)->Arg(64 << 10)->Arg(1 << 20)->Arg(64 << 20)->UseManualTime()->Iterations(
     50);
 
-// A container of RMM's, made and destroyed.
+// Creates and destroys a container of RMM.
 void device_buffer(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -106,7 +107,8 @@ void device_buffer(benchmark::State& state) {
 }
 BENCHMARK(device_buffer)->Arg(1024)->UseManualTime()->Iterations(50);
 
-// Blocks of 64 B to 1 MiB beside as many live ones as the argument says, the oldest given back.
+// Allocates blocks of 64 B to 1 MiB while the given number of blocks is live; frees the oldest one
+// each time.
 void among_live(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -129,7 +131,8 @@ void among_live(benchmark::State& state) {
 }
 BENCHMARK(among_live)->Arg(1000)->Arg(10000)->UseManualTime()->Iterations(20);
 
-// Pairs of 4 KiB on threads with streams of their own: nanoseconds of an operation of all of them.
+// Pairs of 4 KiB on threads that have a stream each. Nanoseconds are wall time over the operations
+// of all threads.
 void threads(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;

@@ -1,7 +1,7 @@
-// What copies, events and functions cost on the host: beside memcpy, in the same rounds.
+// What copies, events and functions cost on the host, compared with memcpy in the same rounds.
 //
-// `ratio` is our time over memcpy's of the same bytes. A copy of what the host can touch is to cost
-// a memcpy and a small constant (budget: 4 KiB in 1 us, all told).
+// `ratio` is the time of Isthmus over memcpy's for the same number of bytes. A copy of memory that
+// the host can access must cost a memcpy and a small constant (budget: 4 KiB in 1 us in total).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ const im::queue& host_queue() {
 }
 im::buffer make(std::size_t nbytes, im::kind of) {
   im::buffer made(nbytes, of, {.on = host_queue()});
-  im::fill(made, std::byte{2});  // pages never written are all one page, and read from the cache
+  im::fill(made, std::byte{2});  // unwritten pages share one zero page, which the cache serves
   return made;
 }
 
@@ -37,10 +37,11 @@ double seconds(int rounds, Function&& function) {
   return std::chrono::duration<double>(steady::now() - start).count();
 }
 
-// Of ours alone, at one call an iteration: up to a hundred times that passes, and the peer's time.
+// Counts only one call of Isthmus per iteration. The real time is up to a hundred times as long,
+// plus the peer's.
 constexpr double k_min_seconds = 0.02;
 
-// `ours` against memcpy between two vectors of the same size, all memory touched before.
+// Compares `ours` with memcpy between two vectors of the same size. All memory was touched before.
 template <class Ours>
 void beside_memcpy(benchmark::State& state, std::size_t nbytes, Ours&& ours) {
   const std::vector<std::byte> source(nbytes, std::byte{1});
@@ -88,7 +89,7 @@ BENCHMARK_CAPTURE(from_buffer, host, im::kind::host)->EVERY_SIZE;
 BENCHMARK_CAPTURE(to_buffer, device, im::kind::device)->EVERY_SIZE;
 BENCHMARK_CAPTURE(from_buffer, device, im::kind::device)->EVERY_SIZE;
 
-// The C++ surface on top: a size to look up, and bounds to check.
+// The C++ interface additionally looks up a size and checks bounds.
 void copy_cpp(benchmark::State& state) {
   const auto nbytes = static_cast<std::size_t>(state.range(0));
   const im::buffer buffer = make(nbytes, im::kind::host);
@@ -98,7 +99,7 @@ void copy_cpp(benchmark::State& state) {
 }
 BENCHMARK(copy_cpp)->EVERY_SIZE;
 
-// Small and on an idle queue: it runs inline, with no hand-over.
+// A small copy on an idle queue runs in the calling thread.
 void copy_async_inline(benchmark::State& state) {
   const auto nbytes = static_cast<std::size_t>(state.range(0));
   const im::buffer buffer = make(nbytes, im::kind::host);

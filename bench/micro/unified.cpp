@@ -1,12 +1,12 @@
-// What a unified buffer costs in C++ where nothing is to be moved: both copies with nothing changed,
-// without and with a host view, the constructor, and many live buffers of which few were written.
+// What a unified buffer costs in C++ if nothing must be copied: access with nothing changed, with
+// and without a host view, the constructor, and many live buffers of which few were written.
 //
-// On the host, with two copies. Bounds: `host` and `device` without a view 100 ns; with one, 5 us
-// below 64 KiB, where bytes are compared, and 3 us for the look at 64 KiB; the constructor 2 us.
-// `live` is how many buffers live meanwhile: the cost must not grow with it. Nor must
-// `fetch_behind_pending` grow with the copies that are on their way. `synchronize` gives in
-// `copies` how many there were in one call, and in `ratio` its time over that of one look at as
-// many pages and as many copies one by one.
+// Runs on the host, with two copies. Bounds: `host` and `device` take 100 ns without a view. With
+// one they take 5 us below 64 KiB, where bytes are compared, and 3 us for the scan at 64 KiB. The
+// constructor takes 2 us. `live` is the number of live buffers: the cost must not grow with it.
+// `fetch_behind_pending` must not grow with the number of copies in flight. `synchronize` reports
+// in `copies` the number of copies in one call, and in `ratio` its time over that of one scan of as
+// many pages and as many separate copies.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -103,7 +103,7 @@ void made_and_dropped(benchmark::State& state) {
 }
 BENCHMARK(made_and_dropped);
 
-// Buffers with a view each, all of it the same on both sides.
+// Synchronized buffers with one host view each.
 struct crowd {
   crowd(std::size_t count, std::size_t nbytes) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -186,7 +186,7 @@ void synchronize(benchmark::State& state) {
   state.counters["ratio"] = median(together) / median(apart);
 }
 
-// Marks a part and has it fetched, behind so many copies that are held back.
+// Marks a part and fetches it, after `pending` copies that wait for an event.
 void fetch_behind_pending(benchmark::State& state) {
   constexpr std::size_t k_part = 64;
   const auto pending = static_cast<std::size_t>(state.range(0));
