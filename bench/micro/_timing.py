@@ -1,7 +1,7 @@
-"""What the benchmarks of this folder share: a report against a bound, and fresh processes.
+"""What the benchmarks of this folder share: a report of bounds, and timing helpers.
 
-Each program prints a line for each figure: Isthmus' time, the peer's, their ratio (x), the bound
-and whether it was held. With ``--check`` a bound that was not held makes the exit status 1.
+Each program prints a line for each figure: the time of Isthmus, the peer's time, their ratio (x),
+the bound, and whether it was held. With ``--check`` the exit status is 1 if a bound was missed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _ROUNDS, _WARM_UP = 15, 5
 
 @dataclass
 class Report:
-    """Lines of figures, and whether all of them were within their bounds."""
+    """Prints lines of figures. ``held`` is whether all of them were within their bounds."""
 
     held: bool = field(default=True)
 
     def against(self, title: str, ours: float, peer: tuple[str, float], most: float) -> None:
-        """Ours may take at most ``most`` times the peer's time."""
+        """Isthmus may take at most ``most`` times the peer's time."""
         name, theirs = peer
         ratio = ours / theirs
         self._line(
@@ -44,7 +44,7 @@ class Report:
     def below(
         self, title: str, ours: float, most: float, peer: tuple[str, float] | None = None
     ) -> None:
-        """Ours may take at most ``most`` seconds; a peer is told, not held against."""
+        """Isthmus may take at most ``most`` seconds. A peer's time is printed for information."""
         beside = ""
         if peer:
             beside = f"   {peer[0]} {time_text(peer[1]):>9}   x {ours / peer[1]:5.2f}"
@@ -52,7 +52,7 @@ class Report:
         self._line(f"{title:<78} {time_text(ours):>9}{beside}", within, ours <= most)
 
     def finish(self) -> None:
-        """Ends the program."""
+        """Exits with the status of the report."""
         sys.exit(1 if "--check" in sys.argv and not self.held else 0)
 
     def _line(self, figures: str, bound: str, held: bool) -> None:
@@ -61,10 +61,10 @@ class Report:
 
 
 def by_itself(work: Callable[[], object]) -> float:
-    """Median of a few calls, behind some that are not counted.
+    """Returns the median time of a few calls, after some that are not counted.
 
-    For peers whose threads spin for a while after their work, on the processors that others'
-    threads need: they have come to rest before.
+    For peers whose threads spin for a while after their work, on processors that other threads
+    need. The pause and the uncounted calls let such threads of the previous peer stop first.
     """
     sleep(0.05)
     taken = []
@@ -76,7 +76,7 @@ def by_itself(work: Callable[[], object]) -> float:
 
 
 def fresh_process(programs: dict[str, str], rounds: int = 9) -> dict[str, float]:
-    """Median of the seconds that each program prints, each run in a new interpreter, in turn."""
+    """Runs the programs alternately in new interpreters; returns the medians they print."""
     printed: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(rounds):
         for name, program in programs.items():

@@ -1,8 +1,9 @@
-"""Rounds of a writer on the host and ``sync_to_device``, beside a whole copy of as many bytes.
+"""Rounds of a writer on the host and ``sync_to_device``, compared with a whole copy.
 
-What a round takes is the synchronisation, and what the writer's stores took longer than the same
-ones into plain memory just before or after: the faults of the tracking. A writer changes one byte
-of each page that he writes, so that hardly anything but the faults is left.
+The time of a round is that of the synchronization, plus the additional time of the writer's stores
+relative to the same stores into plain memory just before or after. The difference is the page
+faults of dirty tracking. A writer changes one byte of each page that it writes, so that the stores
+cost little besides the faults.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 
     Bytes = NDArray[np.uint8]
     Chosen = slice | NDArray[np.int64] | None
-    # What is written in a round, as an index of bytes; None: nothing.
+    # Returns what to write in a round, as an index into the bytes, or None for nothing.
     Workload = Callable[[int], Chosen]
 
 PAGE, HUGE_PAGE = 4096, 2 << 20
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of one call."""
+    """Returns the time of one call."""
     start = perf_counter()
     work()
     return perf_counter() - start
@@ -41,7 +42,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Python's garbage is collected before, not while the clock runs."""
+    """Collects Python's garbage first, and not during the measurement."""
     gc.collect()
     gc.disable()
     try:
@@ -52,7 +53,7 @@ def without_collector() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of the rounds of one workload; ``moved`` is the part of all bytes that a round sent."""
+    """Times of one workload. ``moved`` is the share of all bytes that a round uploaded."""
 
     total: Taken
     moving: Taken
@@ -61,9 +62,9 @@ class Figures:
 
 
 class Place:
-    """A device, plain memory that it copies whole, and what it copies to.
+    """A device, plain memory as the source of whole copies, and their target.
 
-    The plain memory is pinned where a device has a driver to pin it with.
+    The plain memory is pinned on CUDA devices.
     """
 
     def __init__(self, queue: isthmus.Queue, nbytes: int, rounds: int) -> None:
@@ -80,26 +81,26 @@ class Place:
         self.random = np.random.default_rng(7)
 
     def close(self) -> None:
-        """Ends the pin."""
+        """Unpins the plain memory."""
         if self._pin is not None:
             self._pin.release()
 
     def slack(self, bound: float) -> float:
-        """A bound of a GPU's ratios, for any device: the others may take half as long again."""
+        """Returns a GPU's bound for this device: other devices may take 1.5 times as long."""
         return bound if self.is_gpu else bound * 1.5
 
     def copy_whole(self) -> None:
-        """What everything is compared with."""
+        """Makes the whole copy that everything is compared with."""
         self._target.copy_from(self.plain)
 
     def make(self, **options: Any) -> isthmus.UnifiedBuffer:
-        """As the bounds have it."""
+        """Creates a buffer with the options that the bounds assume."""
         made: dict[str, Any] = {"pinned": True, "separate": True, "queue": self.queue, **options}
         return isthmus.UnifiedBuffer(self.nbytes, np.uint8, **made)
 
     @contextmanager
     def synchronized(self, **options: Any) -> Iterator[tuple[isthmus.UnifiedBuffer, Bytes]]:
-        """A buffer whose copies are the same, and its host view; both are compared at the end."""
+        """Yields a synchronized buffer and its host view; compares both copies at the end."""
         with self.make(**options) as buffer:
             view = buffer.host
             view[:] = 1
@@ -108,13 +109,13 @@ class Place:
             self.check(buffer, view)
 
     def check(self, buffer: isthmus.UnifiedBuffer, view: Bytes) -> None:
-        """Neither copy may lack anything."""
+        """Raises RuntimeError if the copies differ after a synchronization."""
         buffer.sync_to_device()
         if not np.array_equal(buffer.device.to_numpy(), view):
             raise RuntimeError("the device copy is not what the host wrote")
 
     def measure(self, workload: Workload, warm_up: int = 3, **options: Any) -> Figures:
-        """Of a fresh buffer; the first rounds do not count."""
+        """Measures rounds on a fresh buffer. The first ``warm_up`` rounds do not count."""
         with self.synchronized(**options) as (buffer, view), without_collector():
             for number in range(warm_up):
                 self.round(buffer, view, workload(number), number)
@@ -130,14 +131,14 @@ class Place:
     def round(
         self, buffer: isthmus.UnifiedBuffer, view: Bytes, chosen: Chosen, number: int
     ) -> tuple[float, float, float]:
-        """Seconds of all, of finding and moving alone, and of the whole copy."""
+        """Returns seconds: of the round, of finding and copying alone, and of the whole copy."""
         whole = seconds(self.copy_whole)
         faults = self.faults(view, chosen, number)
         moving = seconds(buffer.sync_to_device)
         return moving + faults, moving, whole
 
     def faults(self, view: Bytes, chosen: Chosen, number: int) -> float:
-        """Writes, and tells by how much that took longer than in plain memory."""
+        """Writes, and returns the additional time relative to plain memory."""
         if chosen is None:
             return 0.0
         value = np.uint8(2 + number % 250)
@@ -148,11 +149,11 @@ class Place:
     # -- workloads
 
     def every_page(self, _number: int) -> Chosen:
-        """One byte of each page."""
+        """Writes one byte of each page."""
         return slice(0, self.nbytes, PAGE)
 
     def run_of(self, share: float) -> Workload:
-        """One run, somewhere."""
+        """Writes one run at a random position."""
         length = self._length(share)
 
         def chosen(_number: int) -> Chosen:
@@ -162,7 +163,7 @@ class Place:
         return chosen
 
     def window_of(self, share: float) -> Workload:
-        """A run that begins where the one before ended."""
+        """Writes a run that begins where the previous one ended."""
         length = self._length(share)
         places = self.nbytes // length
 
@@ -173,7 +174,7 @@ class Place:
         return chosen
 
     def random_pages(self, share: float) -> Workload:
-        """A byte in each of other pages every time."""
+        """Writes one byte in each of several pages, which are chosen anew each time."""
         pages = self.nbytes // PAGE
         count = max(1, round(pages * share))
 
@@ -184,7 +185,7 @@ class Place:
         return chosen
 
     def same_pages(self, _number: int) -> Chosen:
-        """A byte of each huge page, always the same."""
+        """Writes one byte of each huge page, always the same one."""
         return np.arange(HUGE_PAGE // 2, self.nbytes, HUGE_PAGE)
 
     def _length(self, share: float) -> int:

@@ -1,4 +1,4 @@
-"""What a unified buffer costs where nothing moves: access, making one, and many live ones."""
+"""What a unified buffer costs if nothing moves: access, creation, and many live buffers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACCESS_BOUND = 250e-9
 COMPARED_BOUND, SCANNED_BOUND = 5e-6, 3e-6
 CONSTRUCTOR_BOUND = 2e-6
 FIRST_WRITE_BOUND = 1.5
-FLAT_BOUND = 1.5  # many live ones over few
+FLAT_BOUND = 1.5  # the time beside many live buffers over that beside few
 DIRTY = 10
 LEAST_SCANNED = 64 * KIB  # below, bytes are compared
 SMALL = (4 * KIB, 64 * KIB)
@@ -50,7 +50,7 @@ def _accesses(buffer: isthmus.UnifiedBuffer, budget: float = 0.5) -> dict[str, T
 
 
 def access(table: Table, place: Place) -> None:
-    """``.host`` and ``.device`` with nothing changed."""
+    """Measures ``.host`` and ``.device`` with nothing changed."""
     for nbytes in SIZES:
         buffer = _make(place.queue, nbytes)
         _access_rows(table, f"{_text(nbytes)}, no view out", buffer, ACCESS_BOUND)
@@ -71,7 +71,7 @@ def _access_rows(
 
 
 def making(table: Table, place: Place) -> None:
-    """The constructor, and the first write of a large one."""
+    """Measures the constructor, and the first write of a large buffer."""
     makers: dict[str, Callable[[], object]] = {
         "ours": lambda: isthmus.UnifiedBuffer((1000,), np.float32, queue=place.queue),
         "numpy": lambda: np.empty((1000,), np.float32),
@@ -116,7 +116,7 @@ def _first_write(table: Table, place: Place, pinned: bool) -> None:
 
 
 def many(table: Table, place: Place, live: int) -> None:
-    """Many live buffers, of which few were written."""
+    """Measures the synchronization of many live buffers of which few were written."""
     for nbytes in SMALL:
         buffers = [_make(place.queue, nbytes) for _ in range(live)]
         views = [each.host for each in buffers]
@@ -160,7 +160,7 @@ def _together(
 
 
 def _one_look(place: Place, nbytes: int) -> float:
-    """Seconds, at as many small pages in one buffer."""
+    """Returns the seconds of one scan of as many 4 KiB pages in a single buffer."""
     one = isthmus.UnifiedBuffer(
         nbytes, np.uint8, separate=True, queue=place.queue, granularity="page"
     )
@@ -184,7 +184,7 @@ def _by_themselves(
 
 
 def growth(table: Table, place: Place, live: int) -> None:
-    """Access to one buffer, whatever lives beside it."""
+    """Measures access to one buffer while more and more others are live."""
     for nbytes in SMALL:
         one = _make(place.queue, nbytes)
         view = one.host

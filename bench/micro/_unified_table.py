@@ -1,4 +1,4 @@
-"""The lines that ``unified.py`` prints: each figure beside its whole copy, and its bound."""
+"""The lines that ``unified.py`` prints: each figure with its whole copy and its bound."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _COLUMNS = f"{'time':>9} {'least':>9} {'whole':>9} {'ratio':>8} {'bound':>8}  he
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds of several rounds of one thing."""
+    """Seconds of several rounds of one measurement."""
 
     rounds: Sequence[float]
 
     @property
     def median(self) -> float:
-        """The middle one."""
+        """The median round."""
         return median(self.rounds)
 
     @property
     def mean(self) -> float:
-        """All of them have a part in it."""
+        """The mean of all rounds."""
         return fmean(self.rounds)
 
     @property
     def least(self) -> float:
-        """What a machine without other work comes near to."""
+        """The best round, close to the time on a machine without other work."""
         return min(self.rounds)
 
     @property
@@ -43,7 +43,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. Times in seconds; ``whole`` is what it is compared with, None: nothing."""
+    """One figure, in seconds. ``whole`` is the time it is compared with, or None."""
 
     device: str
     workload: str
@@ -56,20 +56,20 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Time over that of the whole."""
+        """The time over ``whole``, or None."""
         return None if self.whole is None else self.seconds / self.whole
 
 
 @dataclass
 class Table:
-    """Collects rows, and prints each as it comes, unless all of them are to be one JSON text."""
+    """Collects rows. Prints each at once, or all of them as one JSON text at the end."""
 
     as_json: bool = False
     device: str = ""
     rows: list[Row] = field(default_factory=list)
 
     def begin(self, device: str, title: str) -> None:
-        """What follows is of that device."""
+        """Starts the rows of a device."""
         self.device = device
         if not self.as_json:
             print(f"\n{title}\n{'':<58} {_COLUMNS}", flush=True)
@@ -77,7 +77,7 @@ class Table:
     def against(
         self, workload: str, seconds: float, least: float, whole: float, most: float, note: str = ""
     ) -> None:
-        """At most ``most`` times the whole's seconds."""
+        """Adds a row with a bound: at most ``most`` times the seconds of ``whole``."""
         self._add(workload, seconds, least, whole, ratio_text(most), seconds <= most * whole, note)
 
     def below(
@@ -88,28 +88,28 @@ class Table:
         note: str = "",
         beside: float | None = None,
     ) -> None:
-        """At most ``most`` seconds; what is beside it is told, not held against."""
+        """Adds a row with a bound of ``most`` seconds; ``beside`` is printed for information."""
         held = taken.median <= most
         self._add(workload, taken.median, taken.least, beside, time_text(most), held, note)
 
     def told(
         self, workload: str, taken: Taken, beside: float | None = None, note: str = ""
     ) -> None:
-        """Without a bound."""
+        """Adds a row without a bound."""
         self._add(workload, taken.median, taken.least, beside, "", None, note)
 
     def counted(self, workload: str, counts: set[int], expected: int) -> None:
-        """A number of things in each round, which is to be exactly so many."""
+        """Adds a row of counts, of which each must be exactly ``expected``."""
         held = counts == {expected}
         text = f"{'/'.join(map(str, sorted(counts)))} counted"
         self._add(workload, 0.0, 0.0, None, str(expected), held, text)
 
     def held(self) -> bool:
-        """Whether each bound was."""
+        """Returns whether every bound was held."""
         return all(row.held is not False for row in self.rows)
 
     def finish(self) -> None:
-        """Prints what is left to print."""
+        """Prints the summary, or the JSON text."""
         if self.as_json:
             print_json([{**asdict(row), "ratio": row.ratio} for row in self.rows])
             return
@@ -145,7 +145,7 @@ class Table:
 
 
 def ratio_text(ratio: float) -> str:
-    """As the bounds are written: 1.05, 1/7."""
+    """Formats a ratio as the bounds are written: 1.05, 1/7."""
     if ratio >= 2 / 3 or ratio <= 0:
         return f"{ratio:.2f}"
     return f"1/{1 / ratio:.3g}" if ratio > 1e-3 else f"1/{1 / ratio:.0f}"

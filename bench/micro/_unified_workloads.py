@@ -1,4 +1,4 @@
-"""The bounds of rounds: what is written between two synchronisations, and after which history."""
+"""The bounds of rounds, by what is written between two synchronizations, and their history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import isthmus
 
-# Of a whole copy.
+# Relative to a whole copy.
 RUN_BOUNDS = {0.01: 1 / 50, 0.1: 1 / 8}
 WINDOW_BOUND = 1 / 15
 SPARSE_BOUND, SPARSE_BY_PAGE_BOUND = 1 / 2.5, 1 / 20
@@ -25,12 +25,12 @@ DENSE_BOUND, WORST_BOUND = 1.05, 1.7
 HASHED_BOUND = 1.02
 EXPLICIT_SHARES = (0.01, 0.1, 0.5, 1.0)
 NOTHING_BOUND = 0.1e-3  # seconds
-# So many that the default policy has tried small pages and knows what they give.
+# Rounds after which the default policy has tried small pages and has measured their benefit.
 LEARNING = 40
 
 
 def part(table: Table, place: Place) -> None:
-    """Runs, windows and pages, of which only what was written is to move."""
+    """Measures runs, windows and pages, of which only what was written must move."""
     nothing = place.measure(lambda _number: None)
     table.below(
         "nothing written", nothing.total, place.slack(NOTHING_BOUND), beside=nothing.whole.median
@@ -72,7 +72,7 @@ def _told(table: Table, name: str, figures: Figures, bound: float) -> None:
 
 
 def dense(table: Table, place: Place) -> None:
-    """Everything is written: what the tracking costs, at the worst too."""
+    """Measures the cost of tracking, also in the worst case, if everything is written."""
     figures = place.measure(place.every_page)
     total, whole = figures.total, figures.whole
     bound = place.slack(DENSE_BOUND)
@@ -82,11 +82,11 @@ def dense(table: Table, place: Place) -> None:
         _worst(table, place, name, prepare, rounds)
 
 
-# What happens first, then the rounds, and which of these are measured.
+# Yields a name, a preparation, and the rounds, each with whether it is measured.
 def histories(
     place: Place,
 ) -> Iterable[tuple[str, Callable[[isthmus.UnifiedBuffer], None], Iterable[tuple[Workload, bool]]]]:
-    """Such that pages are told as unluckily as can be when all of them are written."""
+    """Histories that leave tracking at its worst for rounds that write all pages."""
     every, sparse = (place.every_page, False), (place.random_pages(0.001), False)
     measured = [(place.every_page, True)] * 4
     for name, before in {
@@ -102,7 +102,7 @@ def histories(
 
 
 def write_by_device(buffer: isthmus.UnifiedBuffer) -> None:
-    """Each such write has the host's told by small pages around it."""
+    """Writes one page in each huge page, which is then tracked by small pages around it."""
     for begin in range(0, buffer.nbytes - HUGE_PAGE + 1, HUGE_PAGE):
         with buffer.device_write((begin, begin + PAGE)):
             pass
@@ -135,7 +135,7 @@ def _worst(
 
 
 def untracked(table: Table, place: Place) -> None:
-    """Where the kernel tells nothing: hashes, and ranges that the user tells."""
+    """Measures a buffer whose writes the kernel does not report: hashes and ``host_write``."""
     options: dict[str, Any] = {"tracking": "hashes"}
     figures = place.measure(place.every_page, **options)
     hashing = _hashing(place, options)

@@ -1,9 +1,10 @@
 """What a pool holds for buffers of a host that runs ahead of its device.
 
-Each step makes a buffer of 4 MiB, has it filled on its queue and drops it; nobody waits, and
-nothing of it runs before the last step: it is behind an event of the host, on CUDA, where what
-waits for that is held back with its memory, behind fills that take longer. Held is the pool's
-memory at its peak: at most 1.25 times one step's, on every device that can be held up so.
+Each step creates a buffer of 4 MiB, submits a fill of it to its queue and drops it, without waiting
+for anything. No operation runs before the last step is submitted: all are ordered after a host
+event. On CUDA the library holds back operations that wait for such an event, with their memory;
+there they are ordered after fills that take longer. The pool may hold at most 1.25 times the memory
+of one step at its peak, on every device that can be delayed this way.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main() -> None:
 
 
 def run_ahead(queue: isthmus.Queue) -> bool:
-    """Whether the bound was held."""
+    """Measures one queue; returns whether the bound was held."""
     pool = PoolResource("device", queue.device, queue.context, growth_bytes=STEP_BYTES)
     gate = isthmus.Event()
     if queue.device.backend == "cuda":

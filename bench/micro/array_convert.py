@@ -1,10 +1,10 @@
-"""4,096 x 4,096 elements of one type to another: to a device, back, within it, on the host.
+"""Conversion of 4,096 x 4,096 elements: to a device, back, within it, and on the host.
 
-On a CUDA device beside CuPy, which converts by a kernel there and sends the elements as they are,
-and PyTorch both so and as its `copy_` does it; what Isthmus sends is converted by the host's
-threads on its way. To the device and back at least as fast as the best of them. Within it they have
-no bus to cross, and Isthmus crosses it twice: that line has no bound. On the host beside NumPy: at
-least 0.7 of its speed, and twice it where there are 16 processors.
+On a CUDA device the peers are CuPy, which converts with a kernel there and transfers elements as
+they are, and PyTorch, both that way and with its own `copy_`. Isthmus converts with threads of the
+host while it transfers. To the device and back it must be at least as fast as the best peer. Within
+the device the peers do not cross the bus and Isthmus crosses it twice, so that line has no bound.
+On the host it must reach 0.7 of NumPy's speed, and twice that speed with 16 processors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAIRS = (("float64", "float32"), ("float32", "float16"), ("uint8", "float32"), (
 
 
 def on_cuda(report: Report, from_type: str, to_type: str) -> None:
-    """To the device, back, and within it."""
+    """Measures conversions to the device, back, and within it."""
     import cupy
     import torch
 
@@ -74,7 +74,7 @@ def on_cuda(report: Report, from_type: str, to_type: str) -> None:
 
 
 def on_host(report: Report, from_type: str, to_type: str, most: float) -> None:
-    """Between two places of the host's."""
+    """Measures conversions within host memory."""
     source = np.random.default_rng(1).integers(0, 200, SHAPE).astype(from_type)
     ours = isthmus.empty(SHAPE, to_type, kind="host", device="host")
     result = np.empty(SHAPE, to_type)
@@ -87,7 +87,7 @@ def on_host(report: Report, from_type: str, to_type: str, most: float) -> None:
 
 
 def main() -> None:
-    """Prints a line for each pair of types and each way."""
+    """Prints a line for each pair of types and each direction."""
     report = Report()
     most = 1 / 2 if len(os.sched_getaffinity(0)) >= 16 else 1 / 0.7
     cuda = isthmus.devices("cuda") and find_spec("cupy") and find_spec("torch")

@@ -1,8 +1,9 @@
-"""``isthmus.empty((1000,))``, made and dropped, beside ``numpy.empty((1000,))``: at most twice it.
+"""``isthmus.empty((1000,))``, created and dropped, compared with ``numpy.empty((1000,))``.
 
-On the host and, where there is one, on a CUDA device; CuPy and PyTorch are told, not held against,
-where they are installed. Then 10^6 temporaries of random sizes: the pool must hold no more after
-them than after the first tenth, and ask the driver for nothing meanwhile.
+It may take at most twice as long, on the host and on a CUDA device if there is one. CuPy and
+PyTorch are measured for information if they are installed. Then 10^6 temporary arrays of random
+sizes are created: the pool must hold no more after them than after the first tenth, and must not
+call the driver meanwhile.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ PEERS = {
 
 
 def main() -> None:
-    """Prints a line for each way and device."""
+    """Prints a line for each form of call and device."""
     report = Report()
     for device in devices():
         with device:
@@ -49,13 +50,13 @@ def main() -> None:
 
 
 def devices() -> list[isthmus.Device]:
-    """The host, and one of CUDA's."""
+    """Returns the host, and one CUDA device if there is any."""
     cuda = [each for each in isthmus.devices() if each.backend == "cuda"]
     return [isthmus.Device("host"), *cuda[:1]]
 
 
 def compare(report: Report, device: isthmus.Device) -> None:
-    """All ways, NumPy's and the peers' in turn; their medians."""
+    """Measures all forms, NumPy and the peers alternately, and reports the medians."""
     names: dict[str, Any] = {name: getattr(isthmus, name) for name in isthmus.__all__}
     names |= {"numpy": np, "device": device, "queue": device.default_queue, "shape": (1000,)}
     names["like"] = isthmus.empty((1000,))
@@ -74,7 +75,7 @@ def compare(report: Report, device: isthmus.Device) -> None:
 
 
 def is_there(name: str, device: isthmus.Device, names: dict[str, Any]) -> bool:
-    """Whether that peer is installed and has such memory."""
+    """Imports a peer; returns whether it is installed and can use the device."""
     try:
         names[name] = importlib.import_module(name)
     except ImportError:
@@ -83,7 +84,7 @@ def is_there(name: str, device: isthmus.Device, names: dict[str, Any]) -> bool:
 
 
 def loop(report: Report, device: isthmus.Device) -> None:
-    """Temporaries of random sizes, one alive at a time."""
+    """Creates temporary arrays of random sizes, one live at a time."""
     random = Random(1)
     sizes = [random.randrange(1, LARGEST) for _ in range(ROUNDS // 10)]
     assert len(set(sizes)) > ROUNDS // 20, "of random sizes"
@@ -107,7 +108,7 @@ def loop(report: Report, device: isthmus.Device) -> None:
 
 
 def resident_bytes() -> int:
-    """Of this process."""
+    """Returns the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
 

@@ -1,8 +1,9 @@
-"""Half of a 4,096 x 4,096 float32 array to a device and back: every other column, and a sub-block.
+"""Half of a 4,096 x 4,096 float32 array to a device and back: every other column, or a block.
 
-On a CUDA device beside CuPy and PyTorch, from and into the same views of NumPy arrays: three times
-as fast as the better of them at least. On the host beside NumPy: by one thread, in a process of its
-own that is held to one processor, at least 0.7 of its speed; by all, where there are 16, twice it.
+On a CUDA device the peers are CuPy and PyTorch, with the same views of NumPy arrays: Isthmus must
+be at least three times as fast as the better of them. On the host the peer is NumPy. One thread, in
+a separate process that is bound to one processor, must reach at least 0.7 of its speed. All
+threads, from 16 processors on, must reach twice its speed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     Contestants = dict[str, Callable[[], object]]
 
 WHOLE = np.random.default_rng(1).random((4096, 4096), np.float32)
-ALONE = "--alone"  # the process that is held to one processor
+ALONE = "--alone"  # marks the process that is bound to one processor
 HALVES = {"every other column": np.s_[:, ::2], "a sub-block": np.s_[512:3584, 512:3243]}
 
 
 def on_cuda(view: np.ndarray) -> tuple[Contestants, Contestants]:
-    """There and back, of all."""
+    """Returns the copies of all contestants, to the device and back."""
     import cupy
     import torch
 
@@ -52,7 +53,7 @@ def on_cuda(view: np.ndarray) -> tuple[Contestants, Contestants]:
 
 
 def on_host(view: np.ndarray) -> tuple[Contestants, Contestants]:
-    """The same between two places of the host's."""
+    """Returns the copies of all contestants within host memory, both ways."""
     ours = isthmus.empty(view.shape, "float32", kind="host", device="host")
     packed = np.empty(view.shape, view.dtype)
     there: Contestants = {
@@ -67,7 +68,7 @@ def on_host(view: np.ndarray) -> tuple[Contestants, Contestants]:
 
 
 def tell(report: Report, title: str, contestants: Contestants, most: float) -> None:
-    """Ours against the best of the peers."""
+    """Reports the time of Isthmus against the best peer."""
     taken = {name: by_itself(work) for name, work in contestants.items()}
     ours = taken.pop("Isthmus")
     best = min(taken, key=lambda name: taken[name])
@@ -80,7 +81,7 @@ def compare(
     contestants: Callable[[np.ndarray], tuple[Contestants, Contestants]],
     most: float,
 ) -> None:
-    """A line for each half and way."""
+    """Prints a line for each half and direction."""
     print(f"{where}:")
     for name, cut in HALVES.items():
         there, back = contestants(WHOLE.copy()[cut])
@@ -89,7 +90,7 @@ def compare(
 
 
 def by_one_thread(report: Report) -> None:
-    """In a fresh process, since threads are started for the processors there are at the import."""
+    """Measures in a new process, since the import starts threads for the available processors."""
     first = min(os.sched_getaffinity(0))
     done = subprocess.run(
         [sys.executable, __file__, *sys.argv[1:], ALONE],
@@ -100,7 +101,7 @@ def by_one_thread(report: Report) -> None:
 
 
 def main() -> None:
-    """Prints a line for each half, way and place."""
+    """Prints a line for each half, direction and device."""
     report = Report()
     if ALONE in sys.argv:
         compare(report, "The host, by one thread", on_host, 1 / 0.7)

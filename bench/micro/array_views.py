@@ -1,7 +1,7 @@
-"""Views and elements of an ``isthmus.Array``, beside NumPy's of an ``ndarray``.
+"""Views and elements of an ``isthmus.Array``, compared with those of NumPy's ``ndarray``.
 
-A slice, a reshape and a transpose take at most twice NumPy's time, an element of a host array at
-most 1.5 times it. Both arrays have the same shape and type, and lie in the host's memory.
+A slice, a reshape and a transpose may take at most twice NumPy's time, and an element of a host
+array at most 1.5 times. Both arrays have the same shape and type, and are in host memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WRITES = ("row[7] = 1.5", "table[3, 5] = 2.0", "whole[7] = 3")
 
 
 def arrays(queue: isthmus.Queue) -> dict[str, isthmus.Array]:
-    """One of one dimension, one of two, one of integers; and NumPy's of the same."""
+    """Returns arrays with one and two dimensions and one of integers, and NumPy's equivalents."""
 
     def made(shape: tuple[int, ...], dtype: str) -> isthmus.Array:
         nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -51,7 +51,7 @@ def arrays(queue: isthmus.Queue) -> dict[str, isthmus.Array]:
 
 
 def main() -> None:
-    """Prints a line for each."""
+    """Prints a line for each operation."""
     ours = arrays(isthmus.Queue("host"))
     theirs = {name: np.zeros(each.shape, each.dtype) for name, each in ours.items()}
     report = Report()

@@ -1,4 +1,4 @@
-"""isthmus.compat.dpctl.memory, and isthmus.memory, beside dpctl.memory on Intel's runtime."""
+"""isthmus.compat.dpctl.memory and isthmus.memory, compared with dpctl.memory on Intel's runtime."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import isthmus.memory
 
 KINDS = ("Device", "Shared", "Host")
 SIZES = {"64 B": 64, "4 KiB": 4096, "1 MiB": 1 << 20, "64 MiB": 64 << 20}
-# Not above the peer, but for what two medians differ by on a machine at work.
+# The peer's time, plus the spread of two medians on a busy machine.
 PAR = 1.05
 
 
 class Three:
-    """The same class of all three, and how each makes memory on the same device."""
+    """The same class of all three packages, and how each allocates on the same device."""
 
     def __init__(self, door: Any, theirs: Any, queue: Any, own: isthmus.Queue, kind: str) -> None:
         name = f"MemoryUSM{kind}"
@@ -30,7 +30,7 @@ class Three:
         }
 
     def times(self, statement: str, setup: str = "pass", **values: Any) -> dict[str, float]:
-        """Seconds of ``statement``, in which ``make(n)`` makes memory."""
+        """Returns the seconds of ``statement``, in which ``made_by`` is the class."""
         timers = {}
         for who, made_by in self.classes.items():
             on = self.own if who == "isthmus" else self.queue
@@ -50,7 +50,7 @@ def allocations(report: Report, three: Three) -> None:
         title = f"{three.kind}: {name} made, its address told, and dropped"
         if size < SIZES["64 MiB"]:
             report.against(title, taken["door"], ("dpctl", taken["dpctl"]), 1.3)
-        else:  # the pool waits for what was dropped unused, rather than grow
+        else:  # instead of growing, the pool waits for memory that was dropped unused
             report.below(title, taken["door"], 200e-6, ("dpctl", taken["dpctl"]))
     used = "made = made_by(size, queue=queue); made._pointer; made.memset(1); del made"
     taken = three.times(used, size=SIZES["64 MiB"])

@@ -1,9 +1,9 @@
-"""``isthmus.compat.pydotcompute`` beside PyDotCompute 0.2.0, in one process.
+"""``isthmus.compat.pydotcompute``, compared with PyDotCompute 0.2.0 in one process.
 
-Needs ``pip install pydotcompute``. Small buffers are of 4 KiB, large ones of 64 MiB. Where there is
-a CUDA device, and CuPy, both are on it. Elsewhere PyDotCompute has one array for
-both sides and never copies, so what one changed element costs is told beside the whole copy that it
-makes where there are two.
+Needs ``pip install pydotcompute``. Small buffers have 4 KiB, large ones 64 MiB. With a CUDA device
+and CuPy, both packages use the device. Elsewhere PyDotCompute has one array for both sides and
+never copies. The cost of one changed element is then compared with the whole copy that PyDotCompute
+makes if there are two arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PEER = "PyDotCompute"
 
 
 class Row(NamedTuple):
-    """One operation, and the most that it may take of the peer's time: without a GPU, and on it."""
+    """One operation, and its bounds relative to the peer's time, without a GPU and on one."""
 
     title: str
     code: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     size: int = SMALL
 
 
-# The last six are dearer: they look for writes, which PyDotCompute wants to be told of.
+# The last six cost more: they detect writes, which PyDotCompute requires the caller to declare.
 ROWS = (
     Row("UnifiedBuffer((1024,))", "make((1024,))", 0.1, 0.4),
     Row("UnifiedBuffer((1024,)).allocate()", "make((1024,)).allocate()", 0.2, 1.3),
@@ -55,7 +55,7 @@ ROWS = (
 
 
 def names_for(make: Callable[..., Any], size: int) -> dict[str, Any]:
-    """What a row's code refers to."""
+    """Returns the variables that a row's code uses."""
     buf = make((size,)).allocate()
     buf.fill(np.float32(0))
     _ = buf.device
@@ -70,7 +70,7 @@ def names_for(make: Callable[..., Any], size: int) -> dict[str, Any]:
 
 
 def compare(report: Report, row: Row, peer: Callable[..., Any], on_gpu: bool) -> None:
-    """Both in turn; their medians."""
+    """Measures both packages alternately, and reports the medians."""
     taken = interleaved(
         {
             "isthmus": Timer(row.code, globals=names_for(UnifiedBuffer, row.size)),
@@ -83,7 +83,7 @@ def compare(report: Report, row: Row, peer: Callable[..., Any], on_gpu: bool) ->
 
 
 def one_element(report: Report, peer: Callable[..., Any]) -> None:
-    """Of 64 MiB, and then ``.device``, where there are two copies."""
+    """Writes one element of 64 MiB and then accesses ``.device``, with two copies."""
     ours = UnifiedBuffer((LARGE,), separate=True, granularity="page").allocate()
     view, other = ours.host, peer((LARGE,)).allocate()
 
@@ -92,7 +92,7 @@ def one_element(report: Report, peer: Callable[..., Any]) -> None:
         _ = ours.device
 
     def change_told() -> None:
-        other[12345] += 1  # which marks it, and all of it is copied
+        other[12345] += 1  # marks the buffer, so that all of it is copied
         _ = other.device
 
     whole, target = np.ones(LARGE, np.float32), np.ones(LARGE, np.float32)

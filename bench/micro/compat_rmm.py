@@ -1,12 +1,12 @@
-"""``isthmus.compat.rmm`` beside RMM, in one process.
+"""``isthmus.compat.rmm``, compared with RMM in one process.
 
-Needs ``pip install rmm-cu13`` and a CUDA device; without them our own times are told alone. Both
-have a pool over the driver's memory, unless a row says otherwise. RMM's pool in Python formats a
-trace message for each allocation, whether or not anybody reads it: its C++ is faster, see
-``bench/micro/rmm.cpp``.
+Needs ``pip install rmm-cu13`` and a CUDA device; without them only the times of Isthmus are
+printed. Both packages use a pool over the driver's memory, unless a row says otherwise. RMM's pool
+in Python formats a trace message for each allocation, even if nothing logs it. Its C++ is faster,
+see ``bench/micro/rmm.cpp``.
 
-Once an address was asked for, or an array made over the memory, work of others on the default
-stream has to be reckoned with. So rows are measured before and after.
+After an address was queried, or an array created over the memory, the package must expect work of
+other libraries on the default stream. Rows are therefore measured before and after.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LIVE = 10_000
 
 
 class Row(NamedTuple):
-    """One operation, and the most that it may take of the peer's time."""
+    """One operation, and its bound relative to the peer's time."""
 
     title: str
     code: str
     most: float
     resource: str = "pool"
     size: int = 1
-    most_lent: float = 0  # once an address was asked for; 0: the same
+    most_lent: float = 0  # the bound after an address was queried; 0: the same
 
 
 PAIRS = [
@@ -69,7 +69,7 @@ OTHERS = [
 
 
 class Contestant:
-    """What a row's code refers to, of one of the two."""
+    """One of the two packages, with the objects that a row's code uses."""
 
     def __init__(self, module: Any) -> None:
         self.module, mr = module, module.mr
@@ -86,7 +86,7 @@ class Contestant:
         ]
 
     def timer(self, row: Row) -> Timer:
-        """Of the row's code; its resource is the current one."""
+        """Returns a timer of the row's code, with the row's resource as the current one."""
         mr, make, resource = self.module.mr, self.module.DeviceBuffer, self.resources[row.resource]
         mr.set_current_device_resource(resource)
         names = {
@@ -103,7 +103,7 @@ class Contestant:
 
 
 def measure(report: Report, row: Row, ours: Contestant, peer: Contestant | None) -> None:
-    """Both in turn; their medians."""
+    """Measures both packages alternately, and reports the medians."""
     contestants = {"isthmus": ours.timer(row)}
     if peer is not None:
         contestants[PEER] = peer.timer(row)
@@ -115,7 +115,7 @@ def measure(report: Report, row: Row, ours: Contestant, peer: Contestant | None)
 
 
 def installed_peer() -> Contestant | None:
-    """None where there is no RMM, or no CUDA device for it."""
+    """Returns RMM, or None without RMM or without a CUDA device."""
     try:
         module = import_module("rmm")
     except ImportError:

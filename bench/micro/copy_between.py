@@ -1,7 +1,7 @@
-"""An OpenCL buffer to a CUDA one and back: what no driver copies by itself.
+"""An OpenCL buffer to a CUDA buffer and back, a copy that no driver makes by itself.
 
-Beside the way without such a copy: to a NumPy array by the one, and from there by the other, which
-is CuPy here.
+The peer is the path without such a copy: one library copies to a NumPy array, and the other, here
+CuPy, copies from there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUNDS = 9
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Median of a few calls, behind one that is not counted."""
+    """Returns the median time of a few calls, after one that is not counted."""
     taken = []
     for _ in range(ROUNDS + 1):
         start = perf_counter()

@@ -1,7 +1,7 @@
-"""64 MiB on Intel's runtime, beside dpctl's best case, host memory that begins at a page.
+"""64 MiB on Intel's runtime, compared with dpctl's best case: page-aligned host memory.
 
-Isthmus copies into the same aligned memory, and into an ordinary NumPy array, which begins 16
-bytes into a page and costs dpctl two to four times as much. The bound holds for both.
+Isthmus copies the same aligned memory, and an ordinary NumPy array. The latter begins 16 bytes into
+a page, and costs dpctl two to four times as much. The bound applies to both.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ BOUND = 1.0
 
 
 def aligned(offset: int = 0) -> Any:
-    """Host memory that begins ``offset`` bytes into a page, already faulted in."""
+    """Returns host memory that begins ``offset`` bytes into a page and is faulted in."""
     whole = np.ones(NBYTES + 2 * PAGE, np.uint8)
     begin = -whole.ctypes.data % PAGE + offset
     return whole[begin : begin + NBYTES]
 
 
 def main() -> None:
-    """Prints a line for each direction, kind and place in host memory."""
+    """Prints a line for each direction, kind and alignment of host memory."""
     import_dpctl()
     device = isthmus.Device("opencl")
     queue = isthmus.Queue(device)

@@ -1,9 +1,10 @@
-"""Arrays whose elements lie apart, to a CUDA device and back, and inside it.
+"""Arrays with non-contiguous elements: to a CUDA device, back, and inside it.
 
-A crop of an image has rows that lie apart; a transposed array and every second column have single
-elements. Beside CuPy and PyTorch, from and into the same views of NumPy arrays, and between two
-such places of device memory. One after the other and not by turns: PyTorch's threads spin for a
-while after their work, on the processors that others' threads need.
+A crop of an image has rows that are not adjacent. A transposed array and every second column have
+single elements that are not adjacent. The peers are CuPy and PyTorch, with the same views of NumPy
+arrays, and with the same views of device memory. Contestants run one after the other instead of
+alternately: PyTorch's threads spin for a while after their work, on processors that other threads
+need.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ VIEWS: dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]] = {
 
 
 def there(queue: isthmus.Queue, view: np.ndarray) -> Contestants:
-    """A view of an array into packed memory of the device."""
+    """Copies a view of an array into contiguous device memory."""
     import cupy
     import torch
 
@@ -47,7 +48,7 @@ def there(queue: isthmus.Queue, view: np.ndarray) -> Contestants:
 
 
 def back(queue: isthmus.Queue, view: np.ndarray) -> Contestants:
-    """Packed memory of the device into a view of an array."""
+    """Copies contiguous device memory into a view of an array."""
     import cupy
     import torch
 
@@ -65,7 +66,7 @@ def back(queue: isthmus.Queue, view: np.ndarray) -> Contestants:
 def inside(
     queue: isthmus.Queue, whole: np.ndarray, cut: Callable[[np.ndarray], np.ndarray]
 ) -> Contestants:
-    """A view of one array of the device into another, packed."""
+    """Copies a view of a device array into contiguous device memory."""
     import cupy
     import torch
 
@@ -97,7 +98,7 @@ def inside(
 
 
 def tell(title: str, contestants: Contestants) -> None:
-    """Prints the times of all, and ours over the best peer's."""
+    """Prints the times of all, and that of Isthmus over the best peer's."""
     taken = {name: by_itself(work) for name, work in contestants.items()}
     best = min(seconds for name, seconds in taken.items() if name != "Isthmus")
     times = "   ".join(f"{name} {time_text(seconds):>8}" for name, seconds in taken.items())
@@ -105,7 +106,7 @@ def tell(title: str, contestants: Contestants) -> None:
 
 
 def main() -> None:
-    """Prints a line for each view and way."""
+    """Prints a line for each view and direction."""
     queue = isthmus.Queue("cuda")
     for name, (whole, cut) in VIEWS.items():
         own = whole.copy()

@@ -1,4 +1,4 @@
-"""4 KiB to and from memory that the host can touch: at most a microsecond."""
+"""4 KiB to and from memory that the host can access: at most a microsecond."""
 
 from __future__ import annotations
 

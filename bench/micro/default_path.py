@@ -1,10 +1,10 @@
-"""Memory without arguments, made and dropped, beside ``numpy.empty`` of as many bytes.
+"""Allocations without arguments, created and dropped, compared with ``numpy.empty``.
 
 ``Buffer(n)``, ``empty(n)`` and ``MemoryUSMDevice(n)`` of 1,024 bytes and 1 MiB come from the
-default pools of the current device: the host, the OpenCL CPU device, SYCL's and a CUDA device,
-those that there are. Each takes at most 1.3 times ``numpy.empty`` in the same run, and 1.6 times
-with work of the device pending on the queue. NumPy's allocator maps and unmaps pages for 1 MiB
-where it does not keep them: the line says how much it took.
+default pools of the current device. The devices are the host, the OpenCL CPU device, SYCL's and a
+CUDA device, as far as they are present. Each may take at most 1.3 times as long as ``numpy.empty``
+of as many bytes in the same run, and 1.6 times with work of the device pending on the queue. If
+NumPy's allocator does not keep pages of 1 MiB, it maps and unmaps them: the line includes its time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUDGET = 2.0  # seconds for a size
 
 
 def main() -> None:
-    """Prints a line for each way, size and device."""
+    """Prints a line for each form of call, size and device."""
     report = Report()
     for name in BACKENDS:
         try:
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def compare(report: Report, most: float) -> None:
-    """All ways and NumPy's in turn; their medians."""
+    """Measures all forms and NumPy alternately, and reports the medians."""
     names: dict[str, Any] = {
         "Buffer": isthmus.Buffer,
         "empty": isthmus.empty,
@@ -61,7 +61,7 @@ def compare(report: Report, most: float) -> None:
 
 
 def pending(report: Report, device: isthmus.Device) -> None:
-    """After work of the queue that does not end meanwhile; then with memory freed behind it."""
+    """Measures with unfinished work on the queue, then with memory freed after that work."""
     gate = isthmus.Event()
     nbytes = 16 << 30 if device.backend == "cuda" else 64 << 20
     with isthmus.Buffer(nbytes, resource=isthmus.memory.ProviderResource("device")) as target:
@@ -80,12 +80,12 @@ def pending(report: Report, device: isthmus.Device) -> None:
 
 
 def held_fill(target: isthmus.Buffer, gate: isthmus.Event) -> isthmus.Event:
-    """The driver starts it once the event is complete: such a device is the CPU itself."""
+    """Submits a fill that starts when the event completes; for devices that are the CPU."""
     return target.fill(1, after=[gate], blocking=False)
 
 
 def long_fills(target: isthmus.Buffer) -> isthmus.Event:
-    """Keep a GPU busy for both comparisons, at up to 5 TB/s."""
+    """Submits fills that keep a GPU of up to 5 TB/s busy for both comparisons."""
     for _ in range(int(2 * BUDGET * len(SIZES) * 5e12 / target.nbytes)):
         last = target.fill(1, blocking=False)
     return last

@@ -1,8 +1,8 @@
-"""A CUDA buffer into a fresh array, beside PyTorch's ``.cpu()`` and CuPy's ``asnumpy``.
+"""A CUDA buffer into a fresh array, compared with PyTorch's ``.cpu()`` and CuPy's ``asnumpy``.
 
-Warm: the array before was dropped, as in a loop that looks at each result. Cold: all results are
-kept, so that each takes pages that nobody touched before. Last, into one array that is given, as it
-is and pinned by ``isthmus.pin``.
+Warm: the previous array was dropped, as in a loop that inspects each result. Cold: all results are
+kept, so that each uses pages that were not touched before. Finally, copies into one existing array
+are measured, as it is and pinned by ``isthmus.pin``.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 SIZES = {"64 MiB": 64 << 20, "1 GiB": 1 << 30}
 ROUNDS = 7
-# Seconds of ours over the peer's: at least 8 and 3 times as fast.
+# Time of Isthmus over the peer's: at least 8 and 3 times as fast.
 WARM_BOUND = 1 / 8
 COLD_BOUND = 1 / 3
 
 
 def warm(make: Callable[[], object]) -> float:
-    """Median seconds; the result before was dropped."""
+    """Returns the median seconds if the previous result was dropped."""
     make()
     return median(_seconds(make)[0] for _ in range(ROUNDS))
 
 
 def cold(make: Callable[[], object]) -> float:
-    """Median seconds; no result is dropped."""
+    """Returns the median seconds if no result is dropped."""
     taken = [_seconds(make) for _ in range(ROUNDS)]
     return median(seconds for seconds, _ in taken)
 
 
 def have(nbytes: int) -> None:
-    """Virtual machines get memory when it is first touched, which takes longer than all else."""
+    """Touches memory in advance: virtual machines obtain it at first touch, which is slow."""
     np.ones(nbytes, np.uint8)
 
 
@@ -50,7 +50,7 @@ def _seconds(make: Callable[[], object]) -> tuple[float, object]:
 
 
 def peers(data: np.ndarray) -> dict[str, Callable[[], object]]:
-    """What those that are installed do, each from memory of its own."""
+    """Returns the copies of the installed peers, each from its own memory."""
     found: dict[str, Callable[[], object]] = {}
     try:
         import torch
@@ -70,7 +70,7 @@ def peers(data: np.ndarray) -> dict[str, Callable[[], object]]:
 
 
 def rate(nbytes: int, seconds: float) -> str:
-    """In GB/s."""
+    """Formats a rate in GB/s."""
     return f"{nbytes / seconds / 1e9:.1f} GB/s"
 
 
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def given(name: str, buffer: isthmus.Buffer, data: np.ndarray) -> None:
-    """Into one array and from it, without and with a pin, and what the pin takes."""
+    """Measures copies to and from one array, without and with a pin, and the pin itself."""
     back = warm(lambda: buffer.copy_to(data))
     there = warm(lambda: buffer.copy_from(data))
     start = perf_counter()

@@ -1,8 +1,8 @@
-"""``Buffer(1024)``, made of a pool and dropped, beside ``numpy.empty`` of as many bytes.
+"""``Buffer(1024)`` from a pool, created and dropped, compared with ``numpy.empty``.
 
-On the host at most 1.2 times the time of ``numpy.empty(1024, 'u1')``, with the pool named in any
-way and where it is the current resource. Of a pool of a CUDA device, where there is one, at most
-1.3 times. Without a resource: see default_path.py.
+On the host it may take at most 1.2 times as long as ``numpy.empty(1024, 'u1')``, with the pool
+named by any keywords or as the current resource. From a pool of a CUDA device, if there is one, it
+may take at most 1.3 times as long. For buffers without a resource, see default_path.py.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ON_A_GPU = ("resource=gpu_pool", "queue=gpu_queue, resource=gpu_pool")
 
 
 def main() -> None:
-    """Prints a line for each way of making one."""
+    """Prints a line for each form of call."""
     report = Report()
     print("Out of a pool:")
     compare(report, OF_A_POOL, "empty(1024, 'u1')", 1.2)
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def compare(report: Report, ways: tuple[str, ...], beside: str, most: float) -> None:
-    """All of them and NumPy's in turn; their medians."""
+    """Measures all forms and NumPy alternately, and reports the medians."""
     made = {way: f"Buffer(1024, {way})" if way else "Buffer(1024)" for way in ways}
     taken = interleaved(
         {each: Timer(each, globals=NAMES) for each in (beside, *made.values())}, budget=3.0

@@ -1,4 +1,4 @@
-"""Reading a property of a memory object, beside the same one of dpctl: not above it."""
+"""Reading a property of a memory object, which must not take longer than in dpctl."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from _timing import Report, dpctl_queue, import_dpctl, interleaved
 import isthmus
 import isthmus.memory
 
-# Not above it, but for what two medians differ by on a machine at work.
+# dpctl's time, plus the spread of two medians on a busy machine.
 BOUND = 1.05
 NAMES = ("nbytes", "_pointer", "sycl_queue", "sycl_device", "sycl_context")
 

@@ -1,5 +1,6 @@
-"""``import isthmus`` under 60 ms, and the first allocation on the host under 1 ms, each in new
-processes.
+"""``import isthmus`` and the first allocation on the host, each in new processes.
+
+The import may take at most 60 ms, and the allocation at most 1 ms.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ print(time.perf_counter() - began)
 
 
 def main() -> None:
-    """Prints a line for each of the two."""
+    """Prints a line for each measurement."""
     report = Report()
     taken = fresh_process({name: _IMPORT.format(module=name) for name in ("isthmus", "numpy")})
     report.below("import isthmus", taken["isthmus"], 60e-3, ("import numpy", taken["numpy"]))

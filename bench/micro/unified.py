@@ -1,13 +1,16 @@
-"""Every bound of the unified buffer in one run, each beside a whole copy of the same process.
+"""Every bound of the unified buffer in one run, each compared with a whole copy.
 
-Of each device (--device, several may be named; else the first CUDA device, the host and Intel's
-runtime, those that are there): with two copies, pinned where the driver can, and ``--size`` bytes
-(1 GiB on a GPU, 256 MiB elsewhere), what is written between two synchronisations, by a writer whose
-faults count; a buffer without a tracker; access with nothing changed; making one; many live ones.
-``time`` is the median of ``--rounds`` rounds, ``least`` the best of them; ``whole`` is what the
-ratio and the bound are of. Devices that are no GPU have half as much again of a GPU's ratios.
+Measures each device that ``--device`` names (several may be named), by default the first CUDA
+device, the host and Intel's runtime, as far as they are present. Each buffer has two copies, pinned
+if the driver supports it, and ``--size`` bytes (1 GiB on a GPU, 256 MiB elsewhere). The sections
+are writes between two synchronizations, by a writer whose page faults count; a buffer whose writes
+the kernel does not report; access with nothing changed; creation; and many live buffers.
 
-``--json`` prints the rows as one text; ``--check`` makes the exit status 1 if a bound was missed.
+``time`` is the median of ``--rounds`` rounds and ``least`` the best of them. ``whole`` is the time
+that the ratio and the bound refer to. On devices other than GPUs the bounds of ratios are 1.5 times
+as large.
+
+``--json`` prints the rows as one text. With ``--check`` the exit status is 1 if a bound was missed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Writes data/streams.npz: eight streams at work at once, and blocks that cross between them.
+"""Writes data/streams.npz: eight streams that work at once, and blocks that cross between them.
 
 Each stream takes batches through the same steps: a staging block from a copying stream, results of
-mixed sizes of its own, scratch memory that goes with the step. What a batch is made of comes on one
-of two copying streams and is freed on the stream that used it last; one result in eight is handed
-to another stream, which frees it. The same seed gives the same file, byte by byte.
+mixed sizes on the stream itself, and scratch memory that is freed after the step. The staging block
+of a batch is allocated on one of two copying streams and freed on the stream that used it last. One
+result in eight is passed to another stream, which frees it. The same seed produces the same file,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -21,37 +22,37 @@ if TYPE_CHECKING:
 
 SEED = 8
 STREAMS = 8
-COPYING = (0, 1)  # of these streams staging blocks come
+COPYING = (0, 1)  # the streams on which staging blocks are allocated
 BATCHES = 300  # of each other stream
 HANDED_ON = 1 / 8
 DATA = Path(__file__).with_name("data") / "streams.npz"
 
 
 class Recorder:
-    """Events in the order of time, and the blocks that are still there."""
+    """Events in order of time, and the sizes of all blocks."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, int, int, int]] = []
         self._sizes: list[int] = []
 
     def allocate(self, nbytes: int, stream: int) -> int:
-        """The new block's id."""
+        """Records an allocation; returns the new block's id."""
         self._sizes.append(nbytes)
         self.rows.append((1, len(self._sizes) - 1, nbytes, stream))
         return len(self._sizes) - 1
 
     def free(self, block: int, stream: int) -> None:
-        """On the stream that used it last."""
+        """Records a free, on the stream that used the block last."""
         self.rows.append((0, block, self._sizes[block], stream))
 
 
 def size(random: np.random.Generator, median: float) -> int:
-    """Log-normal, as sizes of arrays are; a whole number of 8 bytes, 64 MiB at most."""
+    """Returns a log-normal size, as arrays have: a multiple of 8 bytes, 64 MiB at most."""
     return 8 * (1 + min(int(random.lognormal(np.log(median / 8), 1.2)), (8 << 20) - 1))
 
 
 def batches(recorder: Recorder, stream: int, random: np.random.Generator) -> Iterator[float]:
-    """One stream's work; yields how long it computes before it goes on."""
+    """Does one stream's work; yields how long each computation takes."""
     layers = int(random.integers(3, 7))
     weights = [recorder.allocate(size(random, 4 << 20), stream) for _ in range(layers)]
     for _ in range(BATCHES):
@@ -73,7 +74,7 @@ def batches(recorder: Recorder, stream: int, random: np.random.Generator) -> Ite
 
 
 def record() -> Recorder:
-    """All streams, in the order in which their steps end."""
+    """Records all streams, in the order in which their steps end."""
     recorder = Recorder()
     due: list[tuple[float, int]] = []
     work = {}
@@ -89,7 +90,7 @@ def record() -> Recorder:
 
 
 def write(recorder: Recorder, file: Path) -> None:
-    """An .npz file whose bytes do not tell when it was written."""
+    """Writes an .npz file whose bytes do not depend on the time of writing."""
     columns = zip(*recorder.rows, strict=True)
     types = {"op": "u1", "id": "u4", "size": "u8", "stream": "u2"}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

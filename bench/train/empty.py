@@ -1,6 +1,7 @@
-"""What torch.empty and cupy.empty take, made and dropped: their own allocators, and Isthmus' pool.
+"""Cost of torch.empty and cupy.empty, created and dropped: their own allocators and Isthmus' pool.
 
-Each in a process of its own, the least of seven rounds. Arguments: sizes in bytes.
+Each runs in a separate process; the result is the lowest of seven rounds. Arguments: sizes in
+bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Trains a GPT of 355 M parameters with PyTorch's own allocator and with Isthmus in its place.
 
-Each run is a process of its own; they take turns. The lengths of the sequences vary from step to
-step, the same in every run, which is what lets memory fall to pieces. Printed are the time of a
-step, what the allocator took from the driver at its peak (held) beside what tensors had asked for
-at theirs (live), and Isthmus' ratios: its time over the best of PyTorch's, its held over its live.
-The first steps of a run do not count, and of several rounds the least time of each step does: what
-else is at work on the host only adds to it.
+Each run is a separate process; the allocators alternate. The lengths of the sequences vary from
+step to step, equally in every run, which fragments memory. For each allocator the program prints
+the time of a step, the peak of what the allocator took from the driver (held), and the peak of what
+tensors requested (live). It also prints two ratios of Isthmus: its time over PyTorch's best time,
+and its held over its live memory. The first steps of a run do not count. Of several rounds the
+lowest time of each step counts, because other work on the host can only add to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VOCABULARY, LAYERS, WIDTH, HEADS, LONGEST = 50257, 24, 1024, 16, 1024
 
 
 def make_model(torch: Any) -> Any:
-    """A decoder as of GPT-2 in its medium size, in plain PyTorch."""
+    """Returns a decoder like GPT-2 medium, in plain PyTorch."""
     nn, functional = torch.nn, torch.nn.functional
 
     class Block(nn.Module):  # type: ignore[misc]
@@ -73,7 +73,7 @@ def make_model(torch: Any) -> Any:
 
 
 def train(name: str, steps: int, batch: int) -> dict[str, Any]:
-    """One run in this process."""
+    """Trains once in this process; returns the measurements."""
     import torch
 
     if name == "isthmus":
@@ -90,7 +90,8 @@ def train(name: str, steps: int, batch: int) -> dict[str, Any]:
     ends[0].record()
     for step in range(steps):
         length = int(torch.randint(LONGEST // 4, LONGEST + 1, (), generator=chosen))
-        # Made there: a copy from plain memory would have the host wait, then the device for it.
+        # Created on the device: with a copy from plain memory the host would wait for the device,
+        # and then the device for the host.
         tokens = torch.randint(VOCABULARY, (batch, length + 1), device="cuda")
         with torch.autocast("cuda", torch.bfloat16):
             scores = model(tokens[:, :-1])
