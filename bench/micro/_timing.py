@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the benchmarks of this folder share: a report of bounds, and timing helpers.
 
 Each program prints a line for each figure: the time of Isthmus, the peer's time, their ratio (x),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rounds of a writer on the host and ``sync_to_device``, compared with a whole copy.
 
 The time of a round is that of the synchronization, plus the additional time of the writer's stores

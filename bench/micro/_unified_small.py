@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a unified buffer costs if nothing moves: access, creation, and many live buffers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lines that ``unified.py`` prints: each figure with its whole copy and its bound."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bounds of rounds, by what is written between two synchronizations, and their history."""
 
 from __future__ import annotations

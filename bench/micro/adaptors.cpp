@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a resource over a pool adds to an allocation with its free, through the C interface, on one
 // thread and on two threads at once.
 //

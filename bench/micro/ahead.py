@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a pool holds for buffers of a host that runs ahead of its device.
 
 Each step creates a buffer of 4 MiB, submits a fill of it to its queue and drops it, without waiting

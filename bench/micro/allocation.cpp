@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a buffer of the host costs compared with malloc and aligned_alloc, beside many live buffers
 // and on several threads.
 //

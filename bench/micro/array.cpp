@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What typed arrays cost compared with plain code on plain memory: views, single elements, creation
 // and release.
 //

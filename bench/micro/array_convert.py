@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of 4,096 x 4,096 elements: to a device, back, within it, and on the host.
 
 On a CUDA device the peers are CuPy, which converts with a kernel there and transfers elements as

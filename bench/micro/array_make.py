@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus.empty((1000,))``, created and dropped, compared with ``numpy.empty((1000,))``.
 
 It may take at most twice as long, on the host and on a CUDA device if there is one. CuPy and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Half of a 4,096 x 4,096 float32 array to a device and back: every other column, or a block.
 
 On a CUDA device the peers are CuPy and PyTorch, with the same views of NumPy arrays: Isthmus must

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views and elements of an ``isthmus.Array``, compared with those of NumPy's ``ndarray``.
 
 A slice, a reshape and a transpose may take at most twice NumPy's time, and an element of a host

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.compat.dpctl.memory and isthmus.memory, compared with dpctl.memory on Intel's runtime."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus.compat.pydotcompute``, compared with PyDotCompute 0.2.0 in one process.
 
 Needs ``pip install pydotcompute``. Small buffers have 4 KiB, large ones 64 MiB. With a CUDA device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus.compat.rmm``, compared with RMM in one process.
 
 Needs ``pip install rmm-cu13`` and a CUDA device; without them only the times of Isthmus are

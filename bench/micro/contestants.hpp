@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pools on the host and general-purpose allocators as contestants, each called through two function
 // pointers, and the loop that times them in all benchmarks.

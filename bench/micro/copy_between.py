@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An OpenCL buffer to a CUDA buffer and back, a copy that no driver makes by itself.
 
 The peer is the path without such a copy: one library copies to a NumPy array, and the other, here

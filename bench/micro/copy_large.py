@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """64 MiB on Intel's runtime, compared with dpctl's best case: page-aligned host memory.
 
 Isthmus copies the same aligned memory, and an ordinary NumPy array. The latter begins 16 bytes into

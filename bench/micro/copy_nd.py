@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrays with non-contiguous elements: to a CUDA device, back, and inside it.
 
 A crop of an image has rows that are not adjacent. A transposed array and every second column have

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """4 KiB to and from memory that the host can access: at most a microsecond."""
 
 from __future__ import annotations

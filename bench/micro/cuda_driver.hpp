@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A CUDA device and the calls of its driver, as a peer of Isthmus in the same process.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pool of a CUDA device's memory: the cost of an allocate/free pair while the device works and on
 // several threads, the cost of growing and shrinking a pool of pinned memory, and the speed of
 // memory that was remapped. Without a CUDA device every benchmark reports that it is absent.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allocations without arguments, created and dropped, compared with ``numpy.empty``.
 
 ``Buffer(n)``, ``empty(n)`` and ``MemoryUSMDevice(n)`` of 1,024 bytes and 1 MiB come from the

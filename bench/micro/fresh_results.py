@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A CUDA buffer into a fresh array, compared with PyTorch's ``.cpu()`` and CuPy's ``asnumpy``.
 
 Warm: the previous array was dropped, as in a loop that inspects each result. Cold: all results are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``Buffer(1024)`` from a pool, created and dropped, compared with ``numpy.empty``.
 
 On the host it may take at most 1.2 times as long as ``numpy.empty(1024, 'u1')``, with the pool

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of plain host memory to a CUDA device and back, compared in the same rounds with the
 // driver's own copies of the same number of bytes, of plain and of pinned memory.
 //

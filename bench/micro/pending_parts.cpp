@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one more operation on a unified buffer costs while many are pending, on a simulated device.
 //
 // Submits one operation for each of `pending` separate parts while the device waits: uploads of

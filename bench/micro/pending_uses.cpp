@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one more use of a buffer costs while many are pending, on a simulated device.
 //
 // Each of `pending` queues submits one operation on the same buffer, after an event that has not

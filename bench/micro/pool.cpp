@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a block of a pool on the host costs through the C interface, compared with general-purpose
 // allocators (contestants.hpp). An allocation with its free counts as one operation.
 #include <algorithm>

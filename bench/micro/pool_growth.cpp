@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pool on the host costs as it grows: a pair beside many live blocks, on many queues and in
 // many pools, a refused request, and the memory for its metadata.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a snapshot of a pool costs if one thread uses the pool on many queues, beside many slabs.
 //
 // All blocks of each of `slabs` slabs of 512 KiB are free. The thread keeps one block of each slab

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a property of a memory object, which must not take longer than in dpctl."""
 
 from __future__ import annotations

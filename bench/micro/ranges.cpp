@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of many ranges between host memory and a CUDA device in one call, compared in the same
 // rounds with one driver copy per range.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pool of a CUDA device's memory compared with RMM's resources, in C++. RMM logs from level INFO
 // on here; its Python package is built so that it writes a line of text for each call. All
 // contestants allocate in stream order and submit nothing to the device. Without a CUDA device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``import isthmus`` and the first allocation on the host, each in new processes.
 
 The import may take at most 60 ms, and the allocation at most 1 ms.

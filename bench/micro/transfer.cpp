@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What copies, events and functions cost on the host, compared with memcpy in the same rounds.
 //
 // `ratio` is the time of Isthmus over memcpy's for the same number of bytes. A copy of memory that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a unified buffer costs in C++ if nothing must be copied: access with nothing changed, with
 // and without a host view, the constructor, and many live buffers of which few were written.
 //

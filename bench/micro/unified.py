@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every bound of the unified buffer in one run, each compared with a whole copy.
 
 Measures each device that ``--device`` names (several may be named), by default the first CUDA

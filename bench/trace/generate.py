@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes data/streams.npz: eight streams that work at once, and blocks that cross between them.
 
 Each stream takes batches through the same steps: a staging block from a copying stream, results of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cost of torch.empty and cupy.empty, created and dropped: their own allocators and Isthmus' pool.
 
 Each runs in a separate process; the result is the lowest of seven rounds. Arguments: sizes in

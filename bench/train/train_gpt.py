@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a GPT of 355 M parameters with PyTorch's own allocator and with Isthmus in its place.
 
 Each run is a separate process; the allocators alternate. The lengths of the sequences vary from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copies numbers to a device and back, in C99, through the C interface alone. */
 #include <isthmus/isthmus.h>
 #include <stdio.h>

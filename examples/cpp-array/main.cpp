@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pipeline over more data than it holds in memory at a time (C++20). Batches of image patches are
 // copied to the device, a kernel computes the contrast of each patch, and the results are copied
 // back. All batches reuse the memory of the first one.

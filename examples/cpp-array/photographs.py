@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """photographs.py FILE: writes the raw pixels of scikit-learn's two sample photographs."""
 
 import sys

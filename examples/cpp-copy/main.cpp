@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies numbers to a device, doubles them in queue order, and copies them back (C++20).
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One array on the host and on a device (C++20). A few elements change in each round, and only the
 // changes are copied.
 #include <cstdio>

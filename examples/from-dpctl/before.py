@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packs messages of many sizes into one block of device memory, and unpacks them again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A flame moves over a plate: the host sets its position, the device spreads the heat."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A store of measurements that is larger than its share of the device's memory.
 
 Batches are uploaded on several streams. When the share is used up, the oldest batches are spilled

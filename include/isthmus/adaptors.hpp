@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources over other resources (adaptors), and user-defined ones. All are values like any
 // `resource`.
 //

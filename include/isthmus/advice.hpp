@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Advice on shared memory by name. The names are the same for all drivers; each is translated to
 // the driver's number.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An array: elements of T along N axes in memory of any kind, typed and strided.
 //
 //   auto a = isthmus::zeros<float>({1000, 1000});                     // device memory, from a pool

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills of arrays: between any kinds and devices and plain host memory, with any strides
 // on either side and with conversion of the elements.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creation of arrays, and copies of arrays to the host.
 //
 //   auto a = isthmus::empty<float>({2, 3});                          // device memory, from a pool

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text of arrays: prints the elements through a host copy of only those that are shown.
 //
 //   std::cout << a;                                       // [[0.5   1]

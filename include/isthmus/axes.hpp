@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One number per axis of an array, the outermost axis first: extents, or strides in bytes.
 //
 //   isthmus::axes<2> shape{rows, columns};

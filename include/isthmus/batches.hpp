@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes data that does not fit at once in batches.
 //
 //   for (std::span<const float> batch : isthmus::batches(data, 1000)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A budget limits the driver memory that several pools hold together. This header also parses sizes
 // as people write them.
 //

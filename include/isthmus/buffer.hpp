@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A buffer owns one USM allocation, or refers to memory that another library allocated. It holds
 // untyped bytes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A context: USM memory belongs to it. Most programs never name one, because queues use the default
 // context of their device. Create one to keep memory separate, or adopt a driver's context to share
 // memory with its owner.

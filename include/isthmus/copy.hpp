@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between any two endpoints: buffers of any kind, device and platform, and plain host memory
 // of the caller.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of `height` rows of `width` bytes, whose starts are `pitch` bytes apart on each side.
 //
 //   isthmus::copy_2d({image, 8192}, {std::span(tile), 256}, {.width = 256, .height = 64});

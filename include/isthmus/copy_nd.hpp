@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of arrays of up to 8 dimensions, with any strides on each side.
 //
 //   // A transposed matrix of floats on the host, packed in a buffer.

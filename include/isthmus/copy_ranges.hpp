@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of many ranges between two endpoints as one operation: written pages, rows of a table, and
 // the reverse.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The default pools, which serve requests that name no resource. There is one per context, device
 // and kind of memory, for the whole process and all languages (isthmus_default_pool).
 //

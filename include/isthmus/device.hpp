@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device has memory, and queues that execute operations.
 //
 //   auto best = isthmus::device::best();        // with USM; or what ISTHMUS_DEVICE names

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The type of an array's elements: `dtype` at run time, `dtype_of<T>` at compile time.
 //
 //   static_assert(isthmus::dtype_of<float> == isthmus::dtype::float32);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An array whose dtype and rank (up to 16 axes) are known at run time only, as when they come from
 // a file or another language.
 //

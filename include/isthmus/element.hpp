@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reference to one element of an array: the result of `a(i, j)`. It converts to the element's
 // value and can be assigned to. It borrows the array and must be used at once: its operations are
 // rvalue-qualified, so that one that was kept in a variable does not compile.

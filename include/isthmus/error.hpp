@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exceptions of the C++ API. Each is an `isthmus::error`, whose text states the value, the
 // limit and the remedy. Each status that programs handle separately has a class:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An event is the completion of an operation, or (host_event) of something that the host reports.
 //
 //   isthmus::event copied = isthmus::copy_async(buffer, bytes);

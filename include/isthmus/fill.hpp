@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills, and hints about where memory will be used.
 //
 //   isthmus::fill(buffer, std::byte{0});

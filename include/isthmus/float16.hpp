@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 16-bit floating-point numbers for use as array elements: float16 is IEEE 754 binary16, bfloat16
 // the upper half of a binary32.
 //

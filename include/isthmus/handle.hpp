@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A counted reference to an object of the library: the base of all classes that stand for one.
 //
 // Copies share the object. A moved-from handle is empty. An empty handle may be assigned to,

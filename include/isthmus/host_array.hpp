@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A host array view: the host's access to an array of shared or host kind, for loops.
 //
 //   const auto v = a.host();                       // waits for pending operations, once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A host view: the bytes of a buffer of shared or host kind as a range of T that the host may
 // access.
 //

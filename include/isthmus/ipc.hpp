@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A buffer's bytes in several processes of one machine, where a device supports it: CUDA's legacy
 // IPC. Works for device memory of the driver's allocator, and of a pool that does not remap.
 //

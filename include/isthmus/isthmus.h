@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Isthmus: a memory management library for programs whose data live on a host and on its devices.
  *
  * This header is the complete contract of the shared library: C99, opaque handles, no types of any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Isthmus for C++20: header-only over the complete C ABI of isthmus.h.
 //
 // The basic classes are platform, device, context, queue, event, resource, budget and buffer. Each

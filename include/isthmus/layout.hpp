@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of an array: extents, strides in bytes, and the offset of the first element. Arrays
 // contain one; programs rarely name it.
 //

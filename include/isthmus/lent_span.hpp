@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A range of T in memory that an object of the library keeps valid: the base of the views of host
 // memory.
 //

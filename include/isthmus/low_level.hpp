@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory without arrays: plain pointers, copies counted in elements, and command lists. The names
 // are those of oneAPI.jl's low-level functions, without their exclamation marks.
 //

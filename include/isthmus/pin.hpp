@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pins host memory of the caller. A device then copies it at bus speed while the host does
 // something else. Use it for memory that is copied several times and that another library
 // allocated; buffers of host kind are pinned from the start.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A platform: one vendor's driver, or the host. Use it to list what a machine has; to obtain a
 // device see device.hpp.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Out of memory: how a pool's memory is divided, the out-of-memory stages (`rung`) that a pool
 // tries before it throws out_of_memory, and out-of-memory callbacks (`reclaimer`) that free memory
 // of the program.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A queue executes operations in the order of their submission.
 //
 //   auto queue = isthmus::queue::of(isthmus::device::best());   // the device's default queue

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A memory resource allocates memory of one kind, ordered by a queue. Use it to write containers or
 // allocators; for everything else buffers are simpler. host_resource gives standard containers
 // (std::pmr) memory that both the host and the device can access.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Page-aligned host memory for results. Use it as the destination of large copies to the host.
 //
 //   isthmus::result_memory pixels(buffer.size());

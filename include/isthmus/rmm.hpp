@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A memory resource for RMM over one of Isthmus: rmm::device_buffer, cuDF and everything else that
 // takes an rmm::device_async_resource_ref then allocate from Isthmus.
 //

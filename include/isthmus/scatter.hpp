@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Distributes an array over several devices, and joins such parts again. All copies run
 // concurrently.
 //

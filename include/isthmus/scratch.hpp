@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays that end with a scope.
 //
 //   isthmus::scratch temporary({.on = queue});

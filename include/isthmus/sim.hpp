@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated devices for tests: with a capacity, injected faults, and effects that become visible as
 // late as ordering allows, so that a missing wait shows as wrong data. docs/sim.md lists the
 // options.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys that select a part of an array, as in NumPy: integers, slices, every, newaxis and ellipsis.
 //
 //   a.view(isthmus::slice(0, 10, 2), 3);         // a[0:10:2, 3]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The outcome of operations, the kinds and states of memory, and the capabilities of devices: the
 // constants of isthmus.h as types.
 //

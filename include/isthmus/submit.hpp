@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // queue::submit: C++ functions in the order of a queue, with the bytes of the buffers that they
 // work on.
 //

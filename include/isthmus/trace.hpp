@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A trace is a recorded sequence of allocations and frees that is replayed on a memory resource.
 // Use it to compare time and memory held of several resources, without running the program again.
 //

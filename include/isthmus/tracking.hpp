@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The allocation tracker, a resource that records every live block, and tags, the names under which
 // memory is allocated. Use it to find leaks and to see how much memory each part of a program
 // holds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A unified buffer: an array of T with a host copy and a device copy, synchronized lazily.
 //
 //   isthmus::unified_buffer<float> values(1 << 20);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether a sum of strides, each taken a bounded number of times, can equal a given number. The
 // question whether two arrays have a byte in common reduces to this. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The conversion of elements from one dtype to another, as a short sequence of steps over packed
 // elements. Immutable, so thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A list with an entry for each dimension of an array. Of its fixed capacity only the entries in
 // use are written and copied, because most arrays have few dimensions. Not thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The dtypes of array elements, and the casting rules between them. Thread-safe.
 

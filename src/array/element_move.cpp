@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "array/element_move.hpp"
 
 #include <algorithm>

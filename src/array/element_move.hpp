@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A move: copies a block of elements from one memory range to another and converts each element.
 // Thread-safe if the ranges of concurrent moves do not overlap.

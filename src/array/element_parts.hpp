@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Divides a move of elements into chunks (`parts`) that pass through host memory, where they are
 // converted. Immutable, so thread-safe.

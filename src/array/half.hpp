@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Conversions of the two 16-bit floats to and from the float types of the processor: rounded once,
 // to nearest, ties to even. A NaN stays a NaN.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Converts rows of 16-bit floats with the processor's instructions (x86's F16C): 16 Mi elements
 // from float32 to float16 on two cores take 2.8 ms, with half.hpp's integer arithmetic 10

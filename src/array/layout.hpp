@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The memory layout of an array, validated. Immutable, so thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Conversions of one number between types. They follow C. Where C leaves the result undefined, for
 // a float that no integer of the type represents, they follow x86's instructions, as NumPy does:

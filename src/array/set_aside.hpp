@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Moves between overlapping arrays, by way of a copy of the source in memory of the same kind.
 

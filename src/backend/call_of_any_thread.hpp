@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Encloses a driver call that the program's threads make as well as the library's. Calls on library
 // threads are counted, and the exit of the process waits for them. An object belongs to one thread,

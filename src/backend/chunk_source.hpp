@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory that can move. Address ranges are reserved separately from physical memory, which is
 // created in chunks; a chunk can be moved to other addresses without a copy. CUDA calls this

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A context: what USM belongs to. A pointer is valid on the queues of its own context only.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a large copy is divided for Intel's CPU runtime, whether through OpenCL or SYCL.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where to find driver libraries that are not on a standard path. Thread-safe.
 

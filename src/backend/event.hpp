@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An event completes exactly once, with success or an error, and keeps that outcome.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Polls events that have continuations, where the driver has no good notification of its own. A
 // single thread serves the process; it is started for the first such event and never ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/holding_queue.hpp"
 
 #include "backend/library_threads.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A queue for drivers whose queues cannot wait for the host.
 //

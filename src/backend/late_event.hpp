@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The event of an operation that the driver may receive later than its submission
 // (holding_queue.hpp), and whose completion is found by polling. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Library threads, for functions submitted to queues and for copies through the host.
 //

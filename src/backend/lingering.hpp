@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keeps references to queues for a while after the last of the library's operations on them has
 // ended. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The two kinds of dependency. An event in a wait list propagates its failure (the caller's
 // `after`), unless it is wrapped by `order_only` (a conflict on the same bytes): then the operation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The failure of an operation of several commands, of which a later one is refused while an earlier
 // one is in flight.

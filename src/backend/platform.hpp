@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A platform: one vendor's driver, or the host. Owns its devices, their default context and default
 // queues. Thread-safe once the driver has listed its devices.

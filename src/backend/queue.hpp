@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A queue: operations run one after the other, in the order of their submission.
 //

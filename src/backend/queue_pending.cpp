@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is pending on a queue: queries and waits.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions in queue order, for drivers without functions of their own.
 #include <memory>
 #include <utility>

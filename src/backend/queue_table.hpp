@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The queues of a driver's handles: a handle may be adopted more than once but has a single queue.
 

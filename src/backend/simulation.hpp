@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The interface of simulated devices for the layers above. Thread-safe.
 

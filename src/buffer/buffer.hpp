@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A buffer: owns one USM allocation as untyped bytes, or is a slice of a buffer that does.
 // Thread-safe.

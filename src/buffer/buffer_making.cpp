@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Obtains the memory of a new buffer.
 
 #include <chrono>

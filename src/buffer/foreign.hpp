@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Checks memory of another library before a buffer adopts it. Thread-safe.
 

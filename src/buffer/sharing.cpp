@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sharing of buffers between processes.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources that wrap other resources, and resources implemented by the caller.
 
 #include "c/common.hpp"

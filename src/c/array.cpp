@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays: their dtypes, copies and fills.
 
 #include "array/copying.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parsing of sizes, and budgets.
 
 #include "memory/budget.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared by all C entry points: conversion between handles and objects, and from errors to status
 // codes. No exception leaves an entry point. Thread-safe.

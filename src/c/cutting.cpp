@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources that sub-allocate the blocks of their upstream.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detection of memory corruption: the debug resource, and checks of any resource.
 
 #include "c/common.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function that can interrupt waits of the calling thread.
 
 #include "core/interrupt.hpp"

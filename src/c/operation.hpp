@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Common steps of every entry point that submits an operation. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinning of the caller's memory.
 
 #include "c/common.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Converts the memory locations that callers pass (`isthmus_place_t`) to endpoints of a transfer.
 // Checks here which memory they denote, and its bounds. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Platforms, devices, and drivers that are absent.
 
 #include "backend/driver_library.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of a pointer, and operations on its memory.
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Behaviour of pools when memory is short: snapshots, out-of-memory stages (rungs) and
 // out-of-memory callbacks (reclaimers).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queues, and functions submitted to them.
 
 #include "backend/library_threads.hpp"

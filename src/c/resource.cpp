@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources, totals of live memory, and host memory for results.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Version, status and errors.
 
 #include "c/common.hpp"

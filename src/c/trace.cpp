@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replay of recorded allocations.
 
 #include "c/common.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tags, and resources that record live blocks.
 
 #include <algorithm>

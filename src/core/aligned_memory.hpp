@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Host memory of the C library with any alignment. Thread-safe.
 //

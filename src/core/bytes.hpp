@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies and fills of host-accessible memory. Thread-safe for memory that does not overlap.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Singly linked list of nodes that were allocated earlier, so that no operation allocates. Owns its
 // nodes. Not thread-safe.

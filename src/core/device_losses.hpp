@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The number of errors in this process that reported the loss of a device.
 //

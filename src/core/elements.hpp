@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Host copies of a row of elements at a constant distance, which may be negative.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Interrupting a wait: a thread can set a function that is called between slices of its waits.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Holds an object that outlives every thread. It is constructed in place, so that its first use
 // needs no memory and cannot fail, and it is never destroyed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Numbers that grow with time, at about a nanosecond each. The numbers of one thread are unique and
 // increasing. A thread whose numbers are lower than another thread's catches up every few numbers.

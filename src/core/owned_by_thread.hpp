@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An object that exists once per thread and is destroyed when the thread ends:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keeps an object of the caller's alive and releases it exactly once, whatever path is taken.
 

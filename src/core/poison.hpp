@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Marks bytes as inaccessible, so that AddressSanitizer reports accesses. Does nothing in other
 // builds.

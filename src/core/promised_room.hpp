@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reserves capacity in a list that a lock guards, so that a later addition that must not fail needs
 // no memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Numbers with units, as people write them: "64MiB", "16GB/s", "5us". No locale, no overflow.
 

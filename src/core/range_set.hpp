@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A set of bytes of an array: sorted ranges with gaps between them. Not thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Iterates over the rows of a block: where the next row begins on each side, computed by additions
 // alone. Not thread-safe.

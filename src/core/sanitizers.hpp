@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which sanitizers the build uses. g++ defines a macro, clang reports a feature. The macro below is
 // for includes that exist only in a build with the sanitizer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Divides work on a memory range too large for the caches among threads. Thread-safe.
 

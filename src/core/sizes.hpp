@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sizes, ranges and alignment without overflow, and the formatting of sizes in messages.
 

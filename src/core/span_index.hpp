@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An index of items by the byte range that they span. A search among n items takes O(log n) plus
 // the items found.

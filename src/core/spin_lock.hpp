@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A spin lock for critical sections of a few instructions. Never held during a driver call or a
 // wait.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The outcome of an operation inside the library: a value or an error, never an exception.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A copy with non-temporal stores, which bypass the caches and save reading the destination first.
 // For bytes that are not accessed soon.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies of N-dimensional blocks: runs of bytes at regular distances, which may differ between the
 // two sides.

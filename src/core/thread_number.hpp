@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Small numbers for threads, as indices of tables with an entry per thread. No two living threads
 // have the same number; the number of a thread that has ended is reused. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The library's own threads. They block the signals that are sent to the process. Signals raised by
 // a fault of the thread itself are delivered as usual.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The thread-local storage model: ISTHMUS_TLS_MODEL marks each thread_local that a warm path reads.
 // The option ISTHMUS_TLS selects it (cmake/IsthmusOptions.cmake).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A sorted tree of nodes that were allocated earlier, so that no operation allocates. Not
 // thread-safe.

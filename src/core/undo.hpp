@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs a function at the end of a scope unless it was dismissed, to roll back when the rest fails
 // by an error or an exception.

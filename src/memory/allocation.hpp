@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The allocation record: what the library knows about one live USM allocation, and what keeps it
 // alive.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the memory of an allocation is released: at once, in the order of a queue, or after its uses
 // have completed.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A limit on the driver memory that several pools hold together, whether in use or free.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The free blocks of a pool that no thread cache (`lane`) holds: a list for each size class,
 // divided into shards.

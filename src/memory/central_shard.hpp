@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A shard of a size class's central list (central_lists.hpp): batches that thread caches (`lane`)
 // gave back, and slabs.

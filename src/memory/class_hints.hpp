@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A filter for look-ups in the registry: which size classes the records near an address have. With
 // it a look-up probes one or two classes instead of all classes that the process uses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The areas of memory that resources cut into blocks, found by address.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A block of a resource that cuts its blocks out of larger allocations.
 

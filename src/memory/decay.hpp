@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Decay: free memory that was not used for some time is returned to the driver.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The default pools: they serve requests without a resource, from every language. There is one for
 // each context, device and memory kind.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counters of the driver memory that a resource holds, and of how often it was mapped and unmapped.
 // Thread-safe; the counters are independent, so relaxed atomics suffice.

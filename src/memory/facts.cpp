@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/facts.hpp"
 
 #include "memory/cut_areas.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What is known about a pointer: by the registry and the pools, else by the driver. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A list of fixed capacity for uses that are found under a lock, where nothing can be allocated;
 // they are processed after the lock is released. Not thread-safe.

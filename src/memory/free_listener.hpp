@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The interface of resources that need to know of a free before the memory is returned to them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Poisons the free memory of a pool for AddressSanitizer, where the host can access it. Costs
 // nothing in other builds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The record of one page (`grain`), which is 64 KiB of a pool's address space: what lies there.
 //

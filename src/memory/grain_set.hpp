@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A set of the pages (`grain`) of a table, as bits in four levels: a bit says whether the word
 // below it has any member. Finding the next member takes at most seven steps, whatever the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // All metadata of a pool's pages (`grain`), in one reserved range of which only what is touched
 // takes memory: 24 bytes a page (0.037 %), and 16 more for the first page of a run in use.

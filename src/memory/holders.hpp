@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which tags hold a pool's memory, as far as tracking resources above the pool record it.
 

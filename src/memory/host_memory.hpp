@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts the host memory that drivers have allocated, and refuses requests beyond what is
 // available. Drivers overcommit host memory; touching pages that cannot be backed invokes the OOM

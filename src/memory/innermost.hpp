@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The innermost block at an address: of resources that allocate from each other, the block of the
 // topmost one. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The thread cache (`lane`): free blocks and page runs that one thread keeps, of one pool and for
 // one queue, so that warm allocations and frees take no lock and share no cache line. The memory in

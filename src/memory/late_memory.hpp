@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a pool knows about its blocks that are pending release by a library thread, and about the
 // success of its waits for them. Thread-safe. The fields are not updated together, so one may

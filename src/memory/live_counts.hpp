@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts and bytes of live memory, by kind. Thread-safe. The counters are spread over cache lines
 // by address, so that threads do not contend; reading adds them up, and is exact if nothing changes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A memory resource: allocates memory in one context, on one device, as a rule of one kind.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Releases free memory of the process's pools, and unused memory of adaptors, after a driver
 // refused a request.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The contents of the calling thread's caches (`lane`) of a pool, for counting the pool's memory
 // (snapshot.hpp). Reports what the thread's next request could obtain from them: a request that

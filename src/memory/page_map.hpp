@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The page map: maps any address in pooled memory, inner ones included, to the record of its page.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pinning: registers the caller's host memory with a driver, so that devices copy it at the speed
 // of the bus and asynchronously.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The pool: a memory resource that caches freed memory and sub-allocates.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a pool obtains memory from the driver and returns it: growth, trimming and decay.
 
 #include <algorithm>

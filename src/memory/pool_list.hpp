@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A list of pools that can be visited while other threads create and release pools.
 

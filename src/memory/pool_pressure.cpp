@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a pool does if it finds no free page run: the out-of-memory stages (`rung`, pressure.hpp) in
 // order, then the error.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refills and flushes a pool's thread caches (`lane`): from and to the central lists, and slabs cut
 // from page runs.
 

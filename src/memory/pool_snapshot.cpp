@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a pool's memory the calling thread's next request could get without growth.
 
 #include <algorithm>

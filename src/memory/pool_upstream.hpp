@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The resource that a pool obtains its memory from, if that is not the driver.
 //

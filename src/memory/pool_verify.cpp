@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that the metadata of a pool is consistent.
 
 #include <bit>

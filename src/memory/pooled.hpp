@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Finds blocks of pools by address, through the page map and without a lock. Thread-safe.
 

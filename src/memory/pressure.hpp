@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The out-of-memory stages (`rung`): what a pool tries before a request fails, cheap stages first.
 // Each is counted.

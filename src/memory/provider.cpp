@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/provider.hpp"
 
 #include "memory/host_memory.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The provider: allocates from the driver, counts what it obtains, and refuses requests before the
 // machine runs out of memory. Thread-safe.

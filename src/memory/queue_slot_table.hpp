@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The entries (`queue_slot`) of a pool's queues, found by the queue's serial number at a cost that
 // does not grow with the number of queues.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Queue order in a pool: which requests may reuse memory that was freed while work may still use
 // it.

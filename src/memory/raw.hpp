@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Allocation by bare pointer, for callers that hold no buffer and no record. Thread-safe. The
 // caller holds no lock of the library.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Deferred release: releases objects whose last reference was dropped while operations were still
 // using them. Runs on one library thread (`reaper`), because driver callbacks must not call the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The program's out-of-memory callbacks (`reclaimer`): called before a request for memory fails, to
 // release what they can.

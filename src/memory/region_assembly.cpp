@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Growth of a region heap whose memory can move: free chunks are remapped side by side to new
 // addresses, and new chunks are created after them.
 

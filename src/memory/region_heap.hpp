@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The page runs of a pool, over regions obtained from the driver, and their entries in the page
 // map.

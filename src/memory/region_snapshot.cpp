@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts what the memory of a region heap is used for.
 
 #include <algorithm>

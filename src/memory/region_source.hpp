@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Obtains the regions of a pool: as driver allocations, as chunks that can be remapped, or from an
 // upstream resource.

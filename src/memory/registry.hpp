@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The registry of live allocations: maps any pointer, also one inside an allocation, to the
 // allocation record. Thread-safe.

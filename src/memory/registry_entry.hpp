@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An entry of the registry's table: a record's address and a copy of what the record says; and
 // chains of entries. Written under the shard's lock. Read without it at any time, as their memory

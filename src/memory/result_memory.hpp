@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Host memory for results: in huge pages where available, and cached after it is freed.
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Size classes: the sizes that a pool rounds small requests up to.
 //

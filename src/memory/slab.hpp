@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A slab: a page run that is divided into blocks of one size class, and described by a record
 // outside of it.

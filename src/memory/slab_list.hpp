@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The slabs of one size class that hold blocks. The fullest ones (fewest free blocks) give first,
 // so that the others empty and can be released.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/snapshot.hpp"
 
 #include "core/owned_by_thread.hpp"

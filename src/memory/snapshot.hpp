@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a pool's memory is used at one moment: for the error of a request that failed, and for
 // queries.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tags: names under which a thread allocates, so that reports can say what holds memory. A tag is
 // the unique, never freed text of its name: two tags are the same if their addresses are.

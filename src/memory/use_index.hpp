@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The uses of a `use_list`, found by their bytes and by their queue in logarithmic time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The operations in flight on one allocation: what a new operation, or the release of the memory,
 // must wait for. Thread-safe.

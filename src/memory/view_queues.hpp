@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The queues on which views of one allocation submit operations, besides the allocation's own. If
 // the handle of such a queue was exported, work that the library does not know may use the memory

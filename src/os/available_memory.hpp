@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Host memory that this process can still allocate before the kernel invokes the OOM killer.
 //

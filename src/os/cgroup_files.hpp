@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Parses the kernel's files on memory and on control groups. Pure functions of the text, which may
 // be damaged or truncated. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Waiting on a 32-bit word with a timeout, which `std::atomic::wait` lacks. Thread-safe.
 

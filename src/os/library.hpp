@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Shared libraries opened while the process runs. They are never closed, because their threads and
 // exit handlers refer to their code. Thread-safe except where noted.

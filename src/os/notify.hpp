@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Notifies an event loop through a file descriptor. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether drivers may still be called: not in a forked child, and not once the process is ending.
 //

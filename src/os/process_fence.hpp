@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A memory fence in all threads of the process at once (membarrier), so that frequent operations of
 // a thread need none.

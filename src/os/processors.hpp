@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The processors that threads may run on: how many, and which of them are near a device.
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory that can be mapped several times: a file that only this process and its children have. Its
 // pages are zero and take no memory until they are touched. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A file with one writer at a time: two writers that truncate and write the same file would corrupt
 // it.

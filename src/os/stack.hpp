@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Stack traces: addresses are captured in some hundred nanoseconds and resolved to names later.
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Virtual memory of the host: mapping, faulting in, reserving and mapping the same pages twice.
 // Thread-safe.

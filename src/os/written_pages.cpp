@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "os/written_pages.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which pages of shared memory were written, as reported by the kernel: userfaultfd's asynchronous
 // write protection, queried and renewed by PAGEMAP_SCAN. The first write to a page costs a fault

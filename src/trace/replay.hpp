@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Replays recorded allocations and frees against a memory resource. Not thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tracked memory that finds writes by comparison: `library` keeps the bytes of the last
 // synchronization, and the view is compared with them byte by byte. This is exact, and for small

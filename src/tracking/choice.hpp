@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Chooses how writes are found if the request does not name a mechanism: from the size, the
 // environment variable ISTHMUS_TRACKING, `force`, and a test of the kernel that runs once per

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Free parts of an address range. Allocation is best fit, at the lowest address among equal sizes.
 // Both operations take time logarithmic in the number of free parts. Not thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tracking/hash_memory.hpp"
 
 #define XXH_INLINE_ALL

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tracked memory that keeps a 128-bit hash of each 64 KiB chunk as of its last synchronization: for
 // kernels that do not report written pages. Every scan reads all of the memory. Thread safety: see

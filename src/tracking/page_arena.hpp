@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Address space in which the kernel reports written pages. One file is mapped twice, over two
 // address ranges: the user's view and the library's. A byte of the file has the same offset in

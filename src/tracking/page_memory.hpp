@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tracked memory whose written pages the kernel reports. Thread safety: see tracked_memory; the
 // arena's lock protects what the kernel's scans note.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Decides which huge pages of a memory are tracked by small pages: those that are written often,
 // but sparsely. Not thread-safe.

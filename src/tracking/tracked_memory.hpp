@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The host copy of an array: memory that a program writes through plain pointers, and whose written
 // ranges are found afterwards.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies and comparisons of memory that other threads may be writing: a byte that is being written
 // is read as its old or its new value. These races are intended and hidden from ThreadSanitizer.

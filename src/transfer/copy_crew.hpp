@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Chooses the copy threads of a copy through the staging ring: how many, and on which processors.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "transfer/crew_copy.hpp"
 
 #include <algorithm>

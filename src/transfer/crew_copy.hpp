@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies through a device's pinned memory, by several copy threads (`crew`) at once. Each thread
 // fills, empties or converts one block of its staging slot (`lane`) while the device copies

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An endpoint of a transfer: plain host memory of the caller's, or part of an allocation.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies and fills that the host executes itself, in the order of a queue or of none: on the
 // caller's thread if the call blocks, else on a library thread, for which later work on the queue

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Executes a checked copy by the cheapest means: by the host itself, through the staging ring, by
 // the driver, or through host memory between two devices.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A checked copy (plan): its endpoints, and which bytes move. Refers to the endpoints and ranges,
 // which must outlive it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Orders an operation after those in flight on the memory that it accesses, and records it for
 // later ones. An object belongs to one operation and is not thread-safe; the lists of uses that it

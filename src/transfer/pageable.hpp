@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies between a device and host memory that it accesses slowly: through pinned memory, by
 // several threads at once (crew_copy.hpp).

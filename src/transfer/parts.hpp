@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A copy divided into chunks (`parts`) that pass through host memory, one after another or several
 // at a time, each packed there. The host, or a queue of either side, brings a chunk from its source

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies between memory of two devices or contexts that no single queue reaches: through host
 // memory, in chunks, so that reading a chunk overlaps with writing the one before and no block of

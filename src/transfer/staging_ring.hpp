@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pinned memory of a device, with queues of the device, for copies of pageable host memory.
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies of N-dimensional blocks in the fewest operations: one run, or rows at one distance, are
 // copied as such; otherwise many runs are one operation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Submits N-dimensional blocks to queues, and divides them into chunks.
 

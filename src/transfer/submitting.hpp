@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Common parts of copies and fills: which queue or thread executes one, and in whose order.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Chooses the number of threads of large copies from the times of earlier ones, for one device and
 // direction. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pointers to either copy, for reading, for writing, and for writing exactly some bytes.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Downloads that a caller can wait for outside the buffer's lock.
 
 #include "unified/arriving.hpp"

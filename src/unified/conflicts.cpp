@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds what each side wrote, and where both did.
 
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Downloads: copies what the device wrote to the host copy.
 
 #include <iterator>

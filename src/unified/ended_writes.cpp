@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes of exact ranges that have ended. They are counted at their end, or by the next call if
 // that failed, for example for lack of memory. Until then no call moves bytes of the buffer. If a
 // host write and a device write of the same bytes are both counted late, the device's counts as the

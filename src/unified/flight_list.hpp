@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The pending transfers (`flight`) of a unified buffer, indexed by the bytes that they move and by
 // their queue. Not thread-safe: the buffer's lock protects it.

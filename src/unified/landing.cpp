@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts transfers that have completed, and reports those that failed.
 
 #include "os/process.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Source and destination offsets of the ranges of a transfer: the same offsets in both copies, or
 // one range after the other in a separate block.

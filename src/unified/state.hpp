@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // States of a unified buffer and winners of a write conflict. The states have PyDotCompute's names.
 

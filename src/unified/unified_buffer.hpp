@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A unified buffer: a host copy and a device copy of the same bytes, synchronized lazily.
 //

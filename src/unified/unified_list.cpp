@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "unified/unified_list.hpp"
 
 #include "core/never_destroyed.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // All unified buffers of the process. When device memory is short they release device copies whose
 // contents the host copy has too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uploads: copies what the host wrote to the device copy.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The part of CUDA's driver API that this library uses, declared by hand: no toolkit is needed to
 // build and no driver to start. tests/abi/cuda_api.cpp compares it with NVIDIA's own header where

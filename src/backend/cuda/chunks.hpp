@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory that can be remapped, on a device or pinned on the host: physical allocations (chunks)
 // that are mapped where they are needed. Thread-safe.

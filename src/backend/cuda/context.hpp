@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The memory of the primary contexts of some devices. In CUDA all contexts of a process share one
 // address space; our contexts keep their memory apart all the same, as on every other backend.

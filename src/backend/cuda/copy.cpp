@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies.
 //
 // The driver derives the direction of a copy from the addresses. A copy from or to plain host

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // CUDA's calls use the calling thread's current context, which belongs to the caller. So each call
 // sets it and restores it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A CUDA device and its primary context, which it shares with the runtime API and thus with all
 // other code in the process. Thread-safe.

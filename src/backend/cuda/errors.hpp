@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Converts CUDA's codes to errors of this library. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Unused CUDA events, kept for reuse. Creating and destroying one for each operation takes as long
 // as the rest of a small copy if several threads do it at once (H100: chunks of 256 KiB through

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory shared between processes, by CUDA's legacy IPC: handles of whole allocations of
 // cuMemAlloc. It does not support remappable, managed or pinned memory, nor memory of the driver's
 // other allocators.

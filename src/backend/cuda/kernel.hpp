@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A kernel of this library, which the driver compiles for its device from PTX text.
 

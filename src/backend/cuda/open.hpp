@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Entry point of NVIDIA's driver for the table of drivers.
 

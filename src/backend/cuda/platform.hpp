@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NVIDIA's driver as a platform, with all devices that it lists. It is never freed, so that events
 // and handles never outlive it. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Queries the driver about a pointer. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A CUDA stream as a queue. Our streams do not wait for the legacy default stream nor it for them.
 // A device's default queue is that stream, as in PyTorch and CuPy. Thread-safe.

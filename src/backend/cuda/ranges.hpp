@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Copies of many ranges by one kernel: 2,606 random pages of 4 KiB between the host and the device
 // take 0.3 ms, with a copy for each of them 6.6 (H100, bench/micro/ranges.cpp). The kernel accesses

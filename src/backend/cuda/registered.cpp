@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinning: registration of the caller's host memory with the driver.
 //
 // The driver registers a range of bytes once, for all devices, and does not report who registered

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The PTX text of the kernel that copies elements at regular distances, compiled by the driver for
 // its device. It uses PTX 4.3 and compute capability 3.0, so that every driver since CUDA 7.5

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The queues of the per-thread default stream. A thread has one for each device, from its first
 // request until the thread ends. Holders of a reference may use the queue after that too

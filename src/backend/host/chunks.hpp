@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Movable host memory, by mremap. Like all memory of the process it is private: a forked child gets
 // a copy, whereas it would share the pages of a memfd.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host as a platform: its one device, its contexts and its queues.
 
 #include <algorithm>

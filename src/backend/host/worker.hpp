@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The worker of a host queue: a first-in first-out list of tasks and the thread that runs them.
 //

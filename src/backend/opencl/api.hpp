@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The part of OpenCL that this library uses, declared by hand: no vendor's header is needed to
 // build and no library to start. tests/abi/opencl_api.cpp compares it with Khronos' own headers

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An OpenCL context and the memory that belongs to it: USM, or SVM as a substitute. Thread-safe.
 

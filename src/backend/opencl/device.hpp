@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A device of an OpenCL driver: its properties, and how operations are submitted to it. Immutable,
 // so thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Converts OpenCL's error codes to names and to errors of this library. Thread-safe.
 

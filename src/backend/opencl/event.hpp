@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Events of OpenCL: of operations, and of external events that operations wait for (gate.hpp).
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Drains queues at the end of the process, before Intel's CPU runtime is torn down. The runtime
 // hangs if queues in flight wait for one another, and crashes if an out-of-order queue has commands

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A gate: an event of ours that opens when an external event, of the host or of another platform,
 // has completed. It is an OpenCL user event; commands that wait for it wait in the driver.

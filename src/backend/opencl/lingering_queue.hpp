@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keeps a reference to an out-of-order queue to which this library submits nothing more, until its
 // work has ended (backend/lingering.hpp).

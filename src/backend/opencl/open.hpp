@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Opens OpenCL drivers: those installed system-wide, and those whose library is configured.
 

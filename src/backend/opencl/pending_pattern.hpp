@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keeps the pattern of a fill alive until the fill has ended. OpenCL lets the caller reuse the
 // pattern's memory when the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A platform: one OpenCL driver. It is never freed, so that events and handles never outlive it.
 // Thread-safe.

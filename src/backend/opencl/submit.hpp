@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Submission of operations to the driver: the definitions of queue's templates, for queue.cpp and
 // copy.cpp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The calls that the simulated driver receives: how many of each kind, and which of them are to
 // fail.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Movable memory of a simulated device. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A context of simulated devices, which memory and queues belong to. Thread-safe.
 

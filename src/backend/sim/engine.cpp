@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests to an engine from outside: calls, memory accounting, submissions, polls and waits.
 #include "backend/sim/engine.hpp"
 

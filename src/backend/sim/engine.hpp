@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The core of a simulated device: its clock, memory accounting, faults, and the operations of its
 // queues.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of an operation from its submission to its end.
 #include <algorithm>
 

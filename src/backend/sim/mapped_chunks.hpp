@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which parts of a reservation contain chunks, and which parts operations use.
 

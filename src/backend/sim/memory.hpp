@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of simulated devices, and the address book that records which allocation owns which
 // address.

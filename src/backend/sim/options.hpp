@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The options of a simulated device: "capacity=64MiB,fail=copy:3". docs/sim.md describes all of
 // them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A queue of a simulated device: turns requests into operations of the engine. Thread-safe.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The virtual clock of a device and its copy engines: the duration of operations, and which must
 // wait for which.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The part of dpctl's C interface to SYCL (libDPCTLSyclInterface) that is used, declared by hand:
 // the build needs no SYCL compiler and no header, and the program starts without the library.

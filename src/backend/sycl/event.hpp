@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The event of an operation. SYCL does not notify of its completion, so the event is polled.
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Drains the known queues before SYCL is unloaded at exit, for some seconds at most: Intel's CPU
 // runtime crashes if commands are in flight then.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A reference to a SYCL queue, registered so that the queue is drained at exit (farewell.hpp).
 

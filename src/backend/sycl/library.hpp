@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // dpctl's C interface to SYCL. Opened once and never closed.
 

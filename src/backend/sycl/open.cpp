@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/sycl/open.hpp"
 
 #include "backend/driver_library.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A SYCL platform. Never destroyed, so that events and handles cannot outlive it. Thread-safe.
 

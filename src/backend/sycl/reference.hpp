@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Access to dpctl: calls without exceptions, and references that are deleted with their owner, in
 // counted calls.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Base class of the resources over an upstream resource. It has the kind, context and device of
 // upstream, and forwards to it what a derived class does not change. Thread-safe, as all resources

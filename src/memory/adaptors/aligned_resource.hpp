@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Raises the alignment of large requests, for vector loads, direct I/O and huge pages.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One arena: superblocks that are divided into blocks, in use and free.
 //

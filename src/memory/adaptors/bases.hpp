@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The base resources of a resource that stands on several, each once, and their sums.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sends each request to a resource chosen by its size; these may be of different kinds. Costs a
 // search among the bins. There is no lock and no record of blocks: the size of a request also

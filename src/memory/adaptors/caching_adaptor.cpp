@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/adaptors/caching_adaptor.hpp"
 
 #include "core/never_destroyed.hpp"

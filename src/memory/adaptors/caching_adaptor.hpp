@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // An adaptor that keeps upstream memory which is not allocated to any caller.
 //

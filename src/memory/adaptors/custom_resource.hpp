@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A resource that the caller implements as a table of functions. The memory that they return is
 // checked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/adaptors/cutting_resource.hpp"
 
 #include "core/sizes.hpp"

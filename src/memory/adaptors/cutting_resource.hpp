@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Base class of the resources that cut their blocks out of chunks of upstream's memory.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Detects writes next to blocks and to freed blocks, where the host can access the memory.
 //

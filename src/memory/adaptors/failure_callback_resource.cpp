@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/adaptors/failure_callback_resource.hpp"
 
 #include "memory/adaptors/users_error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Calls a function of the caller's when there is no memory: it may free some and request a retry.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Uses a second resource when the first has no memory. Blocks of the second are recorded by
 // address; while there are none, a free costs one load more than the first's own.

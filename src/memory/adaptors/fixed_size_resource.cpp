@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/adaptors/fixed_size_resource.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Base class of the cutting resources whose blocks are freed one by one, in the order of queues. A
 // chunk is kept until all of it is free and nothing uses it any more.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Refuses requests that would raise the live bytes, as requested, above a limit. An allocation with
 // its free costs two atomic operations on one shared counter.

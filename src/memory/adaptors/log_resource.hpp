@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Logs the calls that go through it to a file, in the format of RMM:
 // Thread,Time,Action,Pointer,Size,Stream.

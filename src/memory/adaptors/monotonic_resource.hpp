@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Cuts blocks off chunks one after the other, and releases all chunks together. When memory is
 // short it also releases chunks of which every block was freed.

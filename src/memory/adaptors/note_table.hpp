@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Notes of live blocks, found by address without a lock or a search, whatever their number.
 // Thread-safe.

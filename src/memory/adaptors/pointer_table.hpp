@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a resource records of some of its blocks, by address. Thread-safe. Taking a note out and
 // putting it back needs no memory. A lookup in an empty table costs a load; else a lock, one of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Requests from the driver to move shared memory to the device when it is allocated.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/adaptors/stack_table.hpp"
 
 #include "os/stack.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The stacks in which blocks were allocated, each kept once, since many blocks come from few
 // places.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts of the live allocations under each tag. Thread-safe.
 //

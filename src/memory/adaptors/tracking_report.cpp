@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report of live blocks as a text, grouped by where they were allocated.
 
 #include <algorithm>

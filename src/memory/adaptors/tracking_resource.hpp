@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The allocation tracker: records each live block that was allocated through it, with its requested
 // size, queue, tag, thread, order in time and, on request, the stack that it was allocated in.

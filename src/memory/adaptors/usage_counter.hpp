@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counts of what is live, its peak, and the total so far, in bytes and allocations. Thread-safe.
 //
