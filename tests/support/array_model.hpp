@@ -1,4 +1,5 @@
-// A plain model of arrays: numbers in a vector, every view a copy of it.
+// A reference model of arrays: values in a vector, of which every view is a copy. Also the fixture
+// of the tests that compare `isthmus::array` with it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ inline std::int64_t product(const numbers& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }
 
-// Calls `function(index)` for each element, rows first.
+// Calls `function(index)` for each element in row-major order.
 template <class Function>
 void for_each_index(const numbers& shape, Function&& function) {
   if (product(shape) == 0) return;
@@ -34,7 +35,7 @@ void for_each_index(const numbers& shape, Function&& function) {
 
 struct model {
   numbers shape;
-  std::vector<std::int32_t> values;  // rows first
+  std::vector<std::int32_t> values;  // in row-major order
 
   static model counting(const numbers& shape) {
     model made{shape, std::vector<std::int32_t>(static_cast<std::size_t>(product(shape)))};
@@ -47,7 +48,7 @@ struct model {
       found = found * shape[axis] + index[axis];
     return static_cast<std::size_t>(found);
   }
-  // Of that shape, each element the one that `from(index)` names.
+  // An array of shape `wanted` whose element at `index` is this array's element at `from(index)`.
   template <class From>
   model picked(const numbers& wanted, From&& from) const {
     model made{wanted, {}};
@@ -55,7 +56,7 @@ struct model {
                    [&](const numbers& at) { made.values.push_back(values[place(from(at))]); });
     return made;
   }
-  // As Python's range(extent)[first:last:step] has them.
+  // `chosen` holds the indices to keep of `axis`, for example those of a Python slice.
   model sliced(std::size_t axis, const numbers& chosen) const {
     numbers wanted = shape;
     wanted[axis] = static_cast<std::int64_t>(chosen.size());
@@ -94,7 +95,8 @@ numbers shape_of(const Array& of) {
   return {of.shape().begin(), of.shape().end()};
 }
 
-// Which elements a slice is of, by Python's rules told one by one.
+// The indices that a Python slice `[first:last:step]` selects of an axis of length `extent`,
+// computed one by one.
 inline numbers chosen(std::int64_t extent, std::optional<std::int64_t> first,
                       std::optional<std::int64_t> last, std::int64_t step) {
   const std::int64_t lowest = step < 0 ? -1 : 0;
@@ -110,14 +112,14 @@ inline numbers chosen(std::int64_t extent, std::optional<std::int64_t> first,
   return found;
 }
 
-// Gives back what the default pools of its queue kept: they count as live memory.
+// Releases what the default pools of its queue keep, because free memory of pools counts as live.
 class on_arrays : public on_backend {
  protected:
   void SetUp() override {
     on_backend::SetUp();
     if (!queue_) return;
     for (const im::kind kind : kinds()) trim(queue_, kind);
-    leak_checked::SetUp();  // counts anew
+    leak_checked::SetUp();  // starts the count again
   }
   void TearDown() override {
     if (queue_) {
@@ -126,7 +128,7 @@ class on_arrays : public on_backend {
     }
     on_backend::TearDown();
   }
-  // Frees may have to wait for work that has just ended.
+  // Polls, because frees may have to wait for work that has just completed.
   static void trim(const im::queue& on, im::kind kind) {
     const im::resource pool = im::default_pool(kind, on);
     const auto is_empty = [&] {
@@ -137,7 +139,7 @@ class on_arrays : public on_backend {
   }
 
   im::array_options options() const { return {.on = queue_}; }
-  // The same, and counted.
+  // The same with `counted` as the resource.
   im::array_options options(const im::resource& counted) const {
     return {.on = queue_, .from = counted};
   }

@@ -1,4 +1,5 @@
-// Arrays of any dtype and layout in plain memory, and copies of them an element at a time.
+// Reference implementation for tests of array copies: arrays of any dtype and strides in plain host
+// memory, copied one element at a time.
 #pragma once
 
 #include <cmath>
@@ -47,8 +48,8 @@ inline float float_of(std::uint32_t bits) {
 
 }  // namespace detail
 
-// A number from -100 to 100, which every dtype holds that has its sign; complex ones get another
-// imaginary part, which other dtypes drop.
+// Writes a number from -100 to 100, which every dtype that has its sign represents. Complex dtypes
+// get `imaginary` too; the others ignore it.
 inline void put_number(isthmus_dtype_t of, std::byte* at, int number, int imaginary) {
   using namespace detail;
   const auto real = static_cast<float>(number);
@@ -62,7 +63,7 @@ inline void put_number(isthmus_dtype_t of, std::byte* at, int number, int imagin
     case ISTHMUS_UINT16: return put(at, static_cast<std::uint16_t>(number));
     case ISTHMUS_UINT32: return put(at, static_cast<std::uint32_t>(number));
     case ISTHMUS_UINT64: return put(at, static_cast<std::uint64_t>(number));
-    case ISTHMUS_FLOAT16: {  // none is too small for a normal number
+    case ISTHMUS_FLOAT16: {  // no such number is small enough to be subnormal
       const std::uint32_t bits = float_bits(real);
       const std::uint32_t digits = number == 0 ? 0 : (bits & 0x7fffffff) - (112U << 23);
       return put(at, static_cast<std::uint16_t>((bits >> 16 & 0x8000) | digits >> 13));
@@ -120,8 +121,8 @@ inline small_number get_number(isthmus_dtype_t of, const std::byte* at) {
 struct nd_array {
   isthmus_dtype_t of = ISTHMUS_UINT8;
   lengths shape, strides;
-  std::size_t first = 0;   // of its memory's bytes the first element's
-  std::size_t nbytes = 0;  // of its memory
+  std::size_t first = 0;   // offset of the first element in the array's memory, in bytes
+  std::size_t nbytes = 0;  // of the array's memory
 
   [[nodiscard]] std::size_t item() const { return dtype_info(of).nbytes; }
   [[nodiscard]] std::size_t count() const {
@@ -132,7 +133,8 @@ struct nd_array {
     place.offset += first;
     return {place, of, shape.size(), shape.data(), strides.data()};
   }
-  // Some bytes before it and behind it.
+  // Computes the size of the memory, with `before` unused bytes before the elements and `behind`
+  // after them.
   void measure(std::size_t before, std::size_t behind) {
     std::int64_t low = 0, high = 0;
     for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -141,7 +143,7 @@ struct nd_array {
     first = before + static_cast<std::size_t>(-low);
     nbytes = first + static_cast<std::size_t>(high) + item() + behind;
   }
-  // `visit(byte)` for every element in the order of C.
+  // Calls `visit(byte)` with the byte offset of every element in row-major order.
   template <class Visit>
   void each(Visit&& visit) const {
     lengths at(shape.size());
@@ -152,7 +154,7 @@ struct nd_array {
       for (std::size_t i = at.size(); i != 0 && ++at[i - 1] == shape[i - 1]; --i) at[i - 1] = 0;
     }
   }
-  // By NumPy's rules, where that can be.
+  // By NumPy's broadcasting rules. Precondition: the shapes are compatible.
   [[nodiscard]] nd_array broadcast_to(const lengths& to) const {
     nd_array made = *this;
     while (made.shape.size() > to.size()) {
@@ -169,7 +171,8 @@ struct nd_array {
   }
 };
 
-// Of small numbers, negative ones where the dtype has them and `any_sign`.
+// Memory for `of` whose elements are small numbers, some of them negative if `any_sign` is set and
+// the dtype is signed. The bytes between the elements are random.
 inline bytes numbers_in(const nd_array& of, std::mt19937_64& random, bool any_sign) {
   bytes memory(of.nbytes);
   for (auto& each : memory) each = static_cast<std::byte>(random() % 100);
@@ -184,7 +187,8 @@ inline bytes numbers_in(const nd_array& of, std::mt19937_64& random, bool any_si
   return memory;
 }
 
-// `to`'s memory after a copy; both lie where they say.
+// Returns the memory of the target after a copy: `into` holds `to` and `from` holds `given`. The
+// source is broadcast and converted as the library does.
 inline bytes modelled(bytes into, const nd_array& to, const bytes& from, const nd_array& given) {
   const nd_array source = given.broadcast_to(to.shape);
   std::vector<std::size_t> places;
@@ -205,7 +209,8 @@ inline bytes modelled(bytes into, const nd_array& to, const bytes& from, const n
   return into;
 }
 
-// Makes the bytes that no number is in those of `like`.
+// Copies from `like` those bytes of each element that hold no part of its value. Only long doubles
+// of 80 bits have such padding.
 inline void take_padding(const nd_array& of, bytes& into, const bytes& like) {
   if (dtype_info(of.of).kind != 'f' && dtype_info(of.of).kind != 'c') return;
   if (of.of != ISTHMUS_LONGDOUBLE && of.of != ISTHMUS_CLONGDOUBLE) return;
@@ -218,8 +223,8 @@ inline void take_padding(const nd_array& of, bytes& into, const bytes& like) {
   });
 }
 
-// Nested in any order, with gaps, backwards or forwards; now and then a stride of 0 where that may
-// be.
+// Strides of dimensions nested in any order, with gaps, of either sign; some are 0 if `may_repeat`
+// is set.
 inline lengths random_strides(std::mt19937_64& random, const lengths& shape, std::size_t item,
                               bool may_repeat) {
   std::vector<std::size_t> order(shape.size());
@@ -245,7 +250,7 @@ inline nd_array random_array(std::mt19937_64& random, isthmus_dtype_t of, const 
   return made;
 }
 
-// In C's order, with no gaps.
+// Row-major, without gaps.
 inline nd_array dense_array(isthmus_dtype_t of, const lengths& shape) {
   nd_array made{of, shape, lengths(shape.size())};
   auto inside = static_cast<std::int64_t>(made.item());

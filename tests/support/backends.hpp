@@ -1,9 +1,9 @@
-// The back-ends that a suite is instantiated for, and a fixture that counts what each test leaves.
+// The backends that a suite is instantiated for, and fixtures that check each test for leaks.
 //
-// The names are fixed, so that a suite lists the same tests everywhere; one whose driver is not on
-// this machine is skipped, but for Intel's OpenCL runtime where ISTHMUS_REQUIRE_OPENCL=1 says it
-// must be there, one of SYCL's devices where ISTHMUS_REQUIRE_SYCL=1 does, and one of CUDA's where
-// ISTHMUS_REQUIRE_CUDA=1 does.
+// The list of names is fixed, so that a suite lists the same tests on every machine. The tests of a
+// backend whose driver is absent are skipped. They fail instead if an environment variable requires
+// the driver: ISTHMUS_REQUIRE_OPENCL=1 Intel's OpenCL runtime, ISTHMUS_REQUIRE_SYCL=1 a SYCL
+// device, ISTHMUS_REQUIRE_CUDA=1 a CUDA device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,9 +35,8 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Which of the OpenCL names a device goes by: those that are neither Intel's nor PoCL's are
-// "opencl".
-// A driver that cannot stop what waits for a failed event (PoCL 3.1) says so in the message of the
+// A driver that cannot cancel what waits for a failed event (PoCL 3.1) runs the dependent operation
+// anyway. The message of that operation's failure then says so.
 // dependent's failure, and then the dependent has run.
 inline bool ran_all_the_same() { return contains(isthmus_error_message(), "so it ran"); }
 
@@ -62,7 +61,7 @@ inline im::device find_first(const std::string& backend) try {
   return {};
 }
 
-// An empty device where the driver is not there. Simulated ones are new each time.
+// An empty device if the driver is absent. Simulated devices are new for each call.
 inline im::device open_backend(const std::string& name) {
   if (name == "host") return im::device("host");
   if (name == "sim") return im::sim_device("");
@@ -71,11 +70,12 @@ inline im::device open_backend(const std::string& name) {
   return find_opencl(name);
 }
 
-// Whether its queues hold back what waits for the host: once such a queue is lent, others' work may
-// come before that, and who has memory next may put some there.
+// Whether the backend's queues defer operations that wait for the host. After the handle of such a
+// queue was exported, external work may be submitted ahead of a deferred operation, on memory that
+// the next owner of a block uses.
 inline bool holds_back(std::string_view name) { return name == "cuda" || name == "sycl"; }
 
-// The variable that makes the absence of a back-end a failure; "" where none does.
+// The environment variable that makes the absence of a backend a failure, or "" if there is none.
 inline std::string_view required_by(const std::string& name) {
   if (name == "intel") return "ISTHMUS_REQUIRE_OPENCL";
   if (name == "sycl") return "ISTHMUS_REQUIRE_SYCL";
@@ -87,7 +87,8 @@ inline bool must_be_there(const std::string& name) {
   return asked != nullptr && std::string_view(asked) == "1";
 }
 
-// What is live at the end of a test is what was at its start, once operations in flight have ended.
+// Fails a test that ends with more live memory than it started with. Waits up to 5 seconds for
+// operations in flight and deferred releases. Free memory of default pools is not counted.
 class leak_checked : public ::testing::Test {
  protected:
   void SetUp() override { before_ = settled(&without_pools, 20ms); }
@@ -104,7 +105,7 @@ class leak_checked : public ::testing::Test {
   }
 
  private:
-  // Default pools keep what is free.
+  // Trims the default pools first, because the free memory that they keep counts as live.
   static im::live_memory without_pools() {
     EXPECT_EQ(isthmus_default_pools_trim(nullptr), ISTHMUS_OK);
     return im::live();
@@ -133,7 +134,7 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
     leak_checked::TearDown();
   }
 
-  // Kinds that this device has.
+  // The USM kinds that this device supports.
   std::vector<im::kind> kinds() const {
     std::vector<im::kind> result;
     for (im::kind one : {im::kind::device, im::kind::shared, im::kind::host}) {
@@ -142,7 +143,8 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
     return result;
   }
   bool can(im::capability what) const { return device_.can(what); }
-  // The driver's own memory, which im::live counts by the allocation.
+  // Allocated directly from the driver. im::live counts each such allocation, and not those of a
+  // pool.
   im::buffer make_unpooled(std::size_t nbytes, im::kind of) const {
     return im::buffer(
         nbytes, of, {.on = queue_, .from = im::resource::provider(queue_.context(), of, device_)});

@@ -1,4 +1,4 @@
-// Bytes to move, and how failures are looked at.
+// Test data, and assertions on contents and on failures.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ namespace support {
 
 using bytes = std::vector<std::byte>;
 
-// SplitMix64 (Steele, Lea and Flood, 2014). Watched by nobody: under ThreadSanitizer to make what
-// is copied took longer than to copy it.
+// SplitMix64 (Steele, Lea and Flood, 2014). Not instrumented: under ThreadSanitizer generating the
+// data took longer than copying it.
 __attribute__((no_sanitize("thread"))) inline void fill_with_noise(std::byte* at,
                                                                    std::size_t nbytes,
                                                                    std::uint64_t state) {
@@ -30,7 +30,7 @@ __attribute__((no_sanitize("thread"))) inline void fill_with_noise(std::byte* at
   }
 }
 
-// No period that a wrong offset could hide behind.
+// Pseudo-random and without a period, so that a wrong offset shows in the result.
 inline bytes noise(std::size_t nbytes, unsigned seed = 1) {
   bytes result(nbytes);
   fill_with_noise(result.data(), nbytes, std::uint64_t{seed} << 32);
@@ -47,7 +47,7 @@ inline void write(const isthmus::buffer& to, const bytes& data) {
   isthmus::copy(to, std::span(data));
 }
 
-// Where two byte strings first differ, instead of a page of numbers.
+// Reports where two byte strings first differ instead of printing both.
 inline ::testing::AssertionResult same(std::span<const std::byte> got,
                                        std::span<const std::byte> want) {
   if (got.size() != want.size()) {
@@ -62,7 +62,7 @@ inline ::testing::AssertionResult same(std::span<const std::byte> got,
          << ", not " << std::to_integer<int>(*b);
 }
 
-// Each of `parts` is in the message: the value that was given, and the limit.
+// Succeeds if the message contains each of `parts`: the rejected value, the limit.
 inline ::testing::AssertionResult tells(const std::string& message,
                                         const std::vector<std::string>& parts) {
   for (const std::string& part : parts) {
@@ -73,7 +73,7 @@ inline ::testing::AssertionResult tells(const std::string& message,
   return ::testing::AssertionSuccess();
 }
 
-// A call of the C ABI failed as documented.
+// Succeeds if a call of the C ABI failed with status `want` and a message that contains `parts`.
 inline ::testing::AssertionResult refused(isthmus_status_t got, isthmus_status_t want,
                                           const std::vector<std::string>& parts = {}) {
   if (got != want) {
@@ -84,7 +84,7 @@ inline ::testing::AssertionResult refused(isthmus_status_t got, isthmus_status_t
   return tells(isthmus_error_message(), parts);
 }
 
-// A call of the C++ surface threw as documented.
+// Succeeds if a call of the C++ API threw an error of status `want` whose message contains `parts`.
 template <class Function>
 ::testing::AssertionResult throws(isthmus::status want, const std::vector<std::string>& parts,
                                   Function&& function) {

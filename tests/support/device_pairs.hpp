@@ -1,4 +1,5 @@
-// What holds of copies from one queue's device memory to another's, whosever devices these are.
+// Checks of copies between the device memory of two queues, of the same device or of different
+// ones.
 #pragma once
 
 #include <vector>
@@ -14,7 +15,8 @@ inline isthmus::buffer device_buffer(const isthmus::queue& on, const bytes& data
   return made;
 }
 
-// What is put to either queue comes behind what is pending on the memory, on the other one too.
+// An operation on either queue is ordered after the operations pending on its memory, including
+// those on the other queue.
 inline void check_order_of_both(const isthmus::queue& to, const isthmus::queue& from) {
   constexpr std::size_t k_bytes = 5 * k_mib + 7;
   const bytes data = noise(k_bytes);
@@ -30,7 +32,7 @@ inline void check_order_of_both(const isthmus::queue& to, const isthmus::queue& 
   EXPECT_TRUE(same(read(source), bytes(k_bytes, std::byte{1})));
 }
 
-// Rows, ranges and an array of elements.
+// Copies of rows, of ranges and of an array of elements.
 class shapes {
  public:
   shapes() {

@@ -1,4 +1,5 @@
-// A folder with the files in which a kernel tells of its memory and control groups.
+// A temporary folder that imitates the files in which the Linux kernel reports memory and control
+// groups.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ class kernel_files {
 
   const std::string& root() const { return root_; }
 
-  // A file that is there keeps its place, so that who has it open sees the change.
+  // Overwrites an existing file in place, so that a process which has it open sees the change.
   void write(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;
@@ -42,7 +43,7 @@ class kernel_files {
     write("/proc/self/status",
           "Name:\tx\nVmRSS:\t 7 kB\nVmSwap:\t " + std::to_string(swapped_kib) + " kB\n");
   }
-  // The group that the process is in, of version 2 or of version 1.
+  // Puts the process into a control group: of version 2 here, of version 1 in `in_old_group`.
   void in_group(const std::string& path) const {
     write("/proc/self/cgroup", "0::" + path + "\n");
     write("/proc/self/mountinfo", "29 23 0:26 / /groups rw - cgroup2 cgroup2 rw\n");

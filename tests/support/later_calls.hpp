@@ -1,5 +1,5 @@
 #pragma once
-// Asynchronous calls of the C interface, one of each form, on two small buffers that may lie on two
+// Every form of asynchronous call of the C interface, on two small buffers that may belong to two
 // devices.
 
 #include <algorithm>
@@ -13,12 +13,13 @@ namespace im = isthmus;
 
 inline constexpr std::size_t k_later_bytes = 8192;
 
-// Two queues of maybe two devices, and what a call gets.
+// The arguments of a call: two queues, possibly of two devices, a buffer on each, and an event to
+// wait for.
 struct later_call {
   im::queue queue;
   im::queue other;
   im::buffer target;
-  im::buffer source;  // on the other
+  im::buffer source;  // on `other`
   bytes plain;
   isthmus_event_t* after = nullptr;
 
@@ -35,7 +36,7 @@ struct later_call {
     isthmus_event_release(reached);
     return status;
   }
-  // To the target as int32, from an array that begins there.
+  // Converts to int32 from an array that begins at `first`, and writes to `target`.
   struct elements {
     isthmus_place_t first;
     isthmus_dtype_t of;
@@ -55,7 +56,7 @@ inline isthmus_status_t does_nothing_later(void*, const isthmus_view_t*, std::si
   return ISTHMUS_OK;
 }
 
-// What the target has afterwards.
+// The contents of the target after the call, given what `later_call` holds.
 inline bytes the_source(const later_call& of) { return of.plain; }
 inline bytes nothing(const later_call&) { return bytes(k_later_bytes); }
 inline bytes its_first_byte(const later_call& of) { return bytes(k_later_bytes, of.plain[0]); }

@@ -1,5 +1,5 @@
-// What stands for kernels in tests and examples of arrays: a function of the host's on the spans of
-// some arrays without gaps, in the order of their queue.
+// Substitutes for kernels in tests and examples of arrays: runs a host function on the spans of
+// contiguous arrays, in the order of their queue.
 #pragma once
 
 #include <isthmus/isthmus.hpp>
@@ -14,7 +14,8 @@ std::span<T> span_of(std::span<std::byte> memory) {
   return {reinterpret_cast<T*>(memory.data()), memory.size() / sizeof(T)};
 }
 
-// Where no function may touch the device's memory it works on copies, and this waits for them.
+// For devices whose memory host functions must not access: the function works on copies, and the
+// call blocks.
 template <class Function, class... T>
 void launch_on_copies(Function function, const isthmus::array<T, 1>&... arrays) {
   auto copies = std::make_tuple(isthmus::to_vector(arrays)...);

@@ -1,5 +1,5 @@
-// The program's own operator new, and calloc where no sanitizer has its own, which can be told to
-// have nothing left. For one file of a program.
+// Replaces the program's operator new, and calloc where no sanitizer replaces it, by versions that
+// fail as support/without_memory.hpp says. To be included by exactly one file of a program.
 #pragma once
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 extern "C" void* __libc_calloc(std::size_t count, std::size_t nbytes);  // NOLINT(*-identifier)
 extern "C" void* calloc(std::size_t count, std::size_t nbytes) noexcept {
   if (support::allocations_left < 0 || support::has_memory()) return __libc_calloc(count, nbytes);
-  errno = ENOMEM;  // the C library's own threads look at it
+  errno = ENOMEM;  // the C library's own threads check it
   return nullptr;
 }
 #endif

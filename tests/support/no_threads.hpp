@@ -1,5 +1,5 @@
-// The program's own pthread_create, which fails while a test asks for that. For one file of a
-// program; the library linked into it, or loaded by it, starts its threads by that, too.
+// Replaces the program's pthread_create by a version that fails on request. To be included by
+// exactly one file of a program. It also serves the library, whether linked or loaded.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@ namespace support {
 
 inline thread_local bool threads_are_denied = false;
 
-// While it lives the thread that made it can start no other.
+// During its lifetime the thread that made it cannot start threads.
 class without_threads {
  public:
   without_threads() noexcept { threads_are_denied = true; }
@@ -29,7 +29,7 @@ extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* made,
                                                              void* argument) noexcept {
   using creator = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   if (support::threads_are_denied) return EAGAIN;
-  // A sanitizer's, where there is one, which comes before the C library's.
+  // The next definition: a sanitizer's if there is one, otherwise the C library's.
   static const auto next = reinterpret_cast<creator>(dlsym(RTLD_NEXT, "pthread_create"));
   return next(made, how, body, argument);
 }

@@ -1,13 +1,14 @@
 #pragma once
-// What comes to hold, or ends, on another thread: the library's, or a driver's.
+// Waiting for conditions that another thread establishes: one of the library or of a driver.
 
 #include <chrono>
 #include <thread>
 
 namespace support {
 
-// Frees of buffers, say, may have to wait for work that has just ended. Held once is enough: what is
-// counted may be more again for a moment, while a thread of the library asks a queue.
+// Polls for up to ten seconds until `holds()` is true, for example because frees of buffers wait
+// for work that has just completed. The condition need not stay true: a count may rise again for a
+// moment while a thread of the library queries a queue.
 template <class Holds>
 bool patiently(Holds holds) {
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
@@ -18,8 +19,9 @@ bool patiently(Holds holds) {
   return true;
 }
 
-// What is live, by `read`, once it is nothing or has stayed the same for so long. Threads of the
-// library release what earlier tests left: a test that compares before and after would count that.
+// Returns what `read` counts as live once it is 0 or has not changed for `steady`. Threads of the
+// library may still release what earlier tests left, which a comparison of before and after would
+// count.
 template <class Read>
 auto settled(Read read, std::chrono::milliseconds steady = std::chrono::milliseconds{300}) {
   using std::chrono::milliseconds;

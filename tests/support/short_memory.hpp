@@ -1,4 +1,4 @@
-// Pools of 8 MiB and no more, of device kind, and blocks of 1 MiB of them.
+// Pools of kind device limited to 8 MiB, and blocks of 1 MiB from them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class on_short_memory : public on_backend {
                               {.initial_bytes = 8 * k_mib, .limit_bytes = 8 * k_mib, .wait = wait},
                               device_);
   }
-  // One of eight blocks that are all that the pool may hold.
+  // One of the eight blocks that fill such a pool. Its destructor frees it.
   struct block {
     const im::resource& of;
     const im::queue& on;
@@ -31,7 +31,7 @@ class on_short_memory : public on_backend {
       return had ? k_mib : 0;
     }
   };
-  // A driver that aligns less holds a little more than the blocks need.
+  // Backends of coarser alignment hold a little more than the blocks need.
   static void expect_near(std::uint64_t value, std::uint64_t wanted) {
     EXPECT_GE(value, wanted);
     EXPECT_LE(value, wanted + k_mib / 8);

@@ -1,4 +1,4 @@
-// Bytes as tests count them, and what they divide the number of many by where each takes longer.
+// Units of bytes, and the factor by which tests reduce their work under a slow sanitizer.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,11 @@
-// How a call of the C++ surface ends, as a status.
+// The result of a C++ call as a status.
 #pragma once
 
 #include <isthmus/isthmus.hpp>
 
 namespace support {
 
-// The status of what a call throws; ok if it does not.
+// The status of the exception that `call` throws, or ok if it throws none.
 template <class Call>
 isthmus::status status_of(Call&& call) {
   try {

@@ -1,4 +1,4 @@
-// What a thread does when what its thread_locals and libraries left has ended.
+// Runs a function at the very end of a thread, after the destructors of its thread-local objects.
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,8 @@
 
 namespace support {
 
-// Runs it at the calling thread's end, behind the destructors of thread_locals and of all keys.
+// Runs `last` on the calling thread at its end, after the destructors of its thread_locals and of
+// all other pthread keys.
 inline void run_at_thread_end(const std::function<void()>& last) {
   struct wish {
     std::function<void()> run;
@@ -15,7 +16,8 @@ inline void run_at_thread_end(const std::function<void()>& last) {
     bool others_came = false;
   };
   auto* const made = new wish{last};
-  // What a destructor sets anew is destroyed in a further round, behind the others of this one.
+  // A value that a destructor sets again is destroyed in a further round, after the other keys of
+  // this round.
   pthread_key_create(&made->key, [](void* at) {
     auto* const its = static_cast<wish*>(at);
     if (!its->others_came) {

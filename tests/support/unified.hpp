@@ -1,5 +1,5 @@
-// Unified buffers on every back-end, with every means of finding writes, in two memories and in as
-// many as the device needs.
+// Unified buffers on every backend and with every way of finding host writes, each with two
+// separate copies and with as many copies as the device needs.
 #pragma once
 
 #include "support/backends.hpp"
@@ -80,7 +80,7 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
     return made;
   }
   unified make(std::size_t nbytes) const { return unified(nbytes, options()); }
-  // What a kernel would do: puts bytes there on the queue and tells of it.
+  // What a kernel would do: writes bytes to the device copy on the queue and declares the write.
   void write_on_device(const unified& to, std::size_t begin, const bytes& data) const {
     im::copy(im::at(to.device({begin, begin + data.size()}), begin), std::span(data));
     to.mark_device({begin, begin + data.size()});

@@ -1,5 +1,6 @@
 #pragma once
-// What tests of resources over others share: what these stand on, and what was counted.
+// Support for tests of adaptors: the upstreams they are tested over, and a comparison of
+// statistics.
 #include "support/backends.hpp"
 #include "support/patiently.hpp"
 
@@ -7,7 +8,7 @@ namespace support {
 
 class on_upstreams : public on_backend {
  protected:
-  // With frees in the queue's order, and without.
+  // A pool, whose frees are ordered by a queue, and a provider, whose frees are not.
   std::vector<im::resource> upstreams(im::kind kind) const {
     const im::context home = queue_.context();
     return {im::resource::pool(home, kind, {}, device_),

@@ -1,4 +1,4 @@
-// Ends the program where a call does not come back: nothing else can.
+// Ends the program if a call does not return in time. A blocked call cannot be ended otherwise.
 #pragma once
 
 #include <atomic>

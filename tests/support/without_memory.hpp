@@ -1,4 +1,5 @@
-// Makes allocations of this thread fail, where a file of the program includes no_memory.hpp.
+// Makes allocations of the calling thread fail. Requires that one file of the program includes
+// support/no_memory.hpp.
 #pragma once
 
 #include <array>
@@ -6,14 +7,15 @@
 
 namespace support {
 
-// What fails after the allocations that are served.
+// Which allocations fail after the first `served` ones.
 enum class shortage {
   lasting,  // all
-  single    // one: what the library makes or reports because of that has memory
+  single    // one: handling and reporting the failure has memory
 };
 inline constexpr std::array k_shortages{shortage::lasting, shortage::single};
 
-// Allocations of this thread until one fails, that one included; negative: none fails.
+// The number of allocations of this thread up to and including the first that fails. 0: they fail;
+// negative: none fails.
 inline thread_local long allocations_left = -1;
 inline thread_local shortage kind_of_shortage = shortage::lasting;
 inline thread_local bool allocation_has_failed = false;
@@ -26,7 +28,7 @@ inline thread_local bool allocation_has_failed = false;
   return false;
 }
 
-// While it lives the thread that made it has memory for `served` allocations.
+// During its lifetime the thread that made it has memory for `served` allocations.
 class without_memory {
  public:
   explicit without_memory(long served = 0, shortage kind = shortage::lasting) noexcept {
@@ -41,7 +43,7 @@ class without_memory {
   [[nodiscard]] static bool failed() noexcept { return allocation_has_failed; }
 };
 
-// While it lives all allocations of the thread are served, whatever is around it.
+// During its lifetime all allocations of the thread succeed, even inside a `without_memory`.
 class with_memory {
  public:
   with_memory() noexcept : before_{allocations_left} { allocations_left = -1; }
@@ -58,8 +60,8 @@ inline std::string describe(long served, shortage kind) {
          std::to_string(served);
 }
 
-// Calls `body(served, kind)` with memory for more and more allocations, until it says that none has
-// failed, for each kind of shortage.
+// For each kind of shortage calls `body(served, kind)` with `served` = 0, 1, 2 and so on until it
+// returns false, which means that no allocation failed.
 template <class Body>
 void fail_each_allocation(Body body) {
   for (const shortage kind : k_shortages) {
