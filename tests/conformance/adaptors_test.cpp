@@ -1,4 +1,5 @@
-// Resources over others: what they refuse, ask elsewhere, and where memory goes back to.
+// Limit, fallback and other adaptors: which requests they reject, which they forward to another
+// resource, and which resource memory is returned to.
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"
 

@@ -1,4 +1,4 @@
-// Memory of others adopted, and ours given away.
+// Adopting memory that another library allocated, and exporting the library's own.
 #include <atomic>
 
 #include "support/backends.hpp"
@@ -10,7 +10,8 @@ using namespace support;
 
 class adoption : public on_backend {
  protected:
-  // USM that this library knows by its registry alone, as if somebody else had made it.
+  // USM that the library knows only by its registry, which stands for memory that another library
+  // allocated.
   void* foreign(im::kind kind, std::size_t nbytes) {
     resource_ = im::resource::provider(queue_.context(), kind);
     return resource_.allocate(nbytes, 0, queue_);
@@ -21,7 +22,7 @@ class adoption : public on_backend {
       ++count;
     };
   }
-  // An owner's release may not call the library: the memory goes back here.
+  // An owner's `release` must not call the library, so the memory is freed here.
   void TearDown() override {
     if (queue_) queue_.wait();
     for (const auto& [from, pointer, nbytes] : late_) from.deallocate(pointer, nbytes, 0, queue_);
@@ -121,7 +122,7 @@ TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
   EXPECT_EQ(released, 1);
 }
 
-// To the host's own driver all of the host's memory is of kind host.
+// The `host` backend treats all memory of the host as kind host.
 TEST_P(adoption, of_plain_memory_on_the_host) {
   if (GetParam() != "host") GTEST_SKIP() << "only the host knows it";
   bytes plain = noise(1000);
@@ -164,7 +165,7 @@ TEST_P(adoption, beyond_the_allocation_is_refused) {
   EXPECT_EQ(released, 3);
 }
 
-// A pool's block is larger than what its buffer was made with.
+// The block of a pool may be larger than the buffer that was made in it.
 TEST_P(adoption, beyond_the_end_of_a_buffer_in_its_block_is_refused) {
   const auto owner = [](void*) noexcept {};
   for (im::kind kind : kinds()) {

@@ -1,4 +1,4 @@
-// Allocation of every kind that a device offers.
+// Allocation of every kind that a device supports.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -11,7 +11,7 @@ constexpr std::int64_t k_alignments[] = {-1, 0, 1, 2, 64, 4096, 65536};
 
 class allocation : public on_backend {
  protected:
-  // PoCL's coarse-grained memory tops out below 64 KiB.
+  // PoCL's coarse-grained memory supports alignments below 64 KiB only.
   std::vector<std::int64_t> alignments() const {
     std::vector<std::int64_t> result;
     for (std::int64_t one : k_alignments) {

@@ -1,4 +1,4 @@
-// Blocks of any size, out of arenas that threads do not share.
+// The arena resource: blocks of any size from arenas that threads do not share.
 #include <set>
 
 #include "support/bytes.hpp"
@@ -10,7 +10,7 @@ using namespace support;
 
 class arenas : public on_upstreams {
  protected:
-  // Whether all of it goes back to what it counts.
+  // Whether `arena` returns all of its memory to `counted`, its upstream.
   static bool goes_back(const im::resource& arena, const im::resource& counted) {
     return patiently([&] {
       (void)arena.trim();
@@ -147,7 +147,7 @@ TEST_P(arenas, outlive_their_handle_while_work_runs) {
   }
 }
 
-// An allocator of the caller's own, that does not tell how much it holds.
+// A custom allocator that does not report how much memory it holds.
 struct silent {
   im::resource under;
 
@@ -188,7 +188,7 @@ TEST_P(arenas, threads) {
   const im::queue other(queue_.context(), device_);
   std::mutex lock;
   std::set<void*> out;
-  std::vector<std::pair<void*, std::size_t>> shared;  // freed by whoever finds them
+  std::vector<std::pair<void*, std::size_t>> shared;  // any thread may free these
   const auto work = [&](unsigned seed) {
     std::mt19937 random(seed);
     for (int i = 0; i < 2000; ++i) {

@@ -1,5 +1,5 @@
-// Copies and fills of arrays against a plain model: between all kinds and plain memory, strided,
-// converted, overlapping, blocking and not.
+// C++ copies and fills of arrays against a reference model: between all kinds and plain memory,
+// strided, converted, overlapping, blocking and asynchronous.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
 
@@ -10,7 +10,7 @@ using namespace support;
 class array_copies : public on_arrays {};
 INSTANTIATE_ON_BACKENDS(array_copies);
 
-// What is like a std::mdspan with the strides of a column-major matrix.
+// Mimics a std::mdspan with the strides of a column-major matrix.
 struct columns {
   using element_type = float;
   float* data;
@@ -104,7 +104,7 @@ TEST_P(array_copies, broadcast_the_source) {
   EXPECT_EQ(im::to_vector(a), (std::vector{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
   const auto five = im::zeros<int>({5}, im::kind::device, options());
   EXPECT_TRUE(throws(im::status::invalid_argument, [&] { im::copy(a, five); }));
-  // One element at several indices is no destination.
+  // An array that maps several indices to one element cannot be a destination.
   const im::array<int, 1> same_one(five.buffer(), im::layout<1>{{4}, {0}, 0});
   EXPECT_TRUE(throws(im::status::invalid_argument, [&] { im::copy(same_one, same_one); }));
   EXPECT_TRUE(throws(im::status::invalid_argument, [&] { im::fill(same_one, 1); }));
@@ -212,7 +212,7 @@ TEST_P(array_copies, in_batches) {
   for (const auto none : im::batches(std::span<float>(), 3)) ADD_FAILURE() << none.size();
 }
 
-// Of temporaries too: they live as long as the call.
+// `batches` accepts temporaries too, which live as long as the call.
 TEST_P(array_copies, in_batches_that_memory_suffices_for) {
   const im::resource small = im::resource::limit(im::default_pool(im::kind::device, queue_), 1200);
   std::vector<std::size_t> sizes;

@@ -1,4 +1,5 @@
-// Single elements and host views of arrays: behind the work that is pending, and only then.
+// Access to single elements and host views of arrays waits for pending work on their bytes, and for
+// nothing else.
 #include <atomic>
 #include <thread>
 
@@ -87,7 +88,7 @@ TEST_P(array_elements, of_16_bits_and_of_two_parts_are_values_too) {
   }
 }
 
-// What the compiler may take for two objects elsewhere.
+// Accesses through two types to the same bytes, which a compiler may assume not to alias.
 TEST_P(array_elements, of_the_same_bytes_as_two_types) {
   for (const im::kind kind : host_kinds()) {
     const auto a = im::zeros<float>({4}, kind, options());
@@ -138,7 +139,7 @@ TEST_P(array_elements, wait_for_the_last_writer) {
   }
 }
 
-// What is pending on one half does not hold up who looks at the other.
+// Work pending on one half of an array does not delay access to the other half.
 TEST_P(array_elements, wait_for_their_own_bytes_alone) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   for (const im::kind kind : host_kinds()) {

@@ -1,4 +1,4 @@
-// Fills of arrays whose elements lie apart, on a device: what memory they take to do it from.
+// Fills of strided arrays on a device, and the temporary memory that they use.
 #include "support/arrays.hpp"
 #include "support/backends.hpp"
 
@@ -18,8 +18,8 @@ class array_fills : public leak_checked {
               ISTHMUS_OK)
         << isthmus_error_message();
   }
-  // That every `step`th of the buffer's floats is `value`, but for those left out at the end of
-  // each row, and all others 0.
+  // Expects that every `step`th float of the buffer is `value`, except those past the first `used`
+  // of each row of `row` floats, and that all others are 0.
   static void expect_filled(const im::buffer& all, std::size_t step, float value,
                             std::size_t row = SIZE_MAX, std::size_t used = SIZE_MAX) {
     std::vector<float> got(all.size() / sizeof(float));
@@ -33,7 +33,8 @@ class array_fills : public leak_checked {
   }
 };
 
-// Rows of a prime number of elements, which no run divides, each of a third of the device's memory.
+// Each row takes 3/8 of the device's memory and has a prime number of elements, so that it does not
+// divide into equal parts.
 TEST_F(array_fills, of_long_rows_take_none) {
   constexpr std::int64_t k_row = 6'291'469;
   const im::sim_device device("capacity=64MiB");
@@ -47,7 +48,7 @@ TEST_F(array_fills, of_long_rows_take_none) {
   expect_filled(all, 1, 2.5F, k_row + 1, k_row);
 }
 
-// Which some drivers do not fill by themselves.
+// Some drivers cannot fill at unaligned addresses.
 TEST_F(array_fills, of_long_rows_at_odd_addresses) {
   constexpr std::size_t k_row = 300'000;
   const im::sim_device device("");

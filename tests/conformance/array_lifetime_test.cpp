@@ -1,4 +1,5 @@
-// What keeps an array's memory, what ends it, and where it comes from.
+// What keeps the memory of an array alive, what ends its lifetime, and which resource it comes
+// from.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
 #include "support/patiently.hpp"
@@ -224,7 +225,7 @@ TEST_P(array_lifetime, comes_out_of_a_pool) {
       temporaries(5000);
       return pool.usage().maps != before.maps || pool.usage().held != before.held;
     };
-    int rounds = 1;  // other tests' late frees and caches change it while it warms up
+    int rounds = 1;  // deferred frees and caches of earlier tests change it while the pool warms up
     while (asks_again() && rounds < 10) ++rounds;
     EXPECT_LT(rounds, 10) << "the driver is asked again and again";
   }

@@ -1,5 +1,5 @@
-// How arrays print: as NumPy's, whatever memory they are in, and no more of them is copied than is
-// shown.
+// Arrays print as NumPy's do, in any kind of memory, and only the elements that are shown are
+// copied.
 #include <complex>
 #include <limits>
 #include <numeric>
@@ -17,7 +17,7 @@ class array_print : public on_arrays {
   std::string text(const std::vector<T>& values, const im::print_options& how = {}) const {
     return to_string(im::to_array(values, im::kind::device, options()), how);
   }
-  // The numbers from 0 on.
+  // An array of the numbers from 0 up.
   im::dyn_array counting(const im::axes<im::dynamic_rank>& shape, im::kind kind) const {
     const im::dyn_array made = im::empty(im::dtype::int32, shape, kind, options());
     std::vector<std::int32_t> values(made.size());
@@ -88,7 +88,7 @@ TEST_P(array_print, every_type_in_the_fewest_digits) {
       to_string(im::full<std::uint8_t>({2}, 2, im::kind::device, options()).reinterpret<bool>()),
       "[true true]");
   EXPECT_EQ(text(std::vector<std::complex<float>>{{1, -2.5f}}), "[(1,-2.5)]");
-  // Each reads as itself.
+  // Each printed number parses to the same value.
   for (std::uint32_t bits = 0; bits < 1u << 16; bits += 7) {
     const auto half = std::bit_cast<im::float16>(static_cast<std::uint16_t>(bits));
     const auto exact = static_cast<float>(half);

@@ -1,5 +1,5 @@
-// Copies and fills of arrays against a plain model: any strides of either sign, broadcast, every
-// pair of dtypes, between all kinds, blocking and not.
+// Copies and fills of arrays in the C interface against a reference model: any strides of either
+// sign, broadcasting, every pair of dtypes, between all kinds, blocking and asynchronous.
 #include <atomic>
 #include <optional>
 
@@ -12,7 +12,7 @@ using namespace support;
 
 constexpr isthmus_casting_t k_unsafe = ISTHMUS_CASTING_UNSAFE;
 
-// NULL: none of the library's.
+// An operation with one owner.
 isthmus_operation_t with_owner(const isthmus_owner_t& owner) {
   isthmus_operation_t how{};
   how.struct_size = sizeof how;
@@ -21,14 +21,14 @@ isthmus_operation_t with_owner(const isthmus_owner_t& owner) {
   return how;
 }
 
-// A thread of the library may be who lets go.
+// Atomic, because a thread of the library may release the owner.
 isthmus_owner_t counting_owner(std::atomic<int>& released) {
   return {&released, [](void* one) { ++*static_cast<std::atomic<int>*>(one); }};
 }
 
 class arrays : public on_backend {
  protected:
-  using place = std::optional<im::kind>;  // none: plain memory
+  using place = std::optional<im::kind>;  // without a value: plain memory
 
   struct memory {
     bytes plain;
@@ -54,7 +54,7 @@ class arrays : public on_backend {
   }
   static std::string text(place where) { return where ? std::string(name(*where)) : "plain"; }
 
-  // Its own outcome, or its event's.
+  // The final status of a call: its own, or that of its event.
   static isthmus_status_t end(isthmus_status_t code, isthmus_event_t* event) {
     if (event == nullptr) return code;
     const isthmus_status_t ended = isthmus_event_wait(event, 20'000'000'000);
@@ -72,7 +72,7 @@ class arrays : public on_backend {
     expect_released(released);
     return code;
   }
-  // A thread of the library may be at it still.
+  // Polls, because a thread of the library may release the owner a moment later.
   static void expect_released(const std::atomic<int>& released) {
     const auto patience = std::chrono::steady_clock::now() + 5s;
     while (released == 0 && std::chrono::steady_clock::now() < patience) {
@@ -106,7 +106,7 @@ class arrays : public on_backend {
       }
     }
   }
-  // In memory of its own, both of it.
+  // Source and destination are in the same memory.
   void check_within(place where, const nd_array& to, const nd_array& from, bool blocking) {
     std::mt19937_64 random(3);
     nd_array whole = from.nbytes > to.nbytes ? from : to;
@@ -150,7 +150,7 @@ lengths random_shape(std::mt19937_64& random, std::size_t rank, std::uint64_t lo
   return shape;
 }
 
-// A shape that can be broadcast to it.
+// A shape that can be broadcast to `shape`.
 lengths narrowed(std::mt19937_64& random, lengths shape) {
   for (auto& count : shape) {
     if (random() % 5 == 0) count = 1;
@@ -205,7 +205,7 @@ TEST_P(arrays, of_many_dimensions) {
   }
 }
 
-// Elements of one row between those of another.
+// The elements of one row lie between those of another.
 TEST_P(arrays, whose_strides_do_not_nest) {
   std::mt19937_64 random(12);
   for (const isthmus_dtype_t of : {ISTHMUS_INT16, ISTHMUS_FLOAT32}) {
@@ -221,7 +221,7 @@ TEST_P(arrays, whose_strides_do_not_nest) {
   }
 }
 
-// Several pieces, on either side and on both.
+// Large enough for several chunks: in host memory, in device memory, and between the two.
 TEST_P(arrays, that_are_large) {
   std::mt19937_64 random(4);
   const auto a = static_cast<std::int64_t>(45 / k_slower);
@@ -287,7 +287,7 @@ TEST_P(arrays, that_overlap) {
   }
 }
 
-// A change of dtype within the same bytes.
+// The destination has another dtype and overlaps the source.
 TEST_P(arrays, that_overlap_and_convert) {
   std::mt19937_64 random(6);
   for (const place where : places()) {
@@ -372,7 +372,8 @@ TEST_P(arrays, wait_for_what_they_must_come_behind) {
   EXPECT_TRUE(same(read(there), modelled(bytes(to.nbytes), to, later, from)));
 }
 
-// Nothing moves, and yet its end is that of what wrote there before.
+// A copy of an array onto itself moves nothing, but still completes only after the pending writes
+// to it.
 TEST_P(arrays, onto_themselves_wait_too) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const nd_array line = dense_array(ISTHMUS_INT32, {300});
@@ -394,7 +395,7 @@ TEST_P(arrays, onto_themselves_wait_too) {
   }
 }
 
-// Who is behind an event that fails does nothing, and lets go of what it was given.
+// An operation whose dependency fails writes nothing and releases its owners.
 TEST_P(arrays, behind_what_fails) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   std::mt19937_64 random(9);

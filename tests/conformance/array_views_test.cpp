@@ -1,4 +1,4 @@
-// Views of arrays against a plain model, on memory of every kind.
+// Views of arrays against a reference model, in memory of every kind.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
 
@@ -8,7 +8,7 @@ using namespace support;
 
 class array_views : public on_arrays {
  protected:
-  // An array and its model, changed by one random step after the other.
+  // An array and its model. Each random step changes both.
   struct both {
     im::dyn_array array;
     model known;
@@ -30,7 +30,7 @@ class array_views : public on_arrays {
     const std::int64_t steps[] = {1, 1, 2, 3, -1, -2, 100, -100};
     const std::int64_t step = steps[up_to(7)];
     it.known = it.known.sliced(axis, chosen(extent, first, last, step));
-    // The axis is brought to the front, cut and brought back.
+    // The axis is moved to the front, sliced and moved back.
     std::vector<std::int64_t> there(it.known.shape.size());
     std::iota(there.begin(), there.end(), 0);
     std::swap(there.front(), there[axis]);
@@ -67,7 +67,7 @@ class array_views : public on_arrays {
     it.known = it.known.broadcast(wanted);
     it.array = it.array.broadcast_to(axes_of(wanted));
   }
-  // Where a view of that shape can be had; else it says that it takes a copy.
+  // If no view of that shape is possible, the error must say that it takes a copy.
   void reshape_it(both& it) {
     const numbers flat{product(it.known.shape)};
     numbers wanted = it.known.shape;
@@ -238,7 +238,7 @@ TEST_P(array_views, bad_input) {
   no_shape([&] { (void)any.view(0, im::slice(0, 1)).broadcast_to({1LL << 62}); });
 }
 
-// What counts down past 0 in an unsigned number is past the end, not the last element.
+// An unsigned index that was decremented below 0 is out of range. It does not count from the end.
 TEST_P(array_views, unsigned_indices_that_wrapped_around) {
   const auto a = im::zeros<float>({3, 4}, im::kind::device, options());
   const std::size_t wrapped = std::size_t{0} - 1;

@@ -1,4 +1,5 @@
-// What is wrong is refused with the status, the value and the limit; nothing is half done.
+// Invalid input is rejected with the right status, a message that has the value and the limit, and
+// no side effects.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -23,7 +24,7 @@ TEST_P(bad_input, copies_past_either_end) {
          {range{0, 101}, range{100, 1}, range{101, 0}, range{1, 100}, range{SIZE_MAX, 1},
           range{SIZE_MAX, 2}, range{99, SIZE_MAX}}) {
       const isthmus_place_t there{buffer.get(), nullptr, offset};
-      // Which of two ends that are both wrong is told of is not said.
+      // If both endpoints are out of range, either one may be reported.
       const bool both = nbytes == SIZE_MAX;
       const std::vector<std::string> told{std::to_string(nbytes),
                                           both ? "" : std::to_string(offset), both ? "" : "100"};

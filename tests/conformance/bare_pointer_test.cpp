@@ -1,5 +1,6 @@
-// Addresses without a buffer, at every function that takes one: what lies in no live block is refused
-// before anything is written; plain host memory is an end of a copy, and not what a device works on.
+// Addresses without a buffer, for every function that takes one. An address in no live block is
+// rejected before anything is written. Plain host memory can be an endpoint of a copy, but a device
+// does not work on it.
 #include <array>
 #include <sstream>
 
@@ -10,7 +11,7 @@ namespace {
 
 using namespace support;
 
-// `at` is the address under test, `plain` host memory of as many bytes.
+// `at` is the address under test; `plain` is host memory of as many bytes.
 struct bare_call {
   isthmus_queue_t* queue;
   isthmus_place_t at;
@@ -117,7 +118,7 @@ class bare_pointers : public on_upstreams {
  protected:
   [[nodiscard]] im::resource pool(im::kind kind) const { return upstreams(kind)[0]; }
 
-  // Blocks until it has ended, where it was submitted.
+  // Waits for the completion of an asynchronous call.
   isthmus_status_t run(const bare_form& form, const void* at, void* plain, std::size_t nbytes,
                        bool is_blocking) const {
     isthmus_event_t* event = nullptr;
@@ -158,7 +159,7 @@ class bare_pointers : public on_upstreams {
     EXPECT_EQ(run(k_copies[1], at, into.data(), nbytes, true), ISTHMUS_OK);
     return into;
   }
-  // Every form does its work on a live block.
+  // Expects that every form succeeds on a live block.
   void expect_all_work(void* at, std::size_t nbytes) const {
     const bytes data = noise(nbytes, 7), other = noise(nbytes, 8);
     for (const bare_form& form : k_copies) {
@@ -178,7 +179,7 @@ class bare_pointers : public on_upstreams {
 INSTANTIATE_ON_BACKENDS(bare_pointers);
 
 constexpr std::size_t k_block_bytes = 1000;
-constexpr std::size_t k_run_bytes = 300'001;  // of a pool: a run of pages of its own
+constexpr std::size_t k_run_bytes = 300'001;  // in a pool, a page run of its own
 
 TEST_P(bare_pointers, into_freed_blocks_of_a_pool_are_refused) {
   for (const im::kind kind : kinds()) {
@@ -210,7 +211,7 @@ TEST_P(bare_pointers, refusals_say_what_lies_there) {
   }
 }
 
-// Where a pool has memory that no caller has ever had.
+// An address near `block` in memory of the pool that was never allocated.
 const std::byte* never_allocated_near(const std::byte* block) {
   constexpr std::ptrdiff_t k_step = 64 * 1024;
   for (std::ptrdiff_t steps = 1; steps < 32; ++steps) {
@@ -274,7 +275,7 @@ TEST_P(bare_pointers, into_freed_blocks_of_what_cuts_them_are_refused) {
   }
 }
 
-// Of no pool, so that only its record says that it was freed.
+// Memory of a provider: only its allocation record says that it was freed.
 TEST_P(bare_pointers, into_a_providers_memory_that_waits_for_work_are_refused) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   for (const im::kind kind : kinds()) {
@@ -293,7 +294,8 @@ TEST_P(bare_pointers, into_a_providers_memory_that_waits_for_work_are_refused) {
   }
 }
 
-// What was adopted stays its owner's, also while the work of a buffer that has ended goes on.
+// Adopted memory still belongs to its owner, who may use it while work of a destroyed buffer is
+// pending.
 TEST_P(bare_pointers, into_adopted_memory_that_waits_for_work_are_the_owners) {
   if (GetParam() != "host") GTEST_SKIP() << "which takes what no driver has given";
   bytes plain = noise(k_block_bytes), back(k_block_bytes);
@@ -310,7 +312,7 @@ TEST_P(bare_pointers, into_adopted_memory_that_waits_for_work_are_the_owners) {
   queue_.wait();
 }
 
-// An unchecked pool cannot say which small blocks are live; it knows which runs are.
+// An unchecked pool does not know which small blocks are live, but it knows which page runs are.
 TEST_P(bare_pointers, into_freed_runs_of_an_unchecked_pool_are_refused) {
   for (const im::kind kind : kinds()) {
     const im::resource from =
@@ -344,7 +346,7 @@ TEST_P(bare_pointers, to_plain_memory_are_not_what_a_device_fills) {
     for (const bool is_blocking : {true, false}) {
       bytes plain = before;
       const isthmus_status_t got = run(form, plain.data(), nullptr, k_block_bytes, is_blocking);
-      if (got != ISTHMUS_OK) {  // elsewhere if the device takes the host's memory
+      if (got != ISTHMUS_OK) {  // other backends accept it if the device can access host memory
         EXPECT_NE(GetParam(), "host");
         EXPECT_TRUE(refused(got, ISTHMUS_ERROR_INVALID_ARGUMENT,
                             {address_text(plain.data()), "plain host memory"}));
@@ -365,7 +367,7 @@ TEST_P(bare_pointers, to_plain_memory_are_filled_without_a_queue) {
 
 TEST_P(bare_pointers, to_plain_memory_take_no_hints) {
   bytes plain = noise(k_block_bytes);
-  if (GetParam() == "host") {  // where it is the device's memory
+  if (GetParam() == "host") {  // host memory is the device's memory there
     EXPECT_EQ(run(k_hints[0], plain.data(), nullptr, k_block_bytes, true), ISTHMUS_OK);
   } else {
     expect_refused(k_hints, plain.data(), k_block_bytes, ISTHMUS_ERROR_INVALID_ARGUMENT);

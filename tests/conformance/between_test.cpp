@@ -1,5 +1,6 @@
-// Copies from one back-end's device to another's, by way of the host: large ones, rows, ranges and
-// arrays, blocking and not; where either side fails it is told, and nothing is left.
+// Copies from a device of one backend to a device of another, which go through the host: large
+// copies, rows, ranges and arrays, blocking and asynchronous. A failure of either side is reported
+// and leaks nothing.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/device_pairs.hpp"
@@ -9,7 +10,7 @@ namespace {
 
 using namespace support;
 
-// Around the sizes of the pieces that they go in.
+// Around the sizes of the chunks that such copies are divided into.
 constexpr std::size_t k_between_sizes[] = {1000, 2 * k_mib - 1, 4 * k_mib + 3, 9 * k_mib + 11};
 
 class between : public on_backend {

@@ -1,5 +1,6 @@
-// Buffers that are dropped with work in flight: in whose order a pool's memory goes back, and whom it
-// serves while that work runs.
+// Buffers that are dropped while operations are pending on them: in which queue's order the pool
+// gets their memory back, and which requests it serves with that memory before the operations
+// complete.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/patiently.hpp"
@@ -23,7 +24,8 @@ class buffer_order : public on_backend {
                          im::kind kind = im::kind::device) {
     return im::buffer(nbytes, kind, {.on = on, .from = from});
   }
-  // The memory of a buffer on `queue_` that is dropped while a fill waits for the gate.
+  // Allocates a buffer on `queue_` and drops it while a fill waits for the gate. Returns its
+  // address.
   void* drop_busy(const im::resource& from, const im::host_event& gate,
                   std::size_t nbytes = k_block, im::kind kind = im::kind::device) const {
     const im::buffer busy = make(nbytes, from, queue_, kind);
@@ -31,7 +33,7 @@ class buffer_order : public on_backend {
     return busy.pointer();
   }
   static bool holds_back() { return support::holds_back(GetParam()); }
-  // Whether a queue gets memory that another buffer had, among more than a slab or a region has.
+  // Whether a request on the queue gets that memory. Tries more blocks than a slab or region holds.
   bool serves(const im::resource& from, const im::queue& on, const void* memory) const {
     std::vector<im::buffer> all;
     for (int i = 0; i < 40; ++i) {
@@ -50,7 +52,7 @@ class buffer_order : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(buffer_order);
 
-// What the host submits ahead of the device takes the memory of one step.
+// Steps that the host submits ahead of the device share the memory of one step.
 TEST_P(buffer_order, steps_that_the_host_is_ahead_with_share_memory) {
   if (holds_back()) GTEST_SKIP() << "what waits for the host is held back here";
   constexpr int k_steps = 30;
@@ -123,7 +125,7 @@ TEST_P(buffer_order, the_next_one_orders_itself_on_other_queues) {
   }
 }
 
-// Whose work failed had the memory before: that is not the next one's concern.
+// A failure of operations of the previous owner of a block does not fail those of the next owner.
 TEST_P(buffer_order, the_next_one_does_not_fail_with_what_came_before) {
   if (holds_back()) GTEST_SKIP() << "what waits for the host is held back here";
   const im::queue other(queue_.context(), device_);
@@ -142,7 +144,7 @@ TEST_P(buffer_order, work_on_one_other_queue_is_what_counts) {
   if (holds_back()) GTEST_SKIP() << "what waits for the host is held back here";
   const im::queue other(queue_.context(), device_);
   const im::resource from = pool();
-  (void)make(k_block, from, other);  // the pool knows that queue
+  (void)make(k_block, from, other);  // makes the queue known to the pool
   const im::host_event gate;
   void* memory = nullptr;
   {
@@ -186,7 +188,7 @@ TEST_P(buffer_order, recorded_work_is_on_its_queue) {
   busy = make(k_block, from, queue_);
   EXPECT_NE(busy.pointer(), memory) << "it was dropped after that";
   EXPECT_TRUE(serves(from, queue_, memory));
-  busy.record(work);  // on nobody's queue
+  busy.record(work);  // an event that belongs to no queue
   void* const unknown = busy.pointer();
   busy = {};
   EXPECT_FALSE(serves(from, queue_, unknown));
@@ -239,7 +241,7 @@ TEST_P(buffer_order, free_is_as_dropping_it) {
   EXPECT_NO_THROW(from.verify());
 }
 
-// No order of a queue holds the host.
+// The host can access this memory, and its accesses are not ordered by any queue.
 TEST_P(buffer_order, what_the_host_can_touch_is_waited_for) {
   for (im::kind kind : kinds()) {
     if (kind == im::kind::device) continue;
@@ -255,7 +257,7 @@ TEST_P(buffer_order, what_the_host_can_touch_is_waited_for) {
   }
 }
 
-// Of bare memory, too, the library knows its own copies and fills.
+// The library also tracks its own copies and fills of memory without a buffer.
 TEST_P(buffer_order, a_bare_block_goes_behind_its_fills_at_once) {
   if (holds_back()) GTEST_SKIP() << "what waits for the host is held back here";
   const im::queue other(queue_.context(), device_);
@@ -279,7 +281,7 @@ TEST_P(buffer_order, a_bare_block_goes_behind_its_fills_at_once) {
   }
 }
 
-// Who has the handle may put work there that comes before what is held back.
+// External work submitted through the exported handle may run before the deferred operation.
 TEST_P(buffer_order, a_lent_queue_that_holds_back_work_is_waited_for) {
   if (queue_.native() == nullptr) GTEST_SKIP() << "its handle is not given away";
   const im::resource from = pool();

@@ -1,4 +1,4 @@
-// Copies in every direction between the host's memory and all kinds, blocking and not.
+// Copies in every direction between host memory and all kinds, blocking and asynchronous.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -9,7 +9,8 @@ using namespace support;
 struct span_of_copy {
   std::size_t destination, source, nbytes;
 };
-// Whole, odd at every end, empty, across pages, and large enough for the driver's own ways.
+// Aligned, unaligned at either end, empty, across pages, and large enough for the driver's own
+// methods.
 constexpr span_of_copy k_spans[] = {{0, 0, 64},         {0, 0, 0},      {1, 0, 63},
                                     {0, 3, 61},         {7, 13, 100},   {100, 50, 4096},
                                     {4095, 4097, 8192}, {5, 1, 262139}, {0, 0, (1u << 20) + 3}};
@@ -111,7 +112,7 @@ TEST_P(copying, overlapping_ranges_are_refused) {
     EXPECT_TRUE(throws(im::status::invalid_argument, [&] {
       im::copy_n(im::at(buffer.slice(100, 900), 0), buffer.slice(0, 500), 101);
     }));
-    im::copy_n(im::at(buffer, 100), buffer, 100);  // touching is fine
+    im::copy_n(im::at(buffer, 100), buffer, 100);  // adjacent ranges do not overlap
     bytes want = data;
     std::copy_n(data.begin(), 100, want.begin() + 100);
     EXPECT_TRUE(same(read(buffer), want));
@@ -159,7 +160,7 @@ TEST_P(copying, keeps_its_owners_till_the_end) {
   }
 }
 
-// Nobody asks for its end, and a later copy takes its place in all lists.
+// No caller waits for this copy, and a later copy replaces it in all lists of pending operations.
 TEST_P(copying, lets_its_owners_go_though_nobody_waits) {
   const im::buffer buffer = make(1 << 16, kinds().front());
   auto data = std::make_shared<bytes>(noise(1 << 16));
@@ -191,7 +192,8 @@ TEST_P(copying, releases_its_owners_on_failure) {
 
 TEST_P(copying, to_unaligned_host_memory) {
   if (kinds().empty()) return;
-  for (const std::size_t nbytes : {(9u << 20) + 5, (17u << 20) + 5}) {  // in parts, by threads
+  // Copied in chunks by several threads.
+  for (const std::size_t nbytes : {(9u << 20) + 5, (17u << 20) + 5}) {
     const bytes data = noise(nbytes);
     for (im::kind kind : kinds()) {
       const im::buffer buffer = make(nbytes, kind);
@@ -211,7 +213,7 @@ TEST_P(copying, to_result_memory) {
   const im::buffer buffer = make(3 << 20, kinds().front());
   const bytes data = noise(3 << 20);
   write(buffer, data);
-  for (int i = 0; i < 3; ++i) {  // the second time it is memory kept warm
+  for (int i = 0; i < 3; ++i) {  // from the second iteration on, the memory is reused
     const im::result_memory result(data.size());
     im::copy(result.span(), buffer);
     EXPECT_TRUE(same(result.span(), data));

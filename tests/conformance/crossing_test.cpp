@@ -1,5 +1,5 @@
-// Operations that one queue orders and another one carries out: two threads submit such to the same
-// two queues, in opposite directions, while what they wait for is pending.
+// Operations ordered by one queue and executed by another. Two threads submit such operations to
+// the same two queues in opposite directions while their dependencies are pending.
 #include <array>
 #include <functional>
 
@@ -33,8 +33,8 @@ class crossing : public leak_checked, public ::testing::WithParamInterface<std::
 };
 INSTANTIATE_TEST_SUITE_P(backends, crossing, testing::Values("sim", "sim_late"), backend_label);
 
-// `order`, the queue of `from`, cannot reach what the other device alone reaches: that one's queue
-// carries the copies, there and back.
+// `order`, the queue of `from`, cannot access the memory of the other device, so the other device's
+// queue executes the copies, in both directions.
 void cross(const im::queue& order, const im::buffer& from, const im::buffer& to,
            const im::host_event& gate, std::vector<im::event>& ends) {
   for (int count = 0; count < 4; ++count) {
@@ -78,7 +78,8 @@ class ends_in_order : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(ends_in_order);
 
-// What uses the memory next on the queue takes the end of the last operation for the end of all.
+// The next user of the memory on this queue waits for the last operation's event only, so a failed
+// operation must not complete before the operations ahead of it.
 TEST_P(ends_in_order, what_fails_later_ends_after_what_came_before) {
   constexpr std::size_t k_much = 64 * k_mib / k_slower;
   const im::buffer target = make(k_much, kinds().front());

@@ -1,5 +1,5 @@
-// Resources of the caller's own: what they are asked, what of theirs is refused, when they are
-// given memory back.
+// Custom resources: which calls they get, which of their results are rejected, and when memory is
+// returned to them.
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +15,7 @@ using namespace support;
 class custom_resources : public on_backend {};
 INSTANTIATE_ON_BACKENDS(custom_resources);
 
-// What a source was asked, and what it has given out.
+// Records the calls of a custom resource and its live blocks. Thread-safe.
 struct journal {
   std::mutex lock;
   std::map<void*, std::size_t> live;
@@ -42,7 +42,7 @@ struct journal {
   }
 };
 
-// Passes on what another resource gives.
+// Forwards to another resource and records the calls.
 struct passing {
   im::resource from;
   std::shared_ptr<journal> log = std::make_shared<journal>();
@@ -145,7 +145,7 @@ TEST_P(custom_resources, may_leave_a_scope_while_they_are_asked) {
   }
 }
 
-// Gives what a test says.
+// Returns what the test chose.
 struct saying {
   std::function<void*(std::size_t)> says;
   std::shared_ptr<std::vector<void*>> taken = std::make_shared<std::vector<void*>>();

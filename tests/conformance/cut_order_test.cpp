@@ -1,4 +1,5 @@
-// Blocks cut out of others' memory: in whose order a chunk is, and what a free of a part waits for.
+// Resources that divide blocks of their upstream: which queue's order applies to a chunk of theirs,
+// and what the free of a block waits for.
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"
 
@@ -12,7 +13,7 @@ class cut_order : public on_backend {
     return im::resource::pool(queue_.context(), kind, {}, device_);
   }
   static constexpr std::size_t k_block = 64 * k_kib;
-  // Those that cut such blocks out of chunks of 1 MiB of that pool.
+  // The resources that cut such blocks out of chunks of 1 MiB from that pool.
   static std::vector<im::resource> over(const im::resource& pool) {
     return {im::resource::fixed_size(pool, k_block, k_mib / k_block), im::resource::arena(pool),
             im::resource::monotonic(pool, k_mib)};
@@ -20,7 +21,7 @@ class cut_order : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(cut_order);
 
-// The pool's only free memory is good for one queue alone while that one's work runs.
+// The pool's only free memory can be used by one queue alone while work on that queue is pending.
 TEST_P(cut_order, a_chunk_goes_to_other_queues_when_the_work_on_it_has_ended) {
   for (im::kind kind : kinds()) {
     const im::queue other(queue_.context(), device_);
@@ -41,7 +42,7 @@ TEST_P(cut_order, a_chunk_goes_to_other_queues_when_the_work_on_it_has_ended) {
   }
 }
 
-// The caller's queue does not wait for it.
+// Recorded work defers the reuse of a block. The caller's queue does not wait for it.
 TEST_P(cut_order, what_was_recorded_keeps_a_block_and_holds_no_queue_up) {
   for (im::kind kind : kinds()) {
     const im::resource from = pool(kind);
@@ -59,7 +60,7 @@ TEST_P(cut_order, what_was_recorded_keeps_a_block_and_holds_no_queue_up) {
   }
 }
 
-// Of a free behind no queue, the library knows its own copies.
+// If the free names no queue, the library still knows its own copies.
 TEST_P(cut_order, a_copy_that_is_pending_keeps_its_source) {
   for (im::kind kind : kinds()) {
     const im::resource from = pool(kind);

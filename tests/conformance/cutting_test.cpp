@@ -1,4 +1,4 @@
-// Resources of the caller's own that cut pieces out of a buffer.
+// Custom resources that cut blocks out of a buffer.
 #include <memory>
 #include <mutex>
 
@@ -35,7 +35,7 @@ class numbers {
   std::vector<std::size_t> all_;
 };
 
-// Cuts equal pieces out of one buffer.
+// Divides one buffer into equal blocks.
 struct cutting {
   im::buffer whole;
   std::size_t piece;

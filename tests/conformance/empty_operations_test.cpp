@@ -1,4 +1,4 @@
-// Operations that move nothing stand in their queue's order, and wait for what they are to wait for.
+// Operations that move no bytes are still ordered by their queue and wait for their dependencies.
 #include <functional>
 #include <utility>
 
@@ -11,13 +11,13 @@ using namespace support;
 
 constexpr std::size_t k_beside_nothing = 4096;
 
-// What all forms work on, and what each gets.
+// The operands and arguments of all forms.
 struct empty_call {
   isthmus_queue_t* queue = nullptr;
   isthmus_place_t here{};
   isthmus_place_t there{};
   isthmus_place_t plain{};
-  isthmus_place_t none{};  // in a buffer without bytes
+  isthmus_place_t none{};  // in an empty buffer
   isthmus_buffer_t* nothing = nullptr;
   isthmus_operation_t operation{};
   isthmus_event_t** event = nullptr;
@@ -27,7 +27,7 @@ isthmus_status_t does_nothing_to_nothing(void*, const isthmus_view_t*, std::size
   return ISTHMUS_OK;
 }
 
-// No rows of four elements.
+// An array of no rows of four elements.
 isthmus_array_t no_rows_of(const isthmus_place_t& at, isthmus_dtype_t dtype) {
   static constexpr std::int64_t k_shape[] = {0, 4};
   static constexpr std::int64_t k_strides[] = {64, 8};
@@ -149,7 +149,7 @@ class empty_operations : public on_backend {
     nothing_ = {};
     on_backend::TearDown();
   }
-  // One empty_form, after `after` where there is one.
+  // Makes the call of one form, after `after` if it is given.
   isthmus_status_t call(const empty_form& what, isthmus_event_t** event,
                         const im::host_event* after = nullptr) {
     empty_call to;
@@ -166,7 +166,8 @@ class empty_operations : public on_backend {
     to.event = event;
     return what(to);
   }
-  // Each form after a gate, which `open` ends: pending before, `outcome` then.
+  // Calls each form after a gate: it is pending until `open` completes the gate, and then has
+  // `outcome`.
   template <class Open>
   void expect_after_gate(const Open& open, isthmus_status_t outcome);
   void make_buffers(im::kind of) {
@@ -244,7 +245,7 @@ TEST_P(empty_operations, fail_with_what_they_wait_for) {
   queue_.wait();
 }
 
-// The call that waits itself returns in the queue's order too.
+// A blocking call also returns only after the operations ahead of it on the queue.
 TEST_P(empty_operations, that_block_come_after_what_is_on_their_queue) {
   make_buffers(kinds().front());
   for (const auto& [name, what] : empty_forms()) {

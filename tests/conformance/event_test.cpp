@@ -1,4 +1,4 @@
-// Events: waited for, polled, chained, told to event loops, and completed by the host.
+// Events: waiting, polling, continuations, notification of event loops, and host events.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ using namespace support;
 
 class events : public on_backend {
  protected:
-  // An event that does not end before the gate opens, where the queue can be held back at all.
+  // An event that does not complete before the gate, if the queue can be blocked at all.
   im::event held_back(const im::host_event& gate) {
     buffer_ = make(1000, kinds().front());
     return im::fill_async(buffer_, std::byte{1}, {.after = gate});
@@ -64,7 +64,8 @@ TEST_P(events, call_then_functions_once_each) {
     gate.complete();
   }
   done.wait();
-  done.then([&called]() noexcept { ++called; });  // at once: it has ended
+  // Runs immediately because the event has completed.
+  done.then([&called]() noexcept { ++called; });
   for (int i = 0; i < 5000 && called < 11; ++i) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(called, 11);
 }
@@ -195,7 +196,7 @@ TEST_P(events, that_are_complete_before_gate_nothing) {
   EXPECT_TRUE(same(read(buffer_), bytes(1000, std::byte{1})));
 }
 
-// Whoever was to complete the event is gone: no queue may hang.
+// A host event that is dropped fails what waits for it; no queue may hang.
 TEST_P(events, that_are_abandoned_fail_what_waits) {
   const im::buffer buffer = make(1000, kinds().front());
   im::fill(buffer, std::byte{1});
@@ -287,7 +288,7 @@ TEST_P(events, tell_no_pipe_that_nobody_reads) {
   const im::host_event gate;
   gate.notify(ends[1]);
   close(ends[0]);
-  gate.complete();  // SIGPIPE would end the process here
+  gate.complete();  // must not end the process with SIGPIPE
   close(ends[1]);
 }
 

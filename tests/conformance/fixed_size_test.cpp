@@ -1,4 +1,4 @@
-// Blocks of one size.
+// The resource that allocates blocks of one size.
 #include <set>
 
 #include "support/bytes.hpp"
@@ -66,7 +66,7 @@ TEST_P(fixed_size, refuses_what_is_no_live_block) {
   }
 }
 
-// RMM's let a third queue have what work on another still used.
+// RMM's fixed-size resource gave a third queue memory that work on another queue still used.
 TEST_P(fixed_size, keeps_the_order_of_queues) {
   for (const im::resource& upstream : upstreams(kinds().front())) {
     const im::resource fixed = im::resource::fixed_size(upstream, 4096, 1);

@@ -1,4 +1,5 @@
-// Numbers of 16 bits: every one there and back, and every rounding beside its neighbours.
+// The 16-bit floating-point types: every number converts to float and back, and every rounding is
+// tested next to its neighbours.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,8 +33,8 @@ TYPED_TEST(halves, come_back_as_they_were) {
   }
 }
 
-// Between two neighbours: below the middle the lower one, above it the upper one, in the middle the
-// even one.
+// Between two neighbours: below the middle to the lower one, above it to the upper one, in the
+// middle to the even one.
 TYPED_TEST(halves, round_to_the_nearest_and_ties_to_even) {
   for (std::uint32_t number = 0;; ++number) {
     const auto lower = TypeParam::from_bits(static_cast<std::uint16_t>(number));
@@ -52,7 +53,7 @@ TYPED_TEST(halves, round_to_the_nearest_and_ties_to_even) {
   }
 }
 
-// Numbers of more digits than double's, each beside a middle.
+// Numbers with more digits than double has, each close to a middle.
 TYPED_TEST(halves, round_whole_numbers_and_long_doubles_once) {
   std::mt19937_64 random(5);
   for (int turn = 0; turn < 20'000; ++turn) {

@@ -1,5 +1,5 @@
-// Pools of memory that the host and the device both reach, on every back-end: what came together
-// from pieces that lay apart is as good as any other.
+// Pools of memory that host and device both access, on every backend: a block made of pieces from
+// different addresses behaves like any other.
 #include <array>
 
 #include "support/backends.hpp"
@@ -27,7 +27,7 @@ class host_pools : public on_backend {
     pool_ = {};
     on_backend::TearDown();
   }
-  // Every other piece goes, and all that did is one block then.
+  // Frees every other block, and allocates one that takes the memory of all of them.
   im::buffer joined() {
     std::vector<void*> gone;
     for (std::size_t i = 0; i < k_pieces; ++i) {

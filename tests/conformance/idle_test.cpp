@@ -1,5 +1,5 @@
-// Whether anything is pending on a buffer, told without waiting: by a call, and by flags to look
-// at.
+// Whether operations are pending on a buffer, queried without blocking: by a call, and by flags in
+// memory.
 #include <algorithm>
 #include <array>
 
@@ -13,7 +13,7 @@ using namespace support;
 class idle : public on_backend {
  protected:
   static bool tells(const im::buffer& of) { return isthmus_buffer_idle(of.get()) != 0; }
-  // In order, and none behind one that is set.
+  // Checks the flags that `isthmus_buffer_watch` returns: all 0 means idle.
   static bool looks(const im::buffer& of) {
     std::array<const unsigned char*, ISTHMUS_WATCHED> flags{};
     EXPECT_EQ(isthmus_buffer_watch(of.get(), flags.data(), flags.size()), flags.size());
@@ -58,7 +58,7 @@ TEST_P(idle, and_never_once_it_is_freed) {
   EXPECT_TRUE(tells(nothing) && looks(nothing));
 }
 
-// As one built for a library with fewer flags has.
+// A caller built against a library with fewer flags passes a smaller array.
 TEST_P(idle, never_where_there_is_no_room_to_tell) {
   const im::buffer memory = make(1000, im::kind::device);
   std::array<const unsigned char*, 2> flags{};

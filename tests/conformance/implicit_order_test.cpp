@@ -1,5 +1,5 @@
-// What only comes after an operation on the same bytes runs whatever became of that operation,
-// whether it failed before, or after, the follower was submitted; what names it in `after` fails.
+// An operation that is ordered after another one only by a conflict runs even if that one fails,
+// before or after it was submitted. An operation that names the other one in `after` fails with it.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -9,7 +9,7 @@ using namespace support;
 
 constexpr std::size_t k_bytes = 100'000;
 
-// When the predecessor fails: before its follower is submitted, or after.
+// Whether the predecessor fails before or after its follower is submitted.
 enum class fails { before, after };
 
 class implicit_order : public on_backend {
@@ -20,8 +20,8 @@ class implicit_order : public on_backend {
       GTEST_SKIP() << "nothing can be held up";
     }
   }
-  // `follow(buffer)` submits an operation on all of a buffer that a failing operation of another
-  // queue uses, and returns its event, which must end well.
+  // `follow(buffer)` submits an operation on a whole buffer that a failing operation on another
+  // queue uses, and returns its event. That event must succeed.
   template <class Follow>
   void follow_a_failure(im::kind kind, Follow follow) {
     for (const auto when : {fails::before, fails::after}) {
@@ -43,7 +43,7 @@ class implicit_order : public on_backend {
       queue_.wait();
     }
   }
-  // Kinds of memory that functions may touch.
+  // Kinds of memory that functions may access.
   std::vector<im::kind> touchable() const {
     std::vector<im::kind> result;
     for (const im::kind one : kinds()) {
@@ -52,7 +52,7 @@ class implicit_order : public on_backend {
     return result;
   }
 
-  bool ran_ = false;  // the driver cannot stop what fails
+  bool ran_ = false;  // the driver could not cancel the failed operation
 };
 INSTANTIATE_ON_BACKENDS(implicit_order);
 
@@ -105,7 +105,7 @@ TEST_P(implicit_order, functions_follow_a_failure) {
   EXPECT_TRUE(same(read(last), bytes(k_bytes, std::byte{5})));
 }
 
-// What a recorded event stands for is the caller's, and so is its failure.
+// A recorded event stands for work of the caller. Its failure is reported to the caller alone.
 TEST_P(implicit_order, a_recorded_event_that_fails_orders_only) {
   for (const auto when : {fails::before, fails::after}) {
     const im::buffer buffer = make(k_bytes, kinds().front());
@@ -120,7 +120,7 @@ TEST_P(implicit_order, a_recorded_event_that_fails_orders_only) {
   }
 }
 
-// The first dependency that fails must not let what comes next overtake another one.
+// When one dependency fails, the operation must still wait for the others.
 TEST_P(implicit_order, an_order_holds_beside_a_failure) {
   const im::buffer buffer = make(k_bytes, kinds().front());
   im::fill(buffer, std::byte{1});
@@ -136,8 +136,8 @@ TEST_P(implicit_order, an_order_holds_beside_a_failure) {
   EXPECT_TRUE(same(read(buffer), bytes(k_bytes, std::byte{4})));
 }
 
-// A pool hands memory out again on its queue before the work on it has ended. Its next owner may
-// never use it, or use it elsewhere first.
+// A pool reuses memory on the same queue before the work on it has completed. The next owner may
+// never use it, or use it on another queue first.
 TEST_P(implicit_order, memory_that_is_handed_out_under_work_comes_after_it) {
   const bytes data = noise(k_bytes);
   for (const im::kind kind : kinds()) {
@@ -171,7 +171,7 @@ TEST_P(implicit_order, memory_that_is_handed_out_under_work_comes_after_it) {
   }
 }
 
-// What it comes after is not its owner's concern.
+// A failure of the previous owner's work does not fail the next owner's operations.
 TEST_P(implicit_order, memory_that_is_handed_out_under_work_does_not_fail_with_it) {
   for (const im::kind kind : kinds()) {
     const im::resource pool = im::resource::pool(queue_.context(), kind);

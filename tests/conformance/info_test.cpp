@@ -1,4 +1,4 @@
-// What platforms, devices and contexts tell of themselves.
+// Properties of platforms, devices and contexts.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -67,7 +67,8 @@ TEST_P(info, structures_of_another_size) {
                       ISTHMUS_ERROR_INVALID_ARGUMENT));
 }
 
-// A caller compiled against a later header: what this library does not know stays as it was.
+// For a caller compiled against a later header, fields that this library does not know stay
+// unchanged.
 TEST_P(info, structures_that_have_grown) {
   struct {
     isthmus_device_info_t known;

@@ -1,4 +1,4 @@
-// Device memory in two processes: this one, and one that it starts of itself.
+// Device memory shared by two processes: this one and a child that runs the same program.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ im::ipc_handle of_text(const char* text) {
   return handle;
 }
 
-// Runs one test of this program in a process of its own; true if it passed.
+// Runs one test of this program in a new process. Returns whether it passed.
 bool passes_elsewhere(const char* test, const im::ipc_handle& handle) {
   std::string program = "conformance";
   std::string filter = std::string("--gtest_filter=") + test;
@@ -42,7 +42,7 @@ bool passes_elsewhere(const char* test, const im::ipc_handle& handle) {
   std::array<char*, 4> arguments{program.data(), filter.data(), disabled.data(), nullptr};
   setenv(k_handle, as_text(handle).c_str(), 1);
   for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) {
-    unsetenv(share);  // else the one test may be another process' share
+    unsetenv(share);  // sharding might exclude the one test
   }
   pid_t child = 0;
   const bool started =
@@ -61,7 +61,7 @@ class ipc : public on_backend {
       GTEST_SKIP() << "shares no memory";
     }
   }
-  // Takes what it finds one further, in another process.
+  // Another process opens the memory and increments what it finds.
   static bool counts_up_elsewhere(const im::ipc_handle& handle) {
     return passes_elsewhere("backends/ipc_elsewhere.DISABLED_counts_up/cuda", handle);
   }
@@ -102,7 +102,8 @@ TEST_P(ipc_elsewhere, DISABLED_counts_up) {
   EXPECT_THROW(static_cast<void>(im::ipc_handle::of(there)), im::unsupported) << "not its own";
 }
 
-// One memory, whose uses are ordered whichever of the buffers they go by; the last closes it.
+// Opens the same memory twice. Uses through both buffers are ordered, and the last one to go closes
+// it.
 TEST_P(ipc_elsewhere, DISABLED_opens_it_again) {
   const im::queue other(device_);
   const im::buffer first = handle().open(queue_);

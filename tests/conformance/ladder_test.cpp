@@ -1,5 +1,5 @@
-// How a pool goes up the rungs: what it refuses at once, what it must find, and what may happen
-// meanwhile.
+// The out-of-memory stages of a pool (`ladder` and `rung` in the code): which requests fail at
+// once, which must be served, and what may happen meanwhile.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -34,7 +34,7 @@ TEST_P(ladder, what_is_above_the_limit_is_refused_at_once) {
   }
 }
 
-// Slabs that are free as a whole serve a run, though nothing goes back to the driver for it.
+// Completely free slabs serve a page run without returning memory to the driver.
 TEST_P(ladder, what_slabs_keep_serves_large_requests) {
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{8192}, k_mib / 16, k_mib / 4}) {
     const im::resource from = im::resource::pool(
@@ -52,10 +52,10 @@ TEST_P(ladder, what_slabs_keep_serves_large_requests) {
   }
 }
 
-// A slab of a class is large, so that its notes are few; where that much is not there at once, one
-// is made that holds little more than the block asked for.
+// Slabs are large, so that little metadata is needed. If that much memory is not available at once,
+// the pool makes a slab that is little larger than the requested block.
 TEST_P(ladder, small_requests_are_served_from_small_pieces) {
-  const std::size_t piece = 7 * k_mib / 16;  // less than a slab of any of these
+  const std::size_t piece = 7 * k_mib / 16;  // less than a slab of any of these sizes
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{60'000}, k_mib / 4}) {
     for (const bool remap : {true, false}) {
       const im::resource from = im::resource::pool(
@@ -85,7 +85,7 @@ TEST_P(ladder, a_small_limit_has_room_for_small_requests) {
       queue_.context(), im::kind::device,
       {.growth_bytes = k_mib / 16, .limit_bytes = k_mib / 2, .remap = false, .wait = 0s}, device_);
   std::vector<void*> live;
-  void* const served = from.allocate(60'000, 0, queue_);  // a slab of these has 960 KiB
+  void* const served = from.allocate(60'000, 0, queue_);  // a slab of this size class has 960 KiB
   try {
     for (;;) live.push_back(from.allocate(40'000, 0, queue_));
   } catch (const im::out_of_memory& refused) {
@@ -97,7 +97,8 @@ TEST_P(ladder, a_small_limit_has_room_for_small_requests) {
   from.deallocate(served, 60'000, 0, queue_);
 }
 
-// Memory that work on another queue may still use, without a wait of the host.
+// With `device_wait`, a queue may get memory that another queue still uses: the device waits, not
+// the host.
 TEST_P(ladder, a_queue_waits_on_the_device_where_its_pool_may) {
   const im::resource from = im::resource::pool(
       queue_.context(), im::kind::device,
@@ -122,7 +123,8 @@ TEST_P(ladder, a_queue_waits_on_the_device_where_its_pool_may) {
   EXPECT_EQ(seen, std::vector<float>(seen.size(), 2.0F));
 }
 
-// The queue waits for the memory of a slab as a whole: blocks that one request leaves serve the next.
+// The queue waits for the memory of a whole slab. The blocks that one request leaves serve the
+// next.
 TEST_P(ladder, all_blocks_of_what_a_queue_waited_for_serve_it) {
   constexpr std::size_t k_block = 4096;
   const im::resource from = im::resource::pool(
@@ -138,7 +140,7 @@ TEST_P(ladder, all_blocks_of_what_a_queue_waited_for_serve_it) {
   for (void* each : blocks) from.deallocate(each, k_block, 0, queue_);
   gate.complete();
   (void)queue_.fence().wait_for(30s);
-  // Who ends a fence wakes who waits for it before the pool knows.
+  // Polls: completing a fence wakes its waiters before the pool has noticed it.
   EXPECT_TRUE(patiently([&] {
     (void)from.trim(0);
     return from.usage().held == 0;
@@ -146,7 +148,7 @@ TEST_P(ladder, all_blocks_of_what_a_queue_waited_for_serve_it) {
   from.verify();
 }
 
-// There nothing else may be asked: neither others' lanes nor callbacks nor a wait.
+// In a callback, the pool must not use the thread caches of other threads, call callbacks or wait.
 TEST_P(ladder, what_its_thread_keeps_serves_a_callback) {
   constexpr std::size_t k_kept = 100 * 1024;
   constexpr std::size_t k_wanted = 200 * 1024;
@@ -173,7 +175,8 @@ TEST_P(ladder, what_its_thread_keeps_serves_a_callback) {
   }
 }
 
-// It may use as many other lanes as this thread has while a request of this thread climbs.
+// The callback may use as many other thread caches as this thread has, while a request of this
+// thread goes through the stages.
 TEST_P(ladder, a_callback_takes_no_lane_away) {
   constexpr std::size_t k_queues = 40;
   const im::resource small = im::resource::pool(queue_.context(), im::kind::device,

@@ -1,4 +1,5 @@
-// What a thread keeps of a pool for itself, and who else gets it when the thread does not need it.
+// Thread caches (`lanes`): what a thread keeps of a pool, and which other threads get it when the
+// thread does not need it.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -54,7 +55,7 @@ void trim_under_threads_at_work(const im::queue& on) {
   EXPECT_EQ(from.usage().held, 0U);
 }
 
-// As in a sandbox, or before Linux 4.14. For this process, and for good.
+// As in a sandbox or before Linux 4.14. Permanent for this process.
 void forbid_membarrier() {
   std::array<sock_filter, 4> rules{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -70,7 +71,7 @@ void forbid_membarrier() {
 class lanes : public on_backend {};
 INSTANTIATE_ON_BACKENDS(lanes);
 
-// A thread that keeps something, and lives on.
+// A thread that keeps blocks in its thread cache and stays alive.
 class keeper {
  public:
   template <class Keep>
@@ -79,7 +80,7 @@ class keeper {
           keep();
           kept_.count_down();
           over_.wait();
-          keep();  // its lane serves as before
+          keep();  // its thread cache still works
         }) {
     kept_.wait();
   }
@@ -117,7 +118,8 @@ TEST_P(lanes, that_are_idle_serve_before_the_driver_does) {
   const im::resource from = make_pool(queue_);
   const keeper other([&] { pass_through(from, queue_, 6 * k_mib, 1); });
   std::this_thread::sleep_for(50ms);
-  void* const first = from.allocate(8 * k_mib, 0, queue_);  // notes which lanes are used from here
+  // Records which thread caches are in use from now on.
+  void* const first = from.allocate(8 * k_mib, 0, queue_);
   const auto held = from.usage().held;
   EXPECT_EQ(im::counts_of(from, im::rung::revoke).served, 0U);
   std::this_thread::sleep_for(50ms);
@@ -128,7 +130,8 @@ TEST_P(lanes, that_are_idle_serve_before_the_driver_does) {
   from.deallocate(second, 6 * k_mib, 0, queue_);
 }
 
-// A slab of its own is nothing beside what is held, but not where there is no room for one.
+// A new slab is small compared with what the pool holds, but at the limit there is no memory for
+// one.
 TEST_P(lanes, of_others_serve_before_all_that_costs_time) {
   const im::resource from = make_pool(queue_, 64 * k_mib);
   std::vector<void*> all;
@@ -137,11 +140,11 @@ TEST_P(lanes, of_others_serve_before_all_that_costs_time) {
   } catch (const im::error& full) {
     EXPECT_EQ(full.status(), im::status::out_of_memory);
   }
-  for (int i = 0; i < 16; ++i) {  // scattered, so that no slab is whole
+  for (int i = 0; i < 16; ++i) {  // scattered, so that no slab is completely free
     from.deallocate(all[static_cast<std::size_t>(i) * 100], 4096, 0, queue_);
     all[static_cast<std::size_t>(i) * 100] = nullptr;
   }
-  (void)from.trim(0);  // out of this thread's lane
+  (void)from.trim(0);  // empties this thread's cache
   const auto waited = im::counts_of(from, im::rung::trim).tried;
   std::vector<void*> others;
   std::thread([&] {
@@ -160,10 +163,10 @@ TEST_P(lanes, serve_others_where_the_driver_has_no_more) {
   void* const large = from.allocate(6 * k_mib, 0, queue_);
   EXPECT_EQ(im::counts_of(from, im::rung::trim).served, 1U);
   from.deallocate(large, 6 * k_mib, 0, queue_);
-  (void)from.trim(0);  // for the other's second turn
+  (void)from.trim(0);  // so that the other thread can keep a block again
 }
 
-// Or each queue would take its blocks from another, again and again.
+// Otherwise each queue would take its blocks from another one, again and again.
 TEST_P(lanes, of_many_queues_that_one_thread_works_on_come_to_rest) {
   const im::resource from = make_pool(queue_);
   std::vector<im::queue> queues;
@@ -178,13 +181,15 @@ TEST_P(lanes, of_many_queues_that_one_thread_works_on_come_to_rest) {
   const auto settled = im::counts_of(from, im::rung::settle).tried;
   work(20);
   EXPECT_EQ(from.usage().held, held);
-  // A set of lanes may overflow by where the queues happen to lie: then some take turns.
+  // Depending on their addresses, more queues may map to a set of thread caches than it has
+  // entries. Then some of them alternate.
   EXPECT_LE(im::counts_of(from, im::rung::settle).tried, settled + 20);
   EXPECT_LE(held, 8 * k_mib);
   from.verify();
 }
 
-// What one queue frees another needs, and the one that has it is seldom the one that asks.
+// Blocks freed on one queue are needed on another, and the thread cache that has a free block is
+// seldom that of the requesting queue.
 TEST_P(lanes, of_many_queues_keep_no_more_than_those_of_few) {
   constexpr std::size_t k_block = 100'000;
   constexpr std::size_t k_live = 64;
@@ -205,7 +210,7 @@ TEST_P(lanes, of_many_queues_keep_no_more_than_those_of_few) {
   from.verify();
 }
 
-// New queues take their slots, and a free must not wait for another queue to go.
+// New queues reuse their entries, and a free must not wait for a queue to be destroyed.
 TEST_P(lanes, of_queues_that_have_gone_are_in_nobodys_way) {
   const im::resource from = make_pool(queue_);
   const auto come_and_go = [&] {
@@ -228,7 +233,7 @@ TEST_P(lanes, of_queues_that_have_gone_are_in_nobodys_way) {
 
 TEST_P(lanes, are_emptied_under_threads_at_work) { trim_under_threads_at_work(queue_); }
 
-// A process of its own, and no fork of this one.
+// Runs the check in a new process, not in a fork of this one.
 template <class Check>
 void expect_in_a_process(Check check) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -246,7 +251,8 @@ TEST(lanes_without_membarrier, are_emptied_under_threads_at_work) {
   });
 }
 
-// Their threads have no fences of their own by then, so nobody else may look at them.
+// By then their threads run without fences of their own, so no other thread may inspect their
+// caches.
 TEST(lanes_without_membarrier, stay_with_their_threads_where_it_is_forbidden_late) {
   expect_in_a_process([](const im::queue& on) {
     const im::resource from = make_pool(on);

@@ -1,4 +1,5 @@
-// What a snapshot says that one request gets of a pool without more of the driver's memory.
+// The size that a snapshot reports as the largest request a pool can serve without more memory of
+// the driver.
 #include <algorithm>
 #include <random>
 #include <thread>
@@ -14,12 +15,12 @@ class largest_request : public on_short_memory {
   static std::uint64_t largest(const im::resource& from) {
     return im::snapshot_of(from).largest_free;
   }
-  // A pool that may grow: where memory can move, and where it cannot.
+  // A pool that may grow, with or without remapping.
   im::resource growing(im::kind kind, bool remap) const {
     return im::resource::pool(queue_.context(), kind, {.growth_bytes = k_mib, .remap = remap},
                               device_);
   }
-  // Takes what is reported, and frees it.
+  // Allocates the reported size, and frees it.
   void expect_served(const im::resource& from, bool moves) const {
     expect_served(from, moves, queue_);
   }
@@ -42,7 +43,7 @@ class largest_request : public on_short_memory {
 };
 INSTANTIATE_ON_BACKENDS(largest_request);
 
-// All that the pool holds goes to one request after the other, until nothing is left for any.
+// Successive requests take all memory of the pool, until it has none left.
 TEST_P(largest_request, takes_all_of_a_pool_piece_by_piece) {
   const im::resource from = make(0ns);
   std::vector<std::pair<void*, std::uint64_t>> blocks;
@@ -63,7 +64,8 @@ TEST_P(largest_request, takes_all_of_a_pool_piece_by_piece) {
   EXPECT_GE(largest(from), 7 * k_mib) << "all but the slabs whose blocks a list keeps";
 }
 
-// Only blocks in slabs are free, of the thread's own, of the central list, and of several slabs.
+// The only free blocks are in slabs: in the thread cache, in the central list, and in several
+// slabs.
 TEST_P(largest_request, is_of_a_slab_where_no_more_is_free) {
   for (const std::size_t nbytes : {100U, 5000U, 100'000U, 256U << 10}) {
     for (const int count : {1, 3, 200}) {
@@ -119,7 +121,8 @@ TEST_P(largest_request, holds_in_random_states) {
   }
 }
 
-// The thread keeps blocks and runs for each of the queues, some of one slab for several of them.
+// The thread caches blocks and page runs for each queue; blocks of one slab may be cached for
+// several queues.
 TEST_P(largest_request, counts_what_is_kept_for_other_queues) {
   std::vector<im::queue> queues;
   for (int i = 0; i < 12; ++i) queues.emplace_back(device_);
@@ -155,8 +158,8 @@ TEST_P(largest_request, counts_what_is_kept_for_other_queues) {
   }
 }
 
-// Free pieces that lie apart serve one request where memory moves, but none beyond a soft limit,
-// where they go back to the driver first.
+// Free pieces that are not adjacent serve one request if memory can be remapped, but not beyond a
+// soft limit, where they are returned to the driver first.
 TEST_P(largest_request, is_of_pieces_that_move) {
   if (!contains(GetParam(), "sim")) GTEST_SKIP() << "such small pieces of its memory may stay";
   for (const bool is_beyond : {false, true}) {
@@ -172,7 +175,8 @@ TEST_P(largest_request, is_of_pieces_that_move) {
   }
 }
 
-// What work on another queue still uses is not counted; what work on the thread's own does is.
+// Memory that work on another queue still uses does not count; memory used by work on the thread's
+// own queue does.
 TEST_P(largest_request, is_not_of_what_other_work_uses) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(0ns);
@@ -193,7 +197,7 @@ TEST_P(largest_request, is_not_of_what_other_work_uses) {
   EXPECT_TRUE(other.fence().wait_for(30s));
 }
 
-// What another thread keeps is not this thread's to take.
+// Memory in the cache of another thread does not count for this thread.
 TEST_P(largest_request, is_of_the_thread_that_looks) {
   const im::resource from = make(0ns);
   std::thread other([&] {

@@ -1,4 +1,5 @@
-// Frees with work in flight, slices, exports, records: who keeps what alive, and how long.
+// Frees while operations are in flight, slices, exports and recorded uses: what keeps memory alive,
+// and until when.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/patiently.hpp"
@@ -36,7 +37,7 @@ TEST_P(lifetime, free_does_not_wait_for_work_in_flight) {
     const im::event filled = im::fill_async(buffer, std::byte{9}, {.after = gate});
     const im::event out = im::copy_async(std::span(got), buffer);
     const im::live_memory before = im::live(kind);
-    buffer.free();  // would hang here
+    buffer.free();  // must not block
     EXPECT_EQ(im::live(kind).count, before.count) << "given back while in use";
     EXPECT_FALSE(out.done());
     gate.complete();
@@ -121,7 +122,7 @@ TEST_P(lifetime, a_freed_buffer_is_dead_in_every_way) {
       void* pointer = nullptr;
       EXPECT_TRUE(refused(isthmus_buffer_export(dead.get(), &pointer), closed));
     }
-    write(other, noise(100));  // others are not touched by it
+    write(other, noise(100));  // other blocks are unaffected
   }
 }
 
@@ -155,7 +156,7 @@ TEST_P(lifetime, slices_are_windows) {
     EXPECT_TRUE(same(read(buffer), want));
     EXPECT_EQ(buffer.slice(1000, 0).size(), 0u);
     buffer = {};
-    EXPECT_TRUE(same(read(inner), bytes(100)));  // the base is kept alive
+    EXPECT_TRUE(same(read(inner), bytes(100)));  // a slice keeps its base alive
   }
 }
 
@@ -229,7 +230,8 @@ TEST_P(lifetime, an_export_to_a_queue_is_of_any_kind_and_outlives_free) {
   }
 }
 
-// The pool keeps the driver's memory: that the block is free there is what its pointer says.
+// The pool keeps the memory of the driver, so a query of the pointer shows whether the block is
+// free.
 TEST_P(lifetime, an_export_of_a_pools_block_outlives_free_and_then_returns_it) {
   for (im::kind kind : kinds()) {
     for (const std::size_t nbytes : {std::size_t{1000}, 3 * k_mib}) {

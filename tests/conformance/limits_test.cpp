@@ -1,4 +1,4 @@
-// How much pools may hold: limits in bytes and in shares, budgets of several pools, decay.
+// Limits on what pools hold: in bytes and as shares, budgets of several pools, decay.
 #include <cstddef>
 
 #include "support/backends.hpp"
@@ -55,7 +55,7 @@ TEST_P(limits, above_the_soft_one_free_memory_goes_back_first) {
     EXPECT_LE(held, 16 * k_mib);
     void* large = take(from, 10);
     EXPECT_LE(from.usage().held, held - 4 * k_mib + 10 * k_mib + 64 * 1024);
-    void* small = take(from, 1);  // beyond it, no more than is needed
+    void* small = take(from, 1);  // above the soft limit the pool grows only by what it needs
     EXPECT_LE(from.usage().held, 19 * k_mib + 256 * 1024);
     give(from, small, 1);
     give(from, large, 10);
@@ -71,7 +71,7 @@ TEST_P(limits, that_contradict_one_another_are_refused) {
   EXPECT_NO_THROW((void)make(kind, {.limit_bytes = k_mib, .soft_limit_bytes = k_mib}));
 }
 
-// What a request waits for may itself wait for the thread.
+// What a request waits for may itself wait for this thread.
 TEST_P(limits, a_wait_must_have_an_end) {
   const auto kind = kinds().front();
   EXPECT_THROW((void)make(kind, {.wait = std::chrono::nanoseconds::max()}), im::invalid_argument);
@@ -79,12 +79,12 @@ TEST_P(limits, a_wait_must_have_an_end) {
   EXPECT_NO_THROW((void)make(kind, {.wait = std::chrono::hours(24 * 365)}));
 }
 
-// A program that was compiled when the options ended with `flags`.
+// A program compiled when the option structure ended with `flags`.
 TEST_P(limits, may_be_left_out_by_older_programs) {
   isthmus_pool_options_t options{};
   options.struct_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
   options.limit_bytes = 2 * k_mib;
-  options.soft_limit_bytes = 3 * k_mib;  // not its own: whatever lies behind
+  options.soft_limit_bytes = 3 * k_mib;  // unrelated bytes after the caller's structure
   options.budget = reinterpret_cast<isthmus_budget_t*>(1);
   options.decay_ns = 1;
   isthmus_resource_t* made = nullptr;
@@ -105,7 +105,7 @@ TEST_P(limits, budgets_are_shared_by_pools_of_all_kinds) {
     all.push_back(make(kind, {.growth_bytes = k_mib, .share = shared}));
   }
   for (const im::resource& from : all) {
-    void* block = take(from, 16);  // what the one before has kept goes back
+    void* block = take(from, 16);  // the previous pool's free memory is released for it
     EXPECT_LE(shared.info().held, 24 * k_mib);
     EXPECT_GE(shared.info().held, 16 * k_mib);
     give(from, block, 16);
@@ -148,7 +148,7 @@ TEST_P(limits, budgets_live_as_long_as_their_pools) {
   give(from, take(from, 2), 2);
 }
 
-// 1 ns is over before the next call, on any machine.
+// 1 ns has passed before the next call on any machine.
 TEST_P(limits, decay_gives_back_what_nobody_needed) {
   for (im::kind kind : kinds()) {
     const auto from =

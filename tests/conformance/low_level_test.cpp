@@ -1,4 +1,5 @@
-// Memory below arrays: pointers, copies and fills counted in elements, lists, advice by name.
+// The low-level interface below arrays: pointers, copies and fills counted in elements, lists,
+// advice by name.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
 #include "support/patiently.hpp"
@@ -94,12 +95,12 @@ TEST_P(low_level_cpp, frees_behind_the_work_in_flight) {
 TEST_P(low_level_cpp, has_one_queue_for_everybody) {
   EXPECT_EQ(low::global_queue(context_, device_), im::queue::of(device_));
   const im::context own{device_};
-  const im::queue made = low::global_queue(own, device_);  // for ever, with its context
+  const im::queue made = low::global_queue(own, device_);  // lives as long as its context
   EXPECT_EQ(made, low::global_queue(own, device_));
   EXPECT_EQ(made.context(), own);
 }
 
-// The table of pools forgets those that were not asked for longest: but none that gave a pointer.
+// The table of pools evicts the least recently used ones, except those with live pointers.
 TEST(low_level_pools, outlive_those_of_many_contexts) {
   const im::device device("host");
   const auto context_and_memory = [&] {
@@ -111,7 +112,7 @@ TEST(low_level_pools, outlive_those_of_many_contexts) {
   for (const auto& [context, pointer] : all) {
     EXPECT_EQ(low::properties(pointer).state, im::memory_state::live);
     EXPECT_NO_THROW(low::free(context, pointer));
-    // Nothing stays that a later test's shortage of memory would release.
+    // Leaves no memory that a later test's out-of-memory condition would release.
     (void)im::default_pool(im::kind::host, low::global_queue(context, device)).trim();
   }
 }
@@ -147,7 +148,7 @@ TEST_P(low_level_cpp, executes_lists_in_order) {
 
 TEST_P(low_level_cpp, holds_the_bounds_of_its_memory) {
   std::vector<float> values(300);
-  void* p = low::device_alloc(context_, device_, 300 * 1024);  // a block of its own
+  void* p = low::device_alloc(context_, device_, 300 * 1024);  // a block that is not in a slab
   EXPECT_TRUE(throws(im::status::out_of_range,
                      [&] { low::unsafe_fill<float>(context_, device_, p, 1, 1 << 20).wait(); }));
   EXPECT_TRUE(throws(im::status::invalid_argument, {"more than memory"}, [&] {

@@ -1,4 +1,4 @@
-// A resource that gives all back together.
+// The monotonic resource, which frees all of its memory together.
 #include <atomic>
 #include <memory>
 
@@ -74,7 +74,7 @@ TEST_P(monotonic, goes_on_after_a_failure) {
   }
 }
 
-// Passes on to another resource, and counts what has not gone back there.
+// Forwards to another resource and counts the blocks that were not freed.
 struct counted_source {
   im::resource upstream;
   std::shared_ptr<std::atomic<int>> chunks = std::make_shared<std::atomic<int>>(0);

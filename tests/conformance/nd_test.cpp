@@ -1,5 +1,5 @@
-// Copies of N-dimensional arrays against a plain model: any strides, between all kinds, both ways,
-// blocking and not.
+// Copies of N-dimensional arrays against a reference model: any strides, between all kinds, in both
+// directions, blocking and asynchronous.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -22,7 +22,7 @@ std::size_t reach(const sizes& shape, const sizes& strides, std::size_t item) {
   return end;
 }
 
-// The dimensions in any order of nesting, with gaps between their elements.
+// The dimensions nest in any order, with gaps between their elements.
 sizes random_strides(std::mt19937_64& random, const sizes& shape, std::size_t item) {
   sizes order(shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -63,7 +63,7 @@ bytes modelled(bytes into, const bytes& from, const nd_block& what) {
 
 class nd : public on_backend {
  protected:
-  using place = std::optional<im::kind>;  // none: plain memory
+  using place = std::optional<im::kind>;  // without a value: plain memory
 
   void check(place to, place from, const nd_block& what, bool blocking) const {
     const bytes old = noise(reach(what.shape, what.to, what.item) + 9, 1);
@@ -108,7 +108,7 @@ TEST_P(nd, move_every_element_and_no_other_byte) {
   }
 }
 
-// Large enough for several parts, packed on one side, on none, and in another order.
+// Large enough for several chunks: packed on one side, on neither, and in different orders.
 TEST_P(nd, large_ones) {
   const std::size_t a = 90 / support::k_slower, b = 110, c = 130;
   const nd_block dense{{a, b, c}, {b * c * 4, c * 4, 4}, {b * c * 4, c * 4, 4}, 4};
@@ -130,7 +130,8 @@ TEST_P(nd, large_ones) {
   }
 }
 
-// Enough of them that the host has them in order better than a device that writes them one by one.
+// So many elements that it is cheaper to reorder them on the host than to have the device write
+// them one by one.
 TEST_P(nd, elements_that_lie_apart_in_host_memory) {
   const std::size_t count = 600 / support::k_slower;
   const nd_block column{{count * 1000}, {8}, {4}, 4};

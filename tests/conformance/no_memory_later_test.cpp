@@ -1,6 +1,6 @@
-// The host has no memory left in the midst of an asynchronous call, or when what it waits for ends:
-// the call fails and can be made again, nothing is half done, nothing hangs. On back-ends that are
-// the library's own: drivers may fail otherwise.
+// The host runs out of memory during an asynchronous call, or when what the call waits for
+// completes. The call fails and can be repeated, has no partial effect and does not hang. Tested on
+// the backends whose driver is part of the library, because other drivers may behave differently.
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <atomic>
@@ -25,7 +25,7 @@ class no_memory_later : public on_backend {
     if (!can(im::capability::wait_for_host))
       GTEST_SKIP() << "the device cannot wait for an event of the host";
   }
-  // On one device, and from one to another of the same back-end.
+  // A queue of the same device, and one of another device of the same backend.
   std::vector<im::queue> others() const {
     std::vector<im::queue> all{queue_, im::queue{queue_.context(), device_}};
     if (std::string_view{GetParam()} != "host") all.emplace_back(open_backend(GetParam()));
@@ -42,8 +42,8 @@ class no_memory_later : public on_backend {
 INSTANTIATE_TEST_SUITE_P(backends, no_memory_later, testing::Values("host", "sim", "sim_late"),
                          backend_label);
 
-// Makes the call with memory for `served` allocations while the event that it waits for is pending;
-// whether that was not enough.
+// Makes the call with memory for `served` allocations while the event that it waits for is pending.
+// Returns whether an allocation failed.
 bool fails_later_after(const later_form& what, const later_call& all, long served, shortage of) {
   const im::host_event gate;
   later_call to = all;
@@ -61,7 +61,7 @@ bool fails_later_after(const later_form& what, const later_call& all, long serve
     EXPECT_TRUE(failed);
   }
   gate.complete();
-  if (status == ISTHMUS_OK) {  // no thread for a copy that goes by way of the host: its event fails
+  if (status == ISTHMUS_OK) {  // the event fails if there is no thread for a copy through the host
     status = isthmus_event_wait(made, -1);
     EXPECT_TRUE(status == ISTHMUS_OK || (failed && status == ISTHMUS_ERROR_OUT_OF_MEMORY))
         << isthmus_error_message();
@@ -101,7 +101,7 @@ TEST_P(no_memory_later, any_allocation_of_a_call_may_fail) {
         const watchdog guard{what.name};
         fail_each_allocation([&](long served, shortage of) {
           SCOPED_TRACE(std::string{what.name} + ", " + describe(served, of));
-          const auto all = make_all(other, kind);  // fresh: the first use of its memory
+          const auto all = make_all(other, kind);  // new buffers, because their first use allocates
           const bool failed = fails_later_after(what, all, served, of);
           make_later_again(what, all);
           return failed && !HasFailure();
@@ -112,8 +112,8 @@ TEST_P(no_memory_later, any_allocation_of_a_call_may_fail) {
   }
 }
 
-// What happens when an event completes needs no memory; a function without a thread to run on
-// fails.
+// Completing an event needs no memory. The one operation that may fail is a function that gets no
+// thread to run on.
 TEST_P(no_memory_later, an_event_may_complete_without_memory) {
   for (const auto& other : others()) {
     for (const im::kind kind : kinds()) {
@@ -143,7 +143,7 @@ TEST_P(no_memory_later, an_event_may_complete_without_memory) {
   }
 }
 
-// Three rows that are filled one by one, and elements in between that are filled from a row.
+// Three rows that are filled one by one, or elements with gaps, which are filled from a row.
 struct parts_to_fill {
   const char* name;
   std::int64_t shape[2];
@@ -154,7 +154,7 @@ constexpr parts_to_fill k_parts[] = {
     {"rows", {3, k_filled_row / 4}, {k_filled_row + 64, 4}},
     {"every other element", {3, k_filled_row / 8}, {k_filled_row + 64, 8}}};
 
-// The call alone; the event that it waits for is the caller's to complete.
+// Makes the call only. The caller completes the event that it waits for.
 isthmus_status_t fill_parts(const parts_to_fill& what, const im::queue& on, const im::buffer& to,
                             isthmus_event_t* after, isthmus_event_t** made) {
   const std::int32_t value = 0x07070707;
@@ -167,7 +167,8 @@ isthmus_status_t fill_parts(const parts_to_fill& what, const im::queue& on, cons
                             made);
 }
 
-// A later part may be refused when an earlier one is in flight: the event of the whole fails then.
+// A later chunk may fail when an earlier one is already in flight. Then the event of the whole fill
+// fails.
 TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
   for (const im::kind kind : kinds()) {
     const im::resource pool = im::default_pool(kind, queue_);
@@ -200,13 +201,13 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
       EXPECT_EQ(filled[2 * (k_filled_row + 64)], std::byte{7});
     }
     EXPECT_TRUE(patiently([&] {
-      pool.trim();  // what it keeps counts as live
+      pool.trim();  // what the pool keeps counts as live
       return pool.usage().held == 0;
     }));
   }
 }
 
-// Drops buffers whose operations are pending: the memory goes back all the same.
+// Drops buffers with pending operations. Their memory is freed in any case.
 TEST_P(no_memory_later, a_buffer_may_be_dropped) {
   for (const im::kind kind : kinds()) {
     fail_each_allocation([&](long served, shortage of) {
@@ -227,8 +228,8 @@ TEST_P(no_memory_later, a_buffer_may_be_dropped) {
   }
 }
 
-// `tell(event)` for an operation's event and a host event, with too little memory and then again,
-// while both are pending; `seen(status)` after each call.
+// Calls `tell(event)` for an operation's event and for a host event, with too little memory and
+// then again, while both are pending. Calls `seen(status)` after each call.
 template <class Tell, class Seen>
 bool fails_to_tell(const im::queue& on, Tell tell, Seen seen, long served, shortage of) {
   const watchdog guard{"told, " + describe(served, of)};
@@ -255,7 +256,8 @@ bool fails_to_tell(const im::queue& on, Tell tell, Seen seen, long served, short
   return failed && !testing::Test::HasFailure();
 }
 
-// The owner is released once: when the event completes, or at once by a call that fails.
+// The owner is released exactly once: when the event completes, or immediately by a call that
+// fails.
 TEST_P(no_memory_later, any_allocation_of_a_continuation_may_fail) {
   fail_each_allocation([&](long served, shortage of) {
     std::atomic<int> released{0};

@@ -1,5 +1,6 @@
-// The host has no memory left in the midst of a call: that is told, nothing is lost or half done,
-// and a free needs none. On back-ends that are the library's own: drivers may fail otherwise.
+// The host runs out of memory during a call. The failure is reported, nothing is lost, there are no
+// partial effects, and a free needs no memory. Tested on the backends whose driver is part of the
+// library, because other drivers may behave differently.
 #include <array>
 #include <functional>
 #include <thread>
@@ -21,7 +22,7 @@ struct block {
   isthmus_queue_t* on;
 };
 
-// Calls of the C interface, until one fails.
+// A sequence of calls of the C interface that ends at the first failure.
 class calls {
  public:
   explicit calls(im::queue on) : queue_{std::move(on)} { blocks_.reserve(64); }
@@ -36,7 +37,7 @@ class calls {
     isthmus_resource_release(pool_);
   }
 
-  // Whether all of them succeeded; `last` is what the last one told.
+  // Returns whether all calls succeeded. `last` has the status of the last one.
   bool make() noexcept {
     isthmus_pool_options_t options{};
     options.struct_size = sizeof options;
@@ -118,8 +119,8 @@ TEST_P(no_memory, a_free_needs_none) {
   EXPECT_EQ(play.held(), 0U);
 }
 
-// Frees a block that two things are on, with memory for `served` allocations; whether that was not
-// enough.
+// Frees a block that two operations use, with memory for `served` allocations. Returns whether an
+// allocation failed.
 bool free_in_use(const im::device& where, const im::queue& on, std::size_t nbytes, long served,
                  shortage kind) {
   const im::resource pool =
@@ -156,7 +157,7 @@ bool free_in_use(const im::device& where, const im::queue& on, std::size_t nbyte
 
 TEST_P(no_memory, a_free_of_what_is_in_use_needs_none) {
   for (const std::size_t nbytes : {std::size_t{1000}, 3 * k_mib}) {
-    // The simulator cannot say that an event has completed without memory for its agenda.
+    // The simulator needs memory for its agenda to report that an event has completed.
     const bool any = std::string(GetParam()) == "host";
     fail_each_allocation([&](long served, shortage kind) {
       return free_in_use(device_, queue_, nbytes, served, kind) && any;
@@ -187,7 +188,7 @@ TEST_P(no_memory, any_allocation_may_fail) {
   });
 }
 
-// Resources over another.
+// Adaptors and resources that cut blocks, over a given upstream.
 using maker = isthmus_status_t (*)(isthmus_resource_t* upstream, isthmus_resource_t** made);
 const std::vector<std::pair<const char*, maker>> k_makers{
     {"tracking",
@@ -211,7 +212,7 @@ const std::vector<std::pair<const char*, maker>> k_makers{
      }},
 };
 
-// Of the C library's own too, which may make something for a thread that comes for the first time.
+// Allocations of the C library fail too, which may allocate something for a new thread.
 TEST_P(no_memory, a_free_may_be_a_threads_first_call) {
   const im::resource pool = im::resource::pool(queue_.context(), im::kind::shared, {}, device_);
   void* const block = pool.allocate(1000, 0, queue_);
@@ -266,7 +267,7 @@ TEST_P(no_memory, what_an_allocator_throws_is_told) {
   }).join();
 }
 
-// Some blocks of one, as far as there is memory for that.
+// Allocates several blocks of a resource, as far as there is memory.
 class blocks_of {
  public:
   explicit blocks_of(im::queue on) : queue_{std::move(on)} { blocks_.reserve(64); }
@@ -279,7 +280,7 @@ class blocks_of {
     }
     isthmus_resource_release(of_);
   }
-  // The first status that is none of success.
+  // Returns the first status that is not ISTHMUS_OK.
   isthmus_status_t take(maker make, isthmus_resource_t* upstream) noexcept {
     auto told = make(upstream, &of_);
     for (std::size_t nbytes = 10; nbytes < 4000 && told == ISTHMUS_OK; nbytes += 333) {
@@ -299,7 +300,7 @@ class blocks_of {
 TEST_P(no_memory, no_block_of_upstreams_is_lost) {
   const im::resource pool = im::resource::pool(queue_.context(), im::kind::shared, {}, device_);
   for (const auto& [name, make] : k_makers) {
-    // The simulator cannot submit without memory.
+    // The simulator needs memory to submit an operation.
     if (make == &isthmus_resource_prefetch && std::string(GetParam()) != "host") continue;
     fail_each_allocation([&](long served, shortage kind) {
       const im::resource counted = im::resource::statistics(pool);

@@ -1,6 +1,7 @@
-// The host has no memory left in the midst of a call on a unified buffer: the call fails, or the
-// event that it gave, and both can be had again; no write of either side is lost, and there is no
-// conflict that nobody made. On back-ends that are the library's own: drivers may fail otherwise.
+// The host runs out of memory during a call on a unified buffer. The call or the event that it
+// returned fails and the call can be repeated; no write of either side is lost, and no conflict is
+// reported for bytes that only one side wrote. Tested on the backends whose driver is part of the
+// library, because other drivers may behave differently.
 #include <algorithm>
 #include <optional>
 
@@ -13,10 +14,10 @@ namespace {
 
 using namespace support;
 
-// The host writes the first third, a call maybe the second one, the device the last.
+// The host writes the first third, a call may write the second, the device writes the last.
 constexpr std::size_t k_short_bytes = 12'288;
 
-// Who wrote what the other lacks, and which copies there are.
+// Which side has writes that the other lacks, and which copies exist.
 enum class short_state { host_only, device_only, same, host_wrote, device_wrote, both_wrote };
 constexpr std::array k_short_states{short_state::host_only,    short_state::device_only,
                                     short_state::same,         short_state::host_wrote,
@@ -24,11 +25,11 @@ constexpr std::array k_short_states{short_state::host_only,    short_state::devi
 constexpr std::array k_short_state_names{"host only",  "device only",  "the same",
                                          "host wrote", "device wrote", "both wrote"};
 
-// A buffer in such a state and what it must hold.
+// A buffer in such a state and the contents that it must have.
 struct short_of_memory {
   unified it;
   bytes want;
-  bytes exact;  // what a call writes to the middle third, where it does
+  bytes exact;  // written to the middle third by calls that write
 
   isthmus_unified_t* get() const noexcept { return it.get(); }
 };
@@ -43,12 +44,13 @@ void put(bytes& to, const third& where, const bytes& data) {
   std::copy(data.begin(), data.end(), to.begin() + static_cast<std::ptrdiff_t>(where.begin));
 }
 
-// A call, and maybe a second one that ends what it began. What it gives is released.
+// A call, in some cases followed by the one that ends what it began. What the calls return is
+// released.
 using short_function = isthmus_status_t (*)(short_of_memory&, isthmus_event_t**);
 struct short_form {
   const char* name;
   short_function make;
-  bool waits = false;  // for the device's work, where the device wrote
+  bool waits = false;  // for operations of the device, if the device has written
 };
 
 isthmus_status_t release_buffer(isthmus_status_t status, isthmus_buffer_t* given) {
@@ -56,7 +58,7 @@ isthmus_status_t release_buffer(isthmus_status_t status, isthmus_buffer_t* given
   return status;
 }
 
-// Its end ends it, though it may be the next call that counts it.
+// The end call ends the write even if it fails; the next call then accounts for the bytes.
 isthmus_status_t write_middle(short_of_memory& to, int keeps) {
   constexpr std::size_t k_nbytes = k_middle.end - k_middle.begin;
   void* at = nullptr;
@@ -144,13 +146,13 @@ const std::vector<short_form>& short_forms() {
 }
 
 struct short_outcome {
-  bool failed;    // an allocation
-  bool reported;  // by the call, or by the event that it gave
+  bool failed;    // whether an allocation failed
+  bool reported;  // by the call, or by the event that it returned
 };
 
 class no_memory_unified : public on_unified {
  protected:
-  // `busy`, if any, is work on the device copy that comes after the device's write.
+  // `busy`, if not null, is work on the device copy that is ordered after the device's write.
   short_of_memory make_in(short_state state, const im::host_event* busy = nullptr) const {
     short_of_memory made{unified(k_short_bytes, options()), noise(k_short_bytes, 1),
                          noise(k_middle.end - k_middle.begin, 2)};
@@ -201,7 +203,8 @@ class no_memory_unified : public on_unified {
     isthmus_event_release(made);
     return status;
   }
-  // What failed and had no event is reported by the next call, and no failure twice.
+  // A failure of a copy without an event is reported by the next call. No failure is reported
+  // twice.
   static void make_again(const short_form& what, short_of_memory& of, const short_outcome& before) {
     auto status = make_whole(what, of);
     if (status == ISTHMUS_ERROR_OUT_OF_MEMORY && before.failed && !before.reported) {
@@ -219,7 +222,7 @@ class no_memory_unified : public on_unified {
       ADD_FAILURE() << problem.what();
     }
   }
-  // A chunk is hashed as a whole: what both wrote in it is a conflict.
+  // A hash covers a whole chunk, so writes of both sides to one chunk are a conflict.
   bool tells_apart(short_state state) const {
     return state != short_state::both_wrote || GetParam().means != im::tracking_means::hashes;
   }
@@ -240,7 +243,7 @@ class no_memory_unified : public on_unified {
   }
 };
 
-// What a function that writes exact bytes throws.
+// Thrown by a function that writes to the buffer.
 struct gave_up {};
 
 std::vector<unified_case> cases_without_memory() {
@@ -261,7 +264,7 @@ TEST_P(no_memory_unified, any_allocation_of_a_call_may_fail) {
   }
 }
 
-// The function's own exception comes out of the call, and what it has written counts.
+// The function's own exception leaves the call, and what it has written counts.
 TEST_P(no_memory_unified, the_end_of_a_write_that_throws_may_fail) {
   for (const bool on_device : {false, true}) {
     for (const bool throws : {false, true}) {
@@ -293,7 +296,7 @@ TEST_P(no_memory_unified, the_end_of_a_write_that_throws_may_fail) {
         } catch (const gave_up&) {
           has_thrown = true;
         } catch (const std::bad_alloc&) {
-          status = im::status::out_of_memory;  // not even for its text
+          status = im::status::out_of_memory;  // there was no memory for the message either
         }
         const bool failed = without_memory::failed();
         later.reset();
@@ -307,11 +310,11 @@ TEST_P(no_memory_unified, the_end_of_a_write_that_throws_may_fail) {
   }
 }
 
-// What is newer on the device is not taken for older where a call before it had no memory to find
-// out what the host has written in the same huge page.
+// If an earlier call had no memory to find out what the host wrote in a huge page, the device's
+// newer bytes in that page must not be taken for older ones.
 TEST_P(no_memory_unified, a_write_on_the_device_meets_no_write_that_nobody_made) {
   if (GetParam().means != im::tracking_means::pages) GTEST_SKIP();
-  constexpr std::size_t k_nbytes = 6 * k_mib;  // 3 huge pages, where there are some
+  constexpr std::size_t k_nbytes = 6 * k_mib;  // 3 huge pages, if the system has huge pages
   const std::array parts{im::element_range{100, 200}, im::element_range{2 * k_mib, 2 * k_mib + 50},
                          im::element_range{5 * k_mib, 6 * k_mib}};
   for (const auto wins : {im::winner::none, im::winner::host}) {
@@ -352,7 +355,7 @@ TEST_P(no_memory_unified, a_write_on_the_device_meets_no_write_that_nobody_made)
       short_of_memory(
           [&] { return isthmus_unified_to_host(it.get(), nullptr, 0, k_nbytes, nullptr); });
       EXPECT_TRUE(same(view.span(), want));
-      // Small pages that are merged count as little.
+      // Small pages that were merged into a huge page must not count as written either.
       im::fill(it.device().slice(300, 100), std::byte{8});
       it.mark_device({300, 400});
       EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok);
@@ -365,7 +368,7 @@ TEST_P(no_memory_unified, a_write_on_the_device_meets_no_write_that_nobody_made)
   }
 }
 
-// Copies begin when that work has ended, those to the device from a block of the library's.
+// The copies begin when that work has completed. Uploads are staged in memory of the library.
 TEST_P(no_memory_unified, any_allocation_of_a_call_beside_work_may_fail) {
   for (const auto state : {short_state::host_wrote, short_state::both_wrote}) {
     for (const auto& what : short_forms()) {
@@ -375,7 +378,7 @@ TEST_P(no_memory_unified, any_allocation_of_a_call_beside_work_may_fail) {
   }
 }
 
-// Makes the call with so many allocations; whether one was refused.
+// Makes the call with memory for `served` allocations. Returns whether one failed.
 template <class Call>
 bool fails_within(long served, shortage kind, Call&& call) {
   const without_memory later{served, kind};
@@ -383,9 +386,9 @@ bool fails_within(long served, shortage kind, Call&& call) {
   return without_memory::failed();
 }
 
-// What the host writes to the part that came is found.
+// Host writes to the part that was fetched must be found.
 TEST_P(no_memory_unified, any_allocation_of_a_first_fetch_of_a_part_may_fail) {
-  (void)make(k_short_bytes).host();  // with what a process makes once
+  (void)make(k_short_bytes).host();  // makes the allocations that a process makes only once
   fail_each_allocation([&](long served, shortage kind) {
     SCOPED_TRACE(describe(served, kind));
     const unified it = make(k_short_bytes);
@@ -417,7 +420,8 @@ TEST_P(no_memory_unified, any_allocation_may_fail_while_the_host_wins) {
   });
 }
 
-// Views show what was written at the failed end, or it is shown at once later: before this write.
+// The view shows the bytes of the failed write either at once or after the next call. In both cases
+// they must not replace the later write through the view.
 TEST_P(no_memory_unified, a_write_through_a_view_stays_after_an_end_that_failed) {
   constexpr std::size_t k_written = 64;
   fail_each_allocation([&](long served, shortage kind) {
@@ -444,7 +448,7 @@ TEST_P(no_memory_unified, a_write_through_a_view_stays_after_an_end_that_failed)
   });
 }
 
-// Where it fails nothing is forgotten.
+// If the call fails, the buffer still knows of the host's writes.
 TEST_P(no_memory_unified, any_allocation_of_a_call_that_forgets_may_fail) {
   fail_each_allocation([&](long served, shortage kind) {
     SCOPED_TRACE(describe(served, kind));

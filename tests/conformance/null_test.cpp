@@ -1,4 +1,4 @@
-// NULL wherever a pointer is taken: an error, never a crash; retain and release take it.
+// NULL for every pointer parameter: an error and never a crash. Only retain and release accept it.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 

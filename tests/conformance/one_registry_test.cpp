@@ -1,5 +1,6 @@
-// This program is linked with the library; whatever else opens it finds the same registry.
-// (tests/abi/loads does it without being linked, tests/python/test_one_registry.py beside Python.)
+// This program is linked with the library. Other ways to open the library in the same process find
+// the same registry. (tests/abi/loads tests a program that is not linked with it,
+// tests/python/test_one_registry.py a Python process.)
 #include <dlfcn.h>
 
 #include "support/backends.hpp"
@@ -22,7 +23,7 @@ std::uint64_t live_through(void* opening) {
   return count;
 }
 
-// Sanitizers end a process that opens a library with RTLD_DEEPBIND.
+// Sanitizers abort a process that opens a library with RTLD_DEEPBIND.
 std::vector<int> scopes() {
   std::vector<int> all{RTLD_LOCAL, RTLD_GLOBAL, RTLD_NOLOAD};
   if (dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace") == nullptr) {

@@ -1,4 +1,4 @@
-// Order: of one queue, across queues by what they touch, and by `after`.
+// Order of operations: on one queue, across queues by conflicts, and by `after`.
 #include <atomic>
 
 #include "support/backends.hpp"
@@ -11,7 +11,7 @@ using namespace support;
 class order : public on_backend {};
 INSTANTIATE_ON_BACKENDS(order);
 
-// Each copy reads what the one before wrote: any two swapped show in the result.
+// Each copy reads what the one before it wrote, so any two that are swapped show in the result.
 TEST_P(order, of_a_long_chain_in_one_queue) {
   for (im::kind kind : kinds()) {
     const std::size_t step = 4096;
@@ -37,7 +37,7 @@ TEST_P(order, of_writes_to_the_same_bytes) {
   }
 }
 
-// No `after`: an operation waits for those on its buffers that other queues were given before.
+// Without `after`, an operation waits for earlier operations of other queues on the same buffers.
 TEST_P(order, across_queues_by_the_buffers_they_touch) {
   const im::queue other(device_);
   for (im::kind kind : kinds()) {
@@ -46,7 +46,8 @@ TEST_P(order, across_queues_by_the_buffers_they_touch) {
     for (unsigned i = 1; i <= 20; ++i) {
       (void)im::fill_async(a, static_cast<std::uint8_t>(i), {.on = queue_});
       (void)im::copy_async(b, a, {.on = other});
-      (void)im::fill_async(a, std::uint8_t{0xff}, {.on = queue_});  // after the copy has read
+      // Ordered after the read by the copy.
+      (void)im::fill_async(a, std::uint8_t{0xff}, {.on = queue_});
       (void)im::copy_n_async(im::at(a, 0), im::at(b, 0), 512, {.on = other});
       bytes got(1024);
       im::copy(std::span(got), a.slice(0, 1024), {.on = queue_});
@@ -69,7 +70,8 @@ TEST_P(order, across_queues_for_slices_of_one_buffer) {
   }
 }
 
-// What is freed by its pointer may be in use by work that nobody but its queue knows.
+// Memory freed by its pointer may still be used by work on its queue that the library does not
+// know.
 TEST_P(order, of_a_buffer_where_memory_was_freed_by_its_pointer) {
   for (im::kind kind : kinds()) {
     const im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
@@ -107,7 +109,7 @@ TEST_P(order, by_after_through_host_memory) {
   }
 }
 
-// Nor does the caller wait where no queue does.
+// An operation on host memory that names no queue does not block the caller either.
 TEST_P(order, by_after_without_a_queue) {
   const im::host_event gate;
   bytes to(100);
@@ -188,7 +190,7 @@ TEST_P(order, a_failed_operation_fails_what_waits_for_it) {
   gate.fail("the reason");
   EXPECT_TRUE(throws(im::status::dependency, [&] { blocked.wait(); }));
   const auto want = ran_all_the_same() ? std::byte{2} : std::byte{1};
-  EXPECT_TRUE(same(read(buffer), bytes(1000, want)));  // and the queue goes on
+  EXPECT_TRUE(same(read(buffer), bytes(1000, want)));  // the queue still works
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Large copies between plain host memory and a device, which some back-ends make in pieces by
-// several threads: every byte arrives, in order with what is before and behind on the queue.
+// Large copies between pageable memory and a device, which some backends divide into chunks that
+// several threads copy. Every byte arrives, in order with the operations before and after on the
+// queue.
 #include <thread>
 
 #include "support/backends.hpp"
@@ -12,7 +13,7 @@ using namespace support;
 class pageable : public on_backend {};
 INSTANTIATE_ON_BACKENDS(pageable);
 
-// Around the sizes of pieces and of what all threads together have in flight.
+// Around the size of a chunk and of what all copy threads together have in flight.
 constexpr std::size_t k_copy_sizes[] = {32 * k_kib,    128 * k_kib + 1, k_mib - 3,
                                         5 * k_mib + 7, 17 * k_mib + 13, 40 * k_mib};
 
@@ -22,7 +23,7 @@ TEST_P(pageable, every_byte_goes_there_and_back) {
     const im::buffer there = make(nbytes + 1, im::kind::device);
     bytes sent = data;
     im::copy_n(im::at(there, 1), std::span<const std::byte>(sent).subspan(3), nbytes);
-    std::fill(sent.begin(), sent.end(), std::byte{});  // the caller's again
+    std::fill(sent.begin(), sent.end(), std::byte{});  // the caller may overwrite it after the call
     bytes back(nbytes + 5);
     im::copy_n(std::span(back).subspan(5), im::at(there, 1), nbytes);
     EXPECT_TRUE(same(std::span(back).subspan(5), std::span(data).subspan(3))) << nbytes;

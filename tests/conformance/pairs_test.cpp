@@ -1,4 +1,4 @@
-// Copies between every two back-ends of this machine, and between contexts of one.
+// Copies between every two backends of this machine, and between contexts of one backend.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -72,8 +72,8 @@ TEST_P(pairs, order_one_queue_behind_the_other) {
   EXPECT_TRUE(same(read(there), bytes(1 << 20, std::byte{3})));
 }
 
-// On a queue that cannot wait for a thread of the library the source is read at once: what is
-// written to it afterwards does not reach the copy.
+// A queue that cannot wait for a thread of the library reads the source at once, so later writes to
+// the source do not affect the copy.
 class snapshot : public leak_checked {};
 
 TEST_F(snapshot, is_what_a_queue_that_cannot_wait_for_the_host_writes) {

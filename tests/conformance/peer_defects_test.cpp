@@ -1,8 +1,8 @@
-// Defects that other allocators of this field had, each a test by the name of the peer and what
-// went wrong there, found by running UMF 1.2 (V1 to V13) and by reading Umpire (U1 to U7). Those of
-// handles shared between processes (V7: a mapping closed by another's provider, V8: closed twice,
-// V13: refused with a wrong code) have no counterpart: the library shares no memory between
-// processes.
+// Defects that other allocators of this field had. Each test is named after the project and what
+// went wrong there. The defects were found by running UMF 1.2 (V1 to V13) and by reading Umpire (U1
+// to U7). Those of handles shared between processes (V7: a mapping closed by another provider, V8:
+// closed twice, V13: rejected with a wrong code) have no test here; ipc_test.cpp tests memory
+// shared between processes.
 #include <atomic>
 #include <limits>
 #include <set>
@@ -31,7 +31,7 @@ class peer_defects : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(peer_defects);
 
-// A block aligned beyond its slab was not known again, and a wrong range went.
+// A block whose alignment exceeded its slab was not recognized, and a wrong range was freed.
 TEST_P(peer_defects, umf_v1_frees_a_wrong_range_for_an_aligned_block) {
   const im::resource from = make();
   const std::size_t alignment = std::min<std::size_t>(256 * k_kib, device_.info().max_alignment);
@@ -108,7 +108,7 @@ TEST_P(peer_defects, umf_v6_takes_an_alignment_that_is_no_power_of_two) {
   }
 }
 
-// jemalloc joined neighbours across its arenas.
+// jemalloc merged adjacent blocks of different arenas.
 TEST_P(peer_defects, umf_v9_crashes_under_two_threads_of_large_blocks) {
   const im::resource from = make();
   std::vector<std::thread> threads;
@@ -175,7 +175,7 @@ TEST_P(peer_defects, umpire_u3_takes_megabytes_for_a_small_block_and_keeps_them)
   EXPECT_EQ(from.usage().held, 0U);
 }
 
-// An initial size that is not asked for: 512 MiB with the first byte of a host pool.
+// An initial size that was not configured: 512 MiB with the first byte of a host pool.
 TEST_P(peer_defects, umpire_u4_reserves_half_a_gibibyte_with_the_first_byte) {
   const im::resource from = make();
   auto* const block = take(from, 1);
@@ -183,8 +183,8 @@ TEST_P(peer_defects, umpire_u4_reserves_half_a_gibibyte_with_the_first_byte) {
   from.deallocate(block, 1, 0, queue_);
 }
 
-// Its monotonic resource: the second block was not aligned, one request that failed made all later
-// ones fail, and the most that was used was told as all that there is.
+// Its monotonic resource: the second block was not aligned, all requests after a failed one failed
+// too, and the reported peak was the capacity.
 TEST_P(peer_defects, umpire_u2_does_not_align_and_never_gives_again_after_a_failure) {
   const im::resource upstream = im::resource::limit(make(), 100 * k_kib);
   const im::resource counted =
@@ -202,8 +202,8 @@ TEST_P(peer_defects, umpire_u2_does_not_align_and_never_gives_again_after_a_fail
   EXPECT_EQ(im::statistics_of(counted).peak_bytes, 5U * 3 + 3 * 1000);
 }
 
-// A free joined what was free and asked for one large block in its place: within a function that
-// must not fail. That ours needs nothing of the host's either is in no_memory_test.cpp.
+// A free merged free blocks and allocated one large block in their place, in a function that must
+// not fail. no_memory_test.cpp tests that our free needs no host memory either.
 TEST_P(peer_defects, umpire_u5_asks_for_memory_in_a_free_and_ends_the_program) {
   const im::resource from = make({.growth_bytes = k_mib, .limit_bytes = 8 * k_mib, .wait = 0s});
   std::vector<std::pair<std::byte*, std::size_t>> all;
@@ -222,7 +222,7 @@ TEST_P(peer_defects, umpire_u5_asks_for_memory_in_a_free_and_ends_the_program) {
   };
   const auto before = from.usage();
   const std::uint64_t calls_before = calls();
-  for (std::size_t step : {2U, 3U, 1U}) {  // neighbours are joined late
+  for (std::size_t step : {2U, 3U, 1U}) {  // the neighbours of a block are freed before or after it
     for (std::size_t i = 0; i < all.size(); i += step) {
       auto& [block, nbytes] = all[i];
       if (block != nullptr) from.deallocate(std::exchange(block, nullptr), nbytes, 0, queue_);
@@ -264,8 +264,8 @@ TEST_P(peer_defects, umpire_u7_keeps_bytes_counted_that_its_upstream_refused) {
   EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0U);
 }
 
-// A block freed on one queue and joined with its neighbour kept an old event, so that a third queue
-// got memory which work still used (rmm#2489).
+// A block was freed on one queue and merged with its neighbour. It kept an outdated event, so that
+// a third queue got memory that was still in use (rmm#2489).
 TEST_P(peer_defects, rmm_joins_blocks_of_two_queues_and_forgets_what_runs) {
   const im::resource from =
       make({.initial_bytes = 8 * k_mib, .limit_bytes = 8 * k_mib, .wait = 0s});

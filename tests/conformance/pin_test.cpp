@@ -1,5 +1,5 @@
-// Memory of the caller's that is pinned: copies of it are right and in order, whatever of it is
-// pinned, and what was pinned is let go of when the last pin ends and no copy of it is in flight.
+// Pinned memory of the caller: copies of it are correct and in order, whatever part of it is
+// pinned, and it is unregistered when the last pin has ended and no copy of it is in flight.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ using namespace support;
 
 constexpr std::size_t k_page = 4096;
 
-// Pages of its own, so that no test meets another's.
+// Whole pages, so that tests do not share pages.
 class pages {
  public:
   explicit pages(std::size_t nbytes, unsigned seed = 1)
@@ -44,7 +44,7 @@ class pages {
 class pinning : public on_backend {
  protected:
   [[nodiscard]] im::pin pin(std::span<std::byte> memory) const { return im::pin(memory, device_); }
-  // Whether this driver has anything to do with it at all.
+  // Whether this driver registers memory at all.
   [[nodiscard]] bool registers() const {
     const pages some(k_page);
     return pin(some.span()).is_registered();
@@ -160,7 +160,7 @@ TEST_P(pinning, says_what_is_wrong) {
   EXPECT_FALSE(driver_knows(memory.span().data()) && registers());
 }
 
-// Nothing may stay registered of what could not be pinned as a whole.
+// If memory cannot be pinned as a whole, no part of it may stay registered.
 TEST_P(pinning, all_or_nothing) {
   if (!registers()) GTEST_SKIP() << "nothing is registered";
   const pages memory(16 * k_page);
@@ -210,7 +210,7 @@ TEST_P(pinning, the_end_waits_for_copies_in_flight) {
   EXPECT_TRUE(same(read(there), data));
 }
 
-// A pin that was removed while a copy of its memory waits.
+// A pin that was removed while a copy of its memory was pending.
 struct dropped_in_flight {
   dropped_in_flight(const im::device& device, const im::queue& queue)
       : there(memory.span().size(), im::kind::device, {.on = queue}) {
@@ -234,7 +234,7 @@ TEST_P(pinning, dropped_while_a_copy_is_in_flight_it_goes_by_itself) {
   if (!registers() || !can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing to wait for";
   const dropped_in_flight now(device_, queue_);
   EXPECT_TRUE(driver_knows(now.memory.span().data()));
-  const im::pin again = pin(now.memory.part(0, k_page));  // meanwhile
+  const im::pin again = pin(now.memory.part(0, k_page));  // before the copy has completed
   EXPECT_TRUE(again.is_registered());
   now.gate.complete();
   now.end.wait();

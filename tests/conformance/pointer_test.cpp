@@ -1,4 +1,5 @@
-// What is known of a pointer: where its memory belongs, came from, and what becomes of it.
+// What a query of a pointer returns: device and context of the memory, the resource it came from,
+// and its state, up to and after the free.
 #include <cstddef>
 
 #include "support/backends.hpp"
@@ -30,8 +31,8 @@ class pointers : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(pointers);
 
-// Of a pool's memory that was let go of while work on one queue waited for the host: device memory is
-// free there, unless the queue holds that work back.
+// The expected state of a pool's memory that was freed while work on one queue waited for the host.
+// Device memory is free immediately, unless the queue defers that work.
 state let_go_of(std::string_view backend, im::kind kind) {
   return kind == im::kind::device && !support::holds_back(backend) ? state::free : state::waiting;
 }
@@ -147,7 +148,7 @@ TEST_P(pointers, into_a_providers_memory) {
   }
 }
 
-// Of the host's, all memory is; of others' devices, what their driver knows.
+// The `host` backend accepts any host memory, other backends only memory that their driver knows.
 TEST_P(pointers, into_adopted_memory) {
   if (GetParam() != "host") GTEST_SKIP() << "which takes what no driver has given";
   std::byte plain[k_block];

@@ -1,4 +1,5 @@
-// Pools: what they give, what is told of it, what they refuse, and the order of what is reused.
+// Pools: what they allocate, what queries report about it, which requests they reject, and in which
+// order memory is reused.
 #include <numeric>
 #include <set>
 
@@ -57,7 +58,7 @@ TEST_P(pools, know_how_large_blocks_were_asked_for) {
   const im::queue other(queue_.device());
   for (im::kind kind : kinds()) {
     const im::resource pool = im::resource::pool(queue_.context(), kind, {}, queue_.device());
-    for (int again = 0; again < 2; ++again) {  // the second time as a thread kept it
+    for (int again = 0; again < 2; ++again) {  // the second time from the thread cache
       for (const im::queue& on : {queue_, other}) {
         for (std::size_t nbytes : {256 * k_kib + 1, 3 * k_mib - 7}) {
           auto* const block = static_cast<std::byte*>(pool.allocate(nbytes, 0, on));
@@ -189,7 +190,7 @@ TEST_P(pools, keep_to_their_limit) {
   EXPECT_TRUE(throws(im::status::out_of_memory, {"at most", "limit"}, [&] {
     for (;;) all.push_back(from.allocate(k_mib, 0, queue_));
   }));
-  EXPECT_GE(all.size(), 7u);  // a driver that does not align to 64 KiB takes a little more
+  EXPECT_GE(all.size(), 7u);  // a driver whose alignment is not 64 KiB takes a little more
   EXPECT_LE(from.usage().held, 8 * k_mib);
   for (void* each : all) from.deallocate(each, k_mib, 0, queue_);
   queue_.wait();
@@ -214,7 +215,7 @@ TEST_P(pools, reuse_on_another_queue_only_what_no_work_uses) {
     copy(queue_, out.data(), block, k_bytes, &read);
     from.deallocate(block, k_bytes, 0, queue_);
     std::vector<void*> others;
-    for (int i = 0; i < 40; ++i) {  // more than the free rest of the region
+    for (int i = 0; i < 40; ++i) {  // more than the rest of the region has free
       others.push_back(from.allocate(k_bytes, 0, other));
       EXPECT_NE(others.back(), block) << "work on it is still to come";
       const unsigned char zero = 0;
@@ -331,7 +332,7 @@ TEST_P(pools, serve_threads_that_free_each_others_blocks) {
   }
 }
 
-// Work that the library does not know, on a block without a buffer.
+// Recorded work that the library does not know, on a block without a buffer.
 TEST_P(pools, a_block_that_is_recorded_is_not_reused_till_the_work_has_ended) {
   const im::resource from = im::resource::pool(
       queue_.context(), im::kind::device, {.initial_bytes = k_mib, .limit_bytes = k_mib}, device_);

@@ -1,4 +1,4 @@
-// Pools over another resource in place of the driver: the caller's own, and adaptors.
+// Pools over another resource instead of the driver: custom resources and adaptors.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -26,7 +26,7 @@ class pools_over_others : public on_backend {
 };
 INSTANTIATE_ON_BACKENDS(pools_over_others);
 
-// What a source of the test's has given out, to whoever asks meanwhile.
+// The live blocks of a custom resource. Thread-safe.
 struct upstream_journal {
   std::mutex lock;
   std::map<void*, std::size_t> live;
@@ -40,7 +40,7 @@ struct upstream_journal {
   }
 };
 
-// Passes a provider's memory on, up to `most` bytes.
+// Forwards to a provider, up to `most` bytes.
 struct lender {
   im::resource from;
   std::shared_ptr<upstream_journal> log = std::make_shared<upstream_journal>();
@@ -106,7 +106,7 @@ TEST_P(pools_over_others, take_pieces_and_give_back_exactly_these) {
   }
 }
 
-// What upstream gave has records of its own, as all of a provider's memory does.
+// Memory from upstream has allocation records of its own, as all memory of a provider has.
 TEST_P(pools_over_others, know_their_blocks_from_what_these_lie_in) {
   for (im::kind kind : kinds()) {
     const im::resource pool =
@@ -136,7 +136,7 @@ TEST_P(pools_over_others, climb_their_rungs_where_upstream_has_none) {
   EXPECT_TRUE(throws(im::status::out_of_memory, {"the lender has no more", "tried settle", "grow"},
                      [&] { (void)pool.allocate(6 * k_mib, 0, queue_); }));
   EXPECT_TRUE(im::error_snapshot());
-  void* fits = pool.allocate(5 * k_mib, 0, queue_);  // once what is free has gone back
+  void* fits = pool.allocate(5 * k_mib, 0, queue_);  // after the pool has returned its free memory
   EXPECT_GE(source.log->takes(), 1);
   pool.deallocate(fits, 5 * k_mib, 0, queue_);
   pool.deallocate(kept, 3 * k_mib, 0, queue_);
@@ -175,12 +175,14 @@ TEST_P(pools_over_others, hold_no_lock_meanwhile) {
   pool = {};
 }
 
-// One that is refused while another thread brings what is enough for both has it, too.
+// If upstream rejects a request while another thread is obtaining enough memory for both, the
+// request is served too.
 TEST_P(pools_over_others, wait_for_threads_that_are_at_upstream) {
   const im::kind kind = kinds().front();
   lender source{provider(kind)};
   std::atomic<int> asked{0};
-  std::atomic<bool> has_it_all{true};  // what the first gives back may be had again
+  // The memory that the first thread frees can be allocated again.
+  std::atomic<bool> has_it_all{true};
   source.meanwhile = [&] {
     if (asked++ == 0) {
       while (asked.load() == 1) std::this_thread::sleep_for(1ms);
@@ -201,7 +203,7 @@ TEST_P(pools_over_others, wait_for_threads_that_are_at_upstream) {
   first.join();
 }
 
-// Has one piece of memory, which another thread is about to give back.
+// Has a single block, which another thread is about to return.
 struct one_piece {
   struct events {
     std::atomic<bool> is_here{true}, comes{false}, may_come{false}, came{false};
@@ -212,7 +214,7 @@ struct one_piece {
 
   void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
     if (!seen->is_here.exchange(false)) {
-      constexpr int k_last = 4;  // when the request has tried all but a wait
+      constexpr int k_last = 4;  // then the request has tried every stage except waiting
       if (seen->comes && ++seen->refused == k_last) {
         seen->may_come = true;
         while (!seen->came) std::this_thread::sleep_for(1ms);
@@ -302,7 +304,7 @@ TEST_P(pools_over_others, refuse_what_they_cannot_stand_on) {
   }
   EXPECT_TRUE(throws(im::status::invalid_argument, {"NULL"},
                      [] { (void)im::resource::pool(im::resource()); }));
-  // A source that hides where its memory is from is found out as it gives some.
+  // A custom resource that hides where its memory comes from is detected at its first allocation.
   lender source{lower};
   const im::resource pool = im::resource::pool(custom(kind, source));
   EXPECT_TRUE(throws(im::status::callback, {"which a pool keeps already"},

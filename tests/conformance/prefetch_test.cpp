@@ -1,4 +1,4 @@
-// A resource that moves shared memory to the device as it is allocated.
+// An adaptor that prefetches shared memory to the device when it is allocated.
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"
 
@@ -11,7 +11,7 @@ class prefetching : public on_upstreams {
   [[nodiscard]] bool can() const {
     return (device_.info().capabilities & ISTHMUS_CAN_PREFETCH) != 0;
   }
-  // That the simulated device was asked for; -1 on others.
+  // How many prefetches the simulated device executed, or -1 on other backends.
   [[nodiscard]] long asked() const {
     std::uint64_t count = 0;
     return isthmus_sim_calls(device_.get(), "prefetch", &count) == ISTHMUS_OK
@@ -44,7 +44,8 @@ TEST_P(prefetching, asks_for_shared_memory_alone) {
   }
 }
 
-// Neither left out nor waited for after an event of the caller's.
+// While the queue is blocked by an event of the caller, the prefetch is submitted, and the call
+// does not wait.
 TEST_P(prefetching, over_a_provider_does_not_wait_for_the_queue) {
   const auto has = kinds();
   const bool is_shared = std::count(has.begin(), has.end(), im::kind::shared) != 0;

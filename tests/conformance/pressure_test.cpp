@@ -1,4 +1,5 @@
-// When memory is short: what a pool has and tries, what its error tells, and reclaim callbacks.
+// Out-of-memory conditions: what a pool holds and tries, what its error reports, and out-of-memory
+// callbacks.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -33,7 +34,7 @@ TEST_P(pressure, a_snapshot_adds_up) {
   EXPECT_EQ(im::snapshot_of(from).fragmentation(), 0);
 }
 
-// As much as a request gets, and no more, whatever threads and slabs keep of it.
+// The largest free size is what a request gets and no more, whatever thread caches and slabs keep.
 TEST_P(pressure, the_largest_free_piece_is_what_one_request_gets) {
   const im::resource from = make();
   std::vector<void*> blocks;
@@ -59,8 +60,8 @@ TEST_P(pressure, the_largest_free_piece_stays_while_other_memory_waits) {
   from.deallocate(waits, 3 * k_mib, 0, busy);
   EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory)
       << "and flushes caches";
-  // Two of the five that are left are this thread's now, the others free beside them, or the
-  // driver's.
+  // Two of the remaining five MiB are now in this thread's cache. The others are free in the pool
+  // or were returned to the driver.
   void* const blocks[] = {from.allocate(k_mib, 0, queue_), from.allocate(k_mib, 0, queue_)};
   for (void* const each : blocks) from.deallocate(each, k_mib, 0, queue_);
   const im::snapshot seen = im::snapshot_of(from);
@@ -72,8 +73,8 @@ TEST_P(pressure, the_largest_free_piece_stays_while_other_memory_waits) {
   from.deallocate(all, seen.largest_free, 0, queue_);
 }
 
-// The driver has no ladder, nor what stands on it alone: the callbacks are asked, once, and it is
-// asked again if they gave something up.
+// Providers and adaptors over them have no out-of-memory stages. The callbacks are called once, and
+// the driver is called again if they freed memory.
 TEST(pressure_of_the_driver, reclaim_callbacks_are_asked) {
   const im::sim_device device("capacity=8MiB");
   const im::queue queue(device);
@@ -153,7 +154,7 @@ TEST_P(pressure, the_error_tells_what_there_is) {
   EXPECT_FALSE(im::error_snapshot()) << "the last error is another";
 }
 
-// Who was compiled before fields were added gets those that there were.
+// A caller compiled before fields were added gets the fields that it knows.
 TEST_P(pressure, a_snapshot_may_be_an_older_one) {
   const im::resource from = make();
   EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
@@ -234,13 +235,14 @@ TEST_P(pressure, what_is_at_hand_needs_no_lock) {
     from.deallocate(again, nbytes, 0, queue_);
     EXPECT_EQ(grown(), before);
   }
-  if (queue_.native() != nullptr) {  // others may put work there now: the driver would be asked
+  // External work is possible from now on, so the pool would have to query the driver.
+  if (queue_.native() != nullptr) {
     const im::no_wait meanwhile(true);
     EXPECT_THROW((void)from.allocate(1000, 0, queue_), im::out_of_memory);
   }
 }
 
-// A buffer that other queues than its own use is freed by a thread of the library's.
+// A buffer used on queues other than its own is freed by a thread of the library.
 TEST_P(pressure, a_request_waits_for_what_is_freed_late) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(20s);
@@ -261,7 +263,7 @@ TEST_P(pressure, a_request_waits_for_what_is_freed_late) {
   from.deallocate(again, 6 * k_mib, 0, queue_);
 }
 
-// Memory that was freed behind work of another queue.
+// Memory freed on another queue whose work is pending.
 TEST_P(pressure, a_request_waits_for_work_for_a_limited_time) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(20s);
@@ -397,7 +399,7 @@ TEST_P(pressure, threads_may_all_fail_at_once) {
   EXPECT_EQ(im::counts_of(from, im::rung::grow).served, 0U);
 }
 
-// A slab's blocks, too, come back from another queue once its work has ended.
+// Blocks of a slab also return from another queue after its work has completed.
 TEST_P(pressure, small_blocks_are_waited_for) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = im::resource::pool(queue_.context(), im::kind::device,

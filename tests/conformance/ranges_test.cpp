@@ -1,5 +1,5 @@
-// Copies of many ranges against a plain model: any lengths and alignments, between all kinds, both
-// ways, blocking and not.
+// Copies of many ranges against a reference model: any lengths and alignments, between all kinds,
+// in both directions, blocking and asynchronous.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 using namespace support;
 using ranges = std::vector<im::copy_range>;
 
-// A place of either sort, and how to look at its bytes.
+// An endpoint, a buffer or plain memory, and its contents.
 class side {
  public:
   side(im::buffer made, const bytes& data) : buffer_(std::move(made)), memory_(data) {
@@ -31,7 +31,7 @@ class side {
   bytes memory_;
 };
 
-// Ranges that lie apart on both sides, in any order, with gaps that may be empty.
+// Ranges that do not overlap on either side, in random order, with gaps that may be empty.
 ranges random_ranges(std::mt19937_64& random, std::size_t count, std::size_t longest) {
   ranges made(count);
   std::size_t to = random() % 40;
@@ -72,7 +72,7 @@ bytes modelled(bytes into, const bytes& from, const ranges& all) {
 
 class ranged : public on_backend {
  protected:
-  // Null: plain memory.
+  // Without a value: plain memory.
   using place = std::optional<im::kind>;
 
   std::vector<place> places() const {

@@ -1,4 +1,5 @@
-// Traces, played on every back-end: what is held and counted, what is refused, nothing left.
+// Traces replayed on every backend: the memory held and the counts, rejected traces, and no memory
+// left.
 #include <array>
 #include <numeric>
 
@@ -58,7 +59,7 @@ TEST_P(replays, of_resources_over_others_see_all_of_these) {
 }
 
 TEST_P(replays, of_a_pool_hold_all_that_it_has) {
-  constexpr std::uint64_t k_step = 2 << 20;  // the least that moves on CUDA
+  constexpr std::uint64_t k_step = 2 << 20;  // the smallest amount that can be remapped on CUDA
   std::vector<im::trace_event> events;
   for (std::uint32_t id = 0; id < 128; ++id) events.push_back(allocate(id, k_step / 16, id % 2));
   for (std::uint32_t id = 0; id < 128; ++id) events.push_back(release(id, (id + 1) % 2));

@@ -1,4 +1,4 @@
-// Resources that choose by size, and the log.
+// Adaptors that select a resource by size, and the logging adaptor.
 #include <unistd.h>
 
 #include <cstdio>
@@ -71,7 +71,7 @@ TEST_P(request_adaptors, choose_by_size) {
     }
   }
   if (kinds().size() < 2) return;
-  // Bins of any kind: each block is of its bin's.
+  // Bins may be of different kinds: a block has the kind of its bin.
   const im::resource mixed =
       im::resource::binning(upstreams(kinds()[0])[0], {{100, upstreams(kinds()[1])[0]}});
   for (const auto& [nbytes, kind] : {std::pair{std::size_t{100}, kinds()[1]}, {101, kinds()[0]}}) {
@@ -85,7 +85,7 @@ TEST_P(request_adaptors, choose_by_size) {
                im::wrong_context);
 }
 
-// A log's rows; the file is gone afterwards.
+// The rows of a log.
 std::vector<std::vector<std::string>> rows_of(const std::string& path) {
   std::vector<std::vector<std::string>> rows;
   std::ifstream file(path);

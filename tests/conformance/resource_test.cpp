@@ -1,4 +1,4 @@
-// Memory resources, and std::pmr containers in memory that a device can touch.
+// Memory resources, and std::pmr containers in memory that a device can access.
 #include <numeric>
 
 #include "support/backends.hpp"

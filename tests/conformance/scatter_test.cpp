@@ -1,4 +1,4 @@
-// Arrays in parts on several devices, and together again; one device's copy that fails.
+// Scattering arrays over several devices and gathering them, also when a copy of one device fails.
 #include <future>
 
 #include "support/array_model.hpp"
@@ -10,7 +10,7 @@ using namespace support;
 
 class scattered : public leak_checked {
  protected:
-  // Late effects: what is not waited for is seen.
+  // Operations take effect as late as possible, so that a missing wait shows in the result.
   static std::vector<im::queue> four(const im::sim_device& third = late()) {
     return {im::queue(late()), im::queue(late()), im::queue(third), im::queue(late())};
   }
@@ -20,7 +20,7 @@ class scattered : public leak_checked {
     std::iota(made.begin(), made.end(), 0.0f);
     return made;
   }
-  // The table of pools keeps them, and with them their memory.
+  // The table of default pools keeps the pools, and their free memory.
   static void trim(const std::vector<im::queue>& all) {
     for (const im::queue& on : all) im::default_pool(im::kind::device, on).trim();
   }
@@ -29,7 +29,7 @@ class scattered : public leak_checked {
     EXPECT_EQ(isthmus_sim_calls(on.device().get(), "copy", &count), ISTHMUS_OK);
     return count;
   }
-  // Every queue is held back till each has got one of the copies.
+  // All queues are blocked until each of them has received a copy.
   template <class Copies>
   static void expect_together(const std::vector<im::queue>& all, Copies&& copies) {
     std::vector<std::uint64_t> before;

@@ -1,4 +1,5 @@
-// Resources that stand on one another: which block an address belongs to, and who may free it.
+// Resources over one another, in all combinations: which block an address belongs to, and which
+// resource may free it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,14 +12,14 @@ namespace {
 
 using namespace support;
 
-// A resource over another, and whether it cuts blocks of its own out of that one's.
+// A kind of resource to put over another, and whether it cuts blocks out of those of its upstream.
 struct layer {
   std::string name;
   bool cuts;
   std::function<im::resource(const im::resource& upstream)> over;
 };
 
-// A file is of one log alone, which lives until the last work on its blocks has ended.
+// Each log has a file of its own. The log lives until the last work on its blocks has completed.
 im::resource logged(const im::resource& upstream) {
   static int number = 0;
   const auto path = ::testing::TempDir() + "isthmus_stacked_" + std::to_string(::getpid()) + "_" +
@@ -28,7 +29,7 @@ im::resource logged(const im::resource& upstream) {
   return made;
 }
 
-// Blocks of the program's own, which it has from a resource of the library.
+// A custom resource that allocates from a resource of the library.
 struct passed_on {
   im::resource upstream;
   void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
@@ -62,7 +63,7 @@ class stacked : public on_upstreams {
     }
     return all;
   }
-  // Those that hand out the blocks of what they stand on.
+  // Resources that return blocks of their upstream unchanged.
   static std::vector<layer> passing_layers() {
     return {
         {"statistics", false, [](const im::resource& up) { return im::resource::statistics(up); }},
@@ -88,14 +89,14 @@ class stacked : public on_upstreams {
                    }});
     return all;
   }
-  // Null where the one may not stand on the other.
+  // Null if the one is not supported over the other.
   static im::resource stand(const layer& upper, const im::resource& lower) try {
     return upper.over(lower);
   } catch (const im::unsupported&) {
     return {};
   }
-  // Those that a block of `upper`, or of `tracked` over it, may go back to. A binning resource has
-  // resources of its own below.
+  // The resources that a block of `upper`, or of `tracked` over it, may be freed by. Empty for a
+  // binning resource, which has resources of its own below.
   std::vector<im::resource> owners_of(const layer& two, const im::resource& upper,
                                       const im::resource& tracked,
                                       const im::resource& lower) const {
@@ -122,7 +123,8 @@ class stacked : public on_upstreams {
     return im::query(pointer).state == im::memory_state::live;
   }
 
-  // One block of `from`: what is known of it while it is live, of its inside, and after its end.
+  // Checks what queries return for a block of `from` and addresses inside it, while it is live and
+  // after it was freed.
   void expect_answers_for_its_block(const im::resource& from, std::size_t nbytes) const {
     auto* const block = static_cast<std::byte*>(from.allocate(nbytes, 0, queue_));
     auto* const other = static_cast<std::byte*>(from.allocate(nbytes, 0, queue_));
@@ -142,12 +144,12 @@ class stacked : public on_upstreams {
     from.deallocate(other, nbytes, 0, queue_);
     EXPECT_FALSE(is_live(other));
   }
-  // What a query may say of a live block.
+  // What a query may return for a live block.
   struct block_facts {
     im::kind kind;
     std::size_t nbytes;
-    bool is_tracked;                   // by a resource that no other cuts blocks above
-    std::vector<im::resource> owners;  // one of these has it back; empty: not checked
+    bool is_tracked;                   // by a resource whose blocks no other one cuts
+    std::vector<im::resource> owners;  // the block belongs to one of these; empty: not checked
   };
   void expect_facts(const std::byte* block, const block_facts& facts, const im::queue& on) const {
     for (const std::size_t offset : {std::size_t{0}, facts.nbytes - 1}) {
@@ -169,15 +171,15 @@ class stacked : public on_upstreams {
       }
     }
   }
-  // Not where a block of fixed size is less than the upper one wants, or a pool would have another
-  // pool's memory.
+  // False if a block of fixed size is smaller than what the upper resource needs, or if a pool
+  // would get memory of another pool.
   bool gives(const im::resource& from, std::size_t nbytes) const try {
     from.deallocate(from.allocate(nbytes, 0, queue_), nbytes, 0, queue_);
     return true;
   } catch (const im::error&) {
     return false;
   }
-  // So many that one of them begins where a piece of the resource below does.
+  // Enough blocks that one of them begins where a block of the resource below does.
   void expect_facts_of_blocks(const im::resource& from, const block_facts& facts,
                               const im::queue& on) const {
     constexpr int k_blocks = 20;
@@ -230,7 +232,7 @@ TEST_P(stacked, pointers_belong_to_the_innermost_block) {
                        " memory");
           try {
             expect_answers_for_its_block(upper, 100);
-          } catch (const im::invalid_argument&) {  // more than a block of fixed size has
+          } catch (const im::invalid_argument&) {  // larger than a block of fixed size
           }
         }
       }
@@ -270,8 +272,8 @@ TEST_P(stacked, bounds_are_those_of_the_innermost_block) {
   }
 }
 
-// Above, between and below the two are resources that know how each of their blocks was requested,
-// those that the others cut further too.
+// Resources above, between and below the two record how each of their blocks was requested,
+// including blocks that are cut further. A query returns the record of the innermost block.
 TEST_P(stacked, all_that_is_known_is_of_the_innermost_block) {
   constexpr std::size_t k_bytes = 100;
   const im::queue other(queue_.context(), device_);
@@ -300,8 +302,8 @@ TEST_P(stacked, all_that_is_known_is_of_the_innermost_block) {
   }
 }
 
-// What a resource above has in use is refused below, whatever stands on what, and is not handed
-// out again.
+// A block that is live in the upper resource cannot be freed through the lower one, in any
+// combination, and is not allocated again.
 TEST_P(stacked, blocks_in_use_above_are_refused_below) {
   constexpr std::size_t k_bytes = 100;
   for (const im::kind kind : kinds()) {
@@ -317,7 +319,7 @@ TEST_P(stacked, blocks_in_use_above_are_refused_below) {
           try {
             block = upper.allocate(k_bytes, 0, queue_);
           } catch (const im::error&) {
-            continue;  // a block of fixed size is less than the upper one wants
+            continue;  // a block of fixed size is smaller than what the upper resource needs
           }
           if (two.cuts) {
             EXPECT_THROW(lower.deallocate(block, k_bytes, 0, queue_), im::invalid_argument);
@@ -327,9 +329,9 @@ TEST_P(stacked, blocks_in_use_above_are_refused_below) {
             lower.deallocate(next, k_bytes, 0, queue_);
             upper.deallocate(block, k_bytes, 0, queue_);
           } else {
-            // The block is the lower one's as well: one of the two frees it.
+            // The block belongs to the lower resource as well: either of the two frees it.
             upper.deallocate(block, k_bytes, 0, queue_);
-            if (two.name != "custom") {  // whose function may be called later
+            if (two.name != "custom") {  // its function may be called later
               EXPECT_THROW(lower.deallocate(block, k_bytes, 0, queue_), im::invalid_argument);
             }
           }

@@ -1,4 +1,4 @@
-// A resource that counts, and scopes of threads.
+// The statistics adaptor, and the scopes of threads.
 #include <atomic>
 #include <deque>
 
@@ -169,7 +169,8 @@ TEST_P(counting, counts_no_less_than_nothing) {
     const im::resource counted = im::resource::statistics(pool);
     const im::resource limited = im::resource::limit(pool, 1000);
     void* blocks[2] = {pool.allocate(500, 0, queue_), pool.allocate(500, 0, queue_)};
-    counted.deallocate(blocks[0], 500, 0, queue_);  // the pool takes back what is its own
+    // The pool accepts its own block through an adaptor that did not allocate it.
+    counted.deallocate(blocks[0], 500, 0, queue_);
     limited.deallocate(blocks[1], 500, 0, queue_);
     EXPECT_TRUE(counts(im::statistics_of(counted), {}));
     EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u);

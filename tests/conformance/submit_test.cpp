@@ -1,4 +1,4 @@
-// Functions in a queue's order.
+// Host functions in the order of a queue.
 #include <atomic>
 #include <future>
 #include <memory>
@@ -13,7 +13,7 @@ using namespace support;
 
 class submitting : public on_backend {
  protected:
-  // Kinds whose bytes a function may touch.
+  // Kinds whose memory a function may access.
   std::vector<im::kind> touchable() const {
     std::vector<im::kind> result;
     for (im::kind one : kinds()) {
@@ -102,7 +102,7 @@ TEST_P(submitting, exceptions_end_the_event) {
   const im::event odd = queue_.submit([] { throw 42; });
   EXPECT_TRUE(throws(im::status::callback, [&] { odd.wait(); }));
   std::atomic<bool> ran{false};
-  queue_.submit([&ran] { ran = true; }).wait();  // the queue goes on
+  queue_.submit([&ran] { ran = true; }).wait();  // the queue still works
   EXPECT_TRUE(ran);
 }
 
@@ -171,7 +171,7 @@ TEST_P(submitting, device_memory_needs_the_capability) {
   EXPECT_TRUE(throws(im::status::unsupported, [&] { (void)queue_.submit(invert, buffer); }));
 }
 
-// A code that is no error and no success is a failure of the function all the same.
+// A return value that is neither success nor a known error also fails the function.
 TEST_P(submitting, a_code_that_means_nothing_fails_the_function) {
   for (const isthmus_status_t code :
        {ISTHMUS_PENDING + 0, ISTHMUS_ERROR_TIMEOUT + 0, ISTHMUS_ERROR_CONFLICT - 1}) {

@@ -1,4 +1,4 @@
-// A resource that knows every live block, and tags.
+// The allocation tracker, a resource that records every live block, and tags.
 #include <set>
 
 #include "support/bytes.hpp"
@@ -116,7 +116,7 @@ TEST_P(tracking, tells_a_pointers_requested_size_and_queue) {
   return taken;
 }
 
-// However far from its caller the tracking resource is.
+// However many resources lie between the caller and the allocation tracker.
 TEST_P(tracking, keeps_no_frames_of_the_library_itself) {
   const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0], {.frames = 2});
   const im::resource counted = im::resource::statistics(tracked);

@@ -1,6 +1,6 @@
-// Two devices of one platform, in one context. A queue reaches the memory of its own device alone:
-// copies from one to the other go by way of the host, fills and copies of plain memory by a queue
-// of the memory's device, all in the order of the queue that was named.
+// Two devices of one platform in one context. A queue accesses only the memory of its own device.
+// Copies between the devices go through the host. Fills, and copies of plain memory, are executed
+// by a queue of the memory's device. All are ordered by the queue that was named.
 #include <numeric>
 
 #include "support/backends.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 using namespace support;
 
-// Around the sizes from which they go by way of pinned memory, and of its pieces.
+// Around the size from which copies go through pinned memory, and around its chunks.
 constexpr std::size_t k_peer_sizes[] = {1, 1000, 600 * k_kib + 1, 2 * k_mib - 1, 9 * k_mib + 11};
 
 std::vector<float> part_of(const std::vector<float>& all, std::size_t first, std::size_t count) {
@@ -62,7 +62,7 @@ class two_devices : public leak_checked, public ::testing::WithParamInterface<st
 INSTANTIATE_TEST_SUITE_P(backends, two_devices, ::testing::Values("sim", "opencl", "cuda"),
                          [](const auto& each) { return each.param; });
 
-// From memory of its own device, whoever's order it is in.
+// Uses temporary memory of the target's device, whichever queue orders the fill.
 TEST_P(two_devices, elements_that_lie_apart_are_filled) {
   const std::int64_t count = k_mib / 4, apart = 8;
   both_ways([&](const im::queue& to, const im::queue& order) {

@@ -1,5 +1,5 @@
-// No byte of a unified buffer is copied from a side that never held it, and work of others that fails
-// takes nothing from it.
+// No byte of a unified buffer is copied from a side that never held it, and failures of external
+// work do not affect its contents.
 #include <memory>
 
 #include "support/unified.hpp"
@@ -10,7 +10,7 @@ using namespace support;
 
 class unified_failure : public on_unified {
  protected:
-  // A buffer of ones, which both sides have.
+  // A buffer of ones in both copies.
   unified same_on_both(std::size_t nbytes, im::unified_options how) const {
     unified it(nbytes, how);
     std::ranges::fill(it.host(), std::byte{1});
@@ -24,7 +24,7 @@ class unified_failure : public on_unified {
 };
 ISTHMUS_ON_UNIFIED(unified_failure);
 
-// An upload comes after other work on its bytes, and does not depend on it.
+// An upload is ordered after external work on its bytes, but does not fail with it.
 TEST_P(unified_failure, uploads_after_work_that_fails) {
   if (one_memory() || !device_.can(im::capability::wait_for_host)) GTEST_SKIP();
   for (int path = 0; path < 4; ++path) {
@@ -57,7 +57,7 @@ TEST_P(unified_failure, downloads_after_work_that_fails) {
   EXPECT_TRUE(same(it.host_read(), filled(4096, 3)));
 }
 
-// The device copy was made for a part, and has nothing else.
+// The device copy was made for a part and holds nothing else.
 TEST_P(unified_failure, the_device_wins_only_what_it_has) {
   for (const std::size_t nbytes : {std::size_t{5000}, k_mib}) {
     const unified it = make(nbytes);
@@ -74,7 +74,7 @@ TEST_P(unified_failure, the_device_wins_only_what_it_has) {
   }
 }
 
-// What the host wrote since loses where the device has an older version of it.
+// Later host writes are discarded where the device has an older version of the bytes.
 TEST_P(unified_failure, the_device_wins_over_later_writes) {
   if (one_memory()) GTEST_SKIP();
   const unified it = same_on_both(5000, options());
@@ -85,7 +85,7 @@ TEST_P(unified_failure, the_device_wins_over_later_writes) {
   EXPECT_EQ(it.state(), im::unified_state::synchronized);
 }
 
-// A pool's pressure may take the device copy at any time: what is resolved is the same.
+// The pool may evict the device copy at any time when memory is short. The result is the same.
 TEST_P(unified_failure, the_device_wins_the_same_after_it_gave_its_copy_up) {
   if (one_memory()) GTEST_SKIP();
   const im::resource pool =
@@ -108,7 +108,7 @@ TEST_P(unified_failure, the_device_wins_the_same_after_it_gave_its_copy_up) {
   }
 }
 
-// The host copy was made for a part, and has nothing else.
+// The host copy was made for a part and holds nothing else.
 TEST_P(unified_failure, the_host_wins_only_what_it_has) {
   if (one_memory()) GTEST_SKIP();
   for (const std::size_t nbytes : {std::size_t{5000}, k_mib}) {
@@ -126,7 +126,8 @@ TEST_P(unified_failure, the_host_wins_only_what_it_has) {
   }
 }
 
-// A granule is told as written whole: what of it the host was never given is not its write.
+// A granule is reported as written as a whole. Bytes of it that the host never held are not host
+// writes.
 TEST_P(unified_failure, a_host_that_wins_takes_no_bytes_that_it_never_had) {
   if (one_memory()) GTEST_SKIP();
   auto how = options();
@@ -144,7 +145,7 @@ TEST_P(unified_failure, a_host_that_wins_takes_no_bytes_that_it_never_had) {
   EXPECT_TRUE(same(it.host_read(), want));
 }
 
-// Gives the device copy's memory, and writes to the host copy meanwhile, as another thread may.
+// Allocates the device copy, and meanwhile writes to the host copy, as another thread may.
 struct writing_meanwhile {
   im::resource from;
   std::shared_ptr<std::byte*> where;
@@ -158,7 +159,7 @@ struct writing_meanwhile {
   }
 };
 
-// It counts for a small page by then.
+// By then the huge page is tracked by small pages, and the write dirties only one of them.
 TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_beside_it) {
   if (GetParam().means != im::tracking_means::pages || one_memory()) GTEST_SKIP();
   const im::context home = queue_.context();
@@ -178,7 +179,7 @@ TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_
   EXPECT_TRUE(same(read_on_device(it), view.span()));
 }
 
-// A fetch of other bytes does not end what a write of the device needs.
+// A fetch of other bytes must not end the tracking by small pages that a device write needs.
 TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_writes) {
   if (GetParam().means != im::tracking_means::pages || one_memory()) GTEST_SKIP();
   const unified it = same_on_both(6 * k_mib, options());
@@ -198,7 +199,7 @@ TEST_P(unified_failure, a_fetch_inside_a_device_write_leaves_it_apart_from_host_
   EXPECT_EQ(view[k_mib], std::byte{7});
 }
 
-// Nor does a download that is counted as the write begins.
+// Nor must a download that is accounted for as the device write begins.
 TEST_P(unified_failure, a_device_write_begins_apart_from_host_writes_beside_older_downloads) {
   if (GetParam().means != im::tracking_means::pages || one_memory()) GTEST_SKIP();
   const unified it = same_on_both(6 * k_mib, options());

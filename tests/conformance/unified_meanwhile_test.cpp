@@ -1,5 +1,5 @@
-// A request for memory, and a wait, may call functions of the program's. They may use the unified
-// buffer whose call that is, have its device copy released, or free it.
+// A request for memory, and a wait, may call functions of the program. These may use the unified
+// buffer that the call is on, cause the release of its device copy, or free it.
 #include <functional>
 
 #include "support/unified.hpp"
@@ -8,8 +8,8 @@ namespace {
 
 using namespace support;
 
-// While it lives, all of the pool is taken. The first request that finds no memory calls the
-// function, and finds some then.
+// Keeps all memory of the pool allocated. The first request that finds no memory frees it and calls
+// the function.
 class taken_until_needed {
  public:
   taken_until_needed(const im::resource& pool, std::size_t nbytes, const im::queue& on,
@@ -39,7 +39,7 @@ class taken_until_needed {
   im::reclaimer asked_{[this](const im::reclaim_request&) noexcept { return release(); }};
 };
 
-// Calls the function once, in the first of the thread's waits that it may end.
+// Calls the function once, in the first interruptible wait of this thread.
 class called_in_waits {
  public:
   explicit called_in_waits(std::function<void()> meanwhile) : meanwhile_{std::move(meanwhile)} {
@@ -71,7 +71,8 @@ im::status status_of(const Call& call) try {
 
 class unified_meanwhile : public on_unified {
  protected:
-  static constexpr std::size_t k_bytes = 3 * k_mib;  // which hashes send in parts
+  // Large enough that hashes send it in several chunks.
+  static constexpr std::size_t k_bytes = 3 * k_mib;
   static constexpr std::size_t k_limit = 8 * k_mib;  // two device copies
 
   using function = std::function<void(const unified&)>;
@@ -88,7 +89,7 @@ class unified_meanwhile : public on_unified {
     on_unified::TearDown();
   }
 
-  // Ones on the host, and no device copy.
+  // A buffer of ones with a host copy only.
   unified make_filled() const {
     auto how = options();
     how.from = pool_;
@@ -98,7 +99,7 @@ class unified_meanwhile : public on_unified {
   }
   static bytes ones() { return bytes(k_bytes, std::byte{1}); }
 
-  // Each call that makes the device copy.
+  // Every call that makes the device copy.
   static const std::vector<function>& calls() {
     static const std::vector<function> all{
         [](const unified& it) { (void)it.device(); },
@@ -135,7 +136,7 @@ TEST_P(unified_meanwhile, a_request_that_uses_the_buffer) {
   }
 }
 
-// What the device wrote meanwhile is not replaced by what the host wrote to the same bytes.
+// Bytes that the device wrote meanwhile are not overwritten by host writes to the same bytes.
 TEST_P(unified_meanwhile, a_request_that_leaves_a_conflict) {
   for (const auto& call : calls()) {
     const unified it = make_filled();
@@ -167,7 +168,8 @@ TEST_P(unified_meanwhile, a_request_that_frees_the_buffer) {
       }
       EXPECT_EQ(status_of([&] { call(it); }), im::status::closed);
       (void)queue_.fence().wait_for(30s);
-      void* const all = pool_.allocate(k_limit, 0, queue_);  // it has no device copy
+      // Succeeds only if no device copy is left.
+      void* const all = pool_.allocate(k_limit, 0, queue_);
       pool_.deallocate(all, k_limit, 0, queue_);
     }
   }
@@ -184,8 +186,8 @@ TEST_P(unified_meanwhile, a_request_that_frees_another_buffer_of_the_call) {
   EXPECT_TRUE(same(read_on_device(it), ones()));
 }
 
-// The device copy for another queue comes after uploads on their way, which such a driver has the
-// host wait for.
+// The device copy for another queue is ordered after pending uploads. With a driver whose queues
+// defer operations, the host waits for those uploads.
 class unified_on_another_queue : public unified_meanwhile {
  protected:
   void expect_after(const std::function<void(const unified&)>& meanwhile, im::status wanted) {

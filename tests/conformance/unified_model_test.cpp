@@ -1,5 +1,5 @@
-// Random operations on a unified buffer against a plain array: what either side reads is what was
-// written last, by whomever, and nothing else than ranges that were written is ever owed.
+// Random operations on a unified buffer against a plain array: either side reads what was written
+// last, by either side, and only ranges that were written are ever dirty.
 #include "support/unified.hpp"
 
 namespace {
@@ -49,7 +49,8 @@ class model {
   std::span<const std::byte> expected(im::element_range range) const {
     return std::span(truth_).subspan(range.begin, range.end - range.begin);
   }
-  // Granules are told as written whole: what the device has newer in them comes home first.
+  // Granules are reported as written as a whole, so newer bytes of the device in them are fetched
+  // first.
   im::element_range widened(im::element_range range) const {
     constexpr std::size_t k_granule = 2 * k_mib;
     const auto first = range.begin / k_granule * k_granule;

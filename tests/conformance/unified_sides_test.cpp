@@ -1,7 +1,7 @@
-// Random operations on a unified buffer against a model of both of its sides: what each holds, what
-// it ever held, and which is newer, byte by byte. Device copies are made for a part and given up
-// under pressure, either side may win, what comes before a copy may fail, and calls of the driver may.
-// After each step the ranges that either side lacks are the model's, and no others.
+// Random operations on a unified buffer against a model of both sides, byte by byte: what each side
+// holds, what it ever held, and which one is newer. Device copies are made for a part and evicted
+// when memory is short, either side may win, work that a copy is ordered after may fail, and driver
+// calls may fail. After each step the dirty ranges of either side are exactly the model's.
 #include "support/unified.hpp"
 
 namespace {
@@ -10,7 +10,7 @@ using namespace support;
 
 class unified_sides : public on_unified {
  protected:
-  // A simulated driver refuses the call that is to come then; 0: none.
+  // Makes the simulated driver fail its `call`-th call from now; 0: none.
   void refuse(std::size_t call) const {
     const auto order = "fail=" + (call == 0 ? std::string("none") : "any:" + std::to_string(call));
     if (is_simulated()) im::detail::check(isthmus_sim_configure(device_.get(), order.c_str()));
@@ -19,7 +19,7 @@ class unified_sides : public on_unified {
 };
 ISTHMUS_ON_UNIFIED(unified_sides);
 
-// Which side has the newer bytes; both: a conflict.
+// Which side has newer bytes. Both bits: a conflict.
 constexpr unsigned k_host = 1;
 constexpr unsigned k_device = 2;
 
@@ -78,7 +78,7 @@ class sides_model {
       }
     }
   }
-  // Settled for one side or the other, in parts, both are the same.
+  // After resolving every part for one side or the other, both sides are equal.
   void finish() {
     for (std::size_t begin = 0; begin < it_.size(); begin += 7000) {
       const im::element_range part{begin, std::min(it_.size(), begin + 7000)};
@@ -115,7 +115,7 @@ class sides_model {
     }
     return all;
   }
-  // A call that the driver may have refused, or that reports one of those before it.
+  // Repeats a call that fails because the driver fails, or that reports an earlier failure.
   template <class Call>
   void patiently(Call call) {
     for (int tries = 0;; ++tries) {
@@ -129,7 +129,7 @@ class sides_model {
       }
     }
   }
-  // Whether it was refused for a conflict, as the model says it must be.
+  // Returns whether the call failed with a conflict, and checks that the model predicts it.
   template <class Call>
   bool conflicts(range part, Call call) {
     if (!is_in_conflict(part)) {
@@ -163,7 +163,7 @@ class sides_model {
     newer_.assign(it_.size(), host_.is_there ? k_host : 0);
     if (!host_.is_there) fill_all_of_device();
   }
-  // Its memory holds anything before: what is first there is written.
+  // New device memory has undefined contents, so all of it is written first.
   void fill_all_of_device() {
     const auto data = noise(it_.size(), static_cast<unsigned>(random_()));
     patiently([&] { im::copy(it_.device({0, 0}), std::span(data)); });
@@ -197,7 +197,7 @@ class sides_model {
     });
     if (!refused) put(host_, k_host, part, data);
   }
-  // All of it, whatever either side has.
+  // Overwrites the whole buffer, whatever either side holds.
   void overwrite_on_host() {
     if (random_() % 4 != 0) return;
     const auto data = noise(it_.size(), static_cast<unsigned>(random_()));
@@ -206,7 +206,7 @@ class sides_model {
     newer_.assign(it_.size(), 0);
     put(host_, k_host, it_.all(), data);
   }
-  // Whole chunks go of what is hashed.
+  // With hashes, uploads send whole chunks.
   range widened(range part) const {
     const auto info = it_.info();
     if (info.tracking != im::tracking_means::hashes || !host_.is_there) return part;
@@ -228,7 +228,7 @@ class sides_model {
     take(device_, host_, k_host, sent);
     put(device_, host_.is_there ? k_device : 0, part, data);
   }
-  // As a kernel does whose caller asked for another part.
+  // As a kernel does that writes outside the part that its caller requested.
   void write_on_device_unsent() {
     const auto part = some();
     const auto data = noise(part.end - part.begin, static_cast<unsigned>(random_()));
@@ -251,7 +251,7 @@ class sides_model {
     if (conflicts(part, [&] { it_.sync_to_device(part); })) return;
     take(device_, host_, k_host, part);
   }
-  // After work that fails, or with an event.
+  // With an event, or ordered after external work that fails.
   void send(bool after_failure) {
     const auto part = some();
     begin_device();
@@ -270,7 +270,8 @@ class sides_model {
       take(device_, host_, k_host, part);
     }
   }
-  // What the driver refused while nobody waited is reported and sent again.
+  // A driver failure that no caller waited for is reported by the next call, and the upload is
+  // repeated.
   void settle_upload(range part) {
     patiently([&] { queue_.fence().wait(); });
     patiently([&] { it_.sync_to_device(part); });
@@ -308,13 +309,13 @@ class sides_model {
   }
   void resolve_for_host() { win_on_host(some()); }
   void resolve_for_device() { win_on_device(some()); }
-  // Another owner's request takes the device copy where the host's is as good.
+  // A request of another owner evicts the device copy if the host copy is as recent.
   void press() {
     const bool may_go = device_.is_there && host_.is_there && ranges_of(k_device).empty();
     try {
       const im::buffer all(4 * k_mib - 64 * k_kib, im::kind::device, {.on = queue_, .from = pool_});
     } catch (const im::error&) {
-      // It has the rest.
+      // The device copy takes the rest.
     }
     if (device_.is_there && it_.state() == im::unified_state::host_only) {
       EXPECT_TRUE(may_go) << "the device's bytes are lost";

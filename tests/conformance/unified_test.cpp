@@ -1,4 +1,4 @@
-// The unified buffer: every state and what leads to it, conflicts, and what becomes of views.
+// The unified buffer: every state and what leads to it, conflicts, and the lifetime of views.
 #include "support/unified.hpp"
 
 namespace {
@@ -109,7 +109,7 @@ TEST_P(unified_buffer, exact_writes_are_exact) {
 }
 
 TEST_P(unified_buffer, what_is_being_written_stays_the_writers) {
-  const std::size_t nbytes = 2 * k_mib + 300'000;  // hashed, more than a part
+  const std::size_t nbytes = 2 * k_mib + 300'000;  // hashed, and larger than a chunk of an upload
   const unified it = make(nbytes);
   const auto view = it.host();
   it.sync_to_device();
@@ -228,7 +228,7 @@ TEST_P(unified_buffer, work_in_the_way_is_not_waited_for) {
   it.host_write({10, 50'000}, [](std::span<std::byte> part) {
     std::fill(part.begin(), part.end(), std::byte{3});
   });
-  it.sync_to_device();  // would hang
+  it.sync_to_device();  // must not block
   it.host_write({10, 50'000}, [](std::span<std::byte> part) {
     std::fill(part.begin(), part.end(), std::byte{4});
   });
@@ -276,7 +276,7 @@ TEST_P(unified_buffer, what_the_host_won_stays_when_an_older_copy_lands) {
   EXPECT_TRUE(same(read_on_device(it), won));
 }
 
-// Where writes are found by reading, a part is on its way while the next is read.
+// If writes are found by reading, one chunk is copied while the next is scanned.
 TEST_P(unified_buffer, parts_are_sent_while_the_rest_is_looked_at) {
   if (GetParam().means != im::tracking_means::hashes) GTEST_SKIP() << "it looks without reading";
   for (const std::size_t nbytes : {3 * k_mib + 70, k_slower > 1 ? 2 * k_mib : 130 * k_mib}) {
@@ -318,7 +318,8 @@ TEST_P(unified_buffer, many_at_once) {
   }
 }
 
-// What a failure left to be looked at once more is not yet written by anybody.
+// A failed call on several buffers leaves this one to be scanned again. Later writes through a view
+// must be found all the same.
 TEST_P(unified_buffer, a_view_after_many_failed_is_watched) {
   const unified it = make(300'000), gone = make(1000);
   it.copy_from(noise(300'000));

@@ -1,4 +1,4 @@
-// A thread's function ends its waits early, and the call is then as if it had not been made.
+// A function of the calling thread ends its waits early. The call then has no effect.
 #include <atomic>
 #include <climits>
 #include <functional>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace support;
 
-// While it lives, the thread's waits end when the function has been called so many times.
+// During its lifetime, waits of the thread end at the `after`-th call of the function.
 class interrupts {
  public:
   explicit interrupts(int after = 1)
@@ -70,7 +70,7 @@ TEST_P(interrupted, a_request_that_waits_for_work) {
   from.deallocate(large, 6 * k_mib, 0, queue_);
 }
 
-// The device's memory is that of a pool, and was freed while work uses it.
+// All memory of the device belongs to a pool, in which it was freed while in use.
 TEST_P(interrupted, a_request_to_a_driver_whose_memory_others_keep) {
   if (GetParam() != "sim") GTEST_SKIP() << "its memory has another end";
   const im::sim_device small("capacity=8MiB");
@@ -86,7 +86,7 @@ TEST_P(interrupted, a_request_to_a_driver_whose_memory_others_keep) {
   driver.deallocate(large, 6 * k_mib, 0, queue);
 }
 
-// A buffer that other queues than its own use is freed by a thread of the library.
+// A buffer used on queues other than its own is freed by a thread of the library.
 TEST_P(interrupted, a_request_that_waits_for_what_is_freed_late) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(600s);
@@ -102,7 +102,7 @@ TEST_P(interrupted, a_request_that_waits_for_what_is_freed_late) {
   from.deallocate(large, 6 * k_mib, 0, queue_);
 }
 
-// The program's own memory, whose function takes its time for another thread.
+// A custom resource whose function waits for another thread.
 struct slow_source {
   im::resource from;
   std::shared_ptr<std::function<void()>> meanwhile = std::make_shared<std::function<void()>>();
@@ -141,7 +141,7 @@ TEST_P(interrupted, a_request_that_waits_for_another_thread_at_the_upstream) {
   from.deallocate(large, 5 * k_mib, 0, queue_);
 }
 
-// The block would have been used by work that runs, so that nothing can be written around it.
+// Pending work could still write to the block, so the guard bytes around it cannot be written yet.
 TEST_P(interrupted, a_block_that_is_to_be_checked) {
   for (im::kind kind : {im::kind::shared, im::kind::host}) {
     if (!device_.offers(kind)) continue;
@@ -166,8 +166,8 @@ TEST_P(interrupted, a_block_that_is_to_be_checked) {
   }
 }
 
-// What the caller puts to the queue comes after work elsewhere; a driver that has no event for what
-// the host completes has its queue wait for it on the host.
+// External work on the queue must be ordered after work elsewhere. A driver without events that the
+// host completes makes the host wait for it.
 TEST_P(interrupted, an_export_to_a_queue) {
   if (!holds_back(GetParam())) GTEST_SKIP() << "its queues wait for all that is elsewhere";
   const im::queue other(queue_.context(), device_);
