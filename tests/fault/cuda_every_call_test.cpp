@@ -1,4 +1,4 @@
-// Every call of CUDA's driver made to fail in turn: on the real one where there is a GPU.
+// Makes every call of the CUDA driver fail in turn, with the real driver if there is a GPU.
 #include "cuda_relay.hpp"
 #include "in_turn.hpp"
 #include "scenario.hpp"
@@ -10,7 +10,7 @@ using namespace support;
 
 constexpr int k_out_of_memory = 2;
 
-// What the driver has given and not got back.
+// What the library has obtained from the driver and not returned.
 struct held_by_us {
   long device_blocks;
   long host_blocks;
@@ -18,7 +18,7 @@ struct held_by_us {
   long mappings;
   long ranges;
 
-  // What an earlier run let go of late may go meanwhile.
+  // Fewer is fine, because pending releases of an earlier run may complete meanwhile.
   [[nodiscard]] bool no_more_than(const held_by_us& other) const {
     return device_blocks <= other.device_blocks && host_blocks <= other.host_blocks &&
            handles <= other.handles && mappings <= other.mappings && ranges <= other.ranges;
@@ -33,7 +33,7 @@ struct held_by_us {
 template <class Life>
 class cuda_faults : public on_cuda_relay {
  protected:
-  // Default pools keep what is free: not what this counts.
+  // Trims the default pools first, so that the free memory that they keep does not count.
   [[nodiscard]] held_by_us held() const {
     EXPECT_EQ(isthmus_default_pools_trim(nullptr), ISTHMUS_OK);
     const auto calls = relay_.succeeded();
@@ -44,7 +44,7 @@ class cuda_faults : public on_cuda_relay {
             of("cuMemHostAlloc", "cuMemFreeHost"), of("cuMemCreate", "cuMemRelease"),
             of("cuMemMap", "cuMemUnmap"), of("cuMemAddressReserve", "cuMemAddressFree")};
   }
-  // The number of steps that failed.
+  // Returns the number of steps that failed.
   int run() const {
     Life life(device_);
     life.run();
@@ -55,7 +55,7 @@ class cuda_faults : public on_cuda_relay {
         << "held: " << held() << "\nbefore: " << before;
   }
   void fail_in_turn(relayed what, int code, bool may_leak, int variant = 0) {
-    EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
+    EXPECT_EQ(run(), 0);  // afterwards everything that is made once and kept exists
     fail_each_in_turn(every_nth(), variant, [&](int n) {
       const held_by_us before = held();
       relay_.fail_after(n, what, code);
@@ -67,7 +67,7 @@ class cuda_faults : public on_cuda_relay {
   }
 };
 
-#if defined(__SANITIZE_THREAD__)  // one thread's calls in turn
+#if defined(__SANITIZE_THREAD__)  // the calls of one thread, one after another
 using cuda_lives = ::testing::Types<scenario>;
 #else
 using cuda_lives = ::testing::Types<scenario, unified_scenario>;
@@ -89,12 +89,13 @@ TYPED_TEST(cuda_faults, an_unknown_error_at_every_call) {
   this->fail_in_turn(relayed::takes, k_unknown, false, 2);
 }
 
-// What the driver does not take back stays with it; nothing else may go wrong.
+// What the driver fails to release stays allocated in the driver. Nothing else may go wrong.
 TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
   this->fail_in_turn(relayed::gives_back, k_unknown, true);
 }
 
-// What is not returned by then stays in the driver, which has lost nothing.
+// What was not returned before the loss stays allocated in the driver, which has not really lost
+// the device.
 TYPED_TEST(cuda_faults, the_device_is_lost_at_every_call) {
   fail_each_in_turn(every_nth(), 3, [&](int n) {
     this->relay_.lose_after(n);

@@ -1,5 +1,5 @@
-// What never waits for the device: while a stream is at work, and does not end before the test says
-// so, all of it returns, and the driver is asked for nothing that waits.
+// Operations that never wait for the device: while a stream is busy until the test ends its work,
+// all of them return, and they make no driver call that waits.
 #include <atomic>
 #include <future>
 #include <map>
@@ -21,7 +21,8 @@ void call_driver(const char* name, Arguments... arguments) {
   EXPECT_EQ(call(arguments...), 0u) << name;
 }
 
-// Lives till the process ends: a queue that has no owner may be asked for its end at any time.
+// A stream that another library created. It is never destroyed, because a queue that was adopted
+// without an owner may be queried at any time.
 void* strangers_stream(const im::context& home) {
   static auto& all = *new std::vector<void*>;
   void* made = nullptr;
@@ -31,7 +32,7 @@ void* strangers_stream(const im::context& home) {
   return made;
 }
 
-// Work of a stranger's on a stream, which ends when it is told to.
+// External work on a stream, which completes when the test ends it.
 class endless_work {
  public:
   endless_work(const im::context& home, const im::queue& on) {
@@ -52,7 +53,7 @@ class endless_work {
   std::atomic<bool> ended_{false};
 };
 
-// CUDA's documents say of none of these that they wait; the copies are of pinned memory.
+// CUDA's documentation does not say of any of these that it waits. The copies are of pinned memory.
 bool never_waits(const std::string& call) {
   static const std::set<std::string> calls{
       "cuCtxGetCurrent",        "cuCtxSetCurrent",   "cuThreadExchangeStreamCaptureMode",
@@ -83,7 +84,7 @@ class cuda_no_wait : public on_cuda_relay {
     home_ = {};
     on_cuda_relay::TearDown();
   }
-  // Runs it beside endless work on `busy`; whatever waits for that fails the test.
+  // Runs `work` while `busy` executes endless work. Fails the test if anything waits for that.
   template <class Work>
   void beside_endless_work(const im::queue& busy, Work work) {
     endless_work endless(home_, busy);
@@ -94,7 +95,7 @@ class cuda_no_wait : public on_cuda_relay {
     all.get();
     busy.wait();
   }
-  // The calls that `work` makes, but for those that never wait.
+  // Returns the calls that `work` makes, except those that never wait.
   template <class Work>
   std::map<std::string, long> calls_that_may_wait(Work work) const {
     const auto before = relay_.succeeded();
@@ -124,7 +125,7 @@ TEST_F(cuda_no_wait, pool_while_its_queue_is_at_work) {
     }
   };
   beside_endless_work(busy_, [&] {
-    use();  // what this thread takes of the pool
+    use();  // fills this thread's cache
     EXPECT_EQ(calls_that_may_wait(use), no_calls{});
   });
 }
@@ -142,7 +143,7 @@ TEST_F(cuda_no_wait, buffers_that_go_behind_work_on_them) {
   beside_endless_work(busy_, use);
 }
 
-// New memory takes calls that ask for it; none of them waits for the device either.
+// Growing takes calls that allocate. They do not wait for the device either.
 TEST_F(cuda_no_wait, a_pool_that_grows_and_gives_back) {
   beside_endless_work(busy_, [&] {
     for (const std::size_t nbytes : {1u << 20, 40u << 20}) {
@@ -155,7 +156,7 @@ TEST_F(cuda_no_wait, a_pool_that_grows_and_gives_back) {
   });
 }
 
-// What cuMemHostAlloc gave would go back only when all work on the device has ended.
+// Memory of cuMemHostAlloc could be freed only after all work on the device has completed.
 TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_gives_back) {
   const auto calls = [&](const char* of) { return relay_.succeeded().at(of); };
   const long made = calls("cuMemCreate");
@@ -175,7 +176,8 @@ TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_gives_back) {
   EXPECT_EQ(calls("cuMemHostAlloc"), other);
 }
 
-// Behind the work of its queue, as a block's own: the host waits before it writes there itself.
+// The memory is released after the work on it, as that of a block is. Only a host write to the
+// memory must wait for that work.
 TEST_F(cuda_no_wait, pinned_memory_goes_with_a_buffer_behind_work_on_it) {
   const im::buffer there(8 << 20, im::kind::device, {.on = busy_});
   beside_endless_work(busy_, [&] {
@@ -191,7 +193,7 @@ TEST_F(cuda_no_wait, pinned_memory_goes_with_a_buffer_behind_work_on_it) {
   EXPECT_EQ(got[got.size() - 8], std::byte{7});
 }
 
-// Who comes later on another queue gets nothing that the endless work may still use.
+// A request on another queue gets no memory that the endless work may still use.
 TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
   beside_endless_work(busy_, [&] {
     void* const block = pool_.allocate(1 << 20, 0, busy_);
@@ -202,14 +204,14 @@ TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
   });
 }
 
-// It moves for the queue that it was freed on, before the work on it has ended; where it was that
-// work goes on, and what comes later at the new place comes behind.
+// Memory is remapped for the queue on which it was freed before the work on it has completed. That
+// work continues at the old address, and later work at the new address is ordered after it.
 TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it) {
   constexpr std::size_t k_block_bytes = std::size_t{8} << 20;
   const auto before = relay_.succeeded();
   std::vector<void*> blocks;
   for (int i = 0; i < 16; ++i) blocks.push_back(pool_.allocate(k_block_bytes, 0, busy_));
-  // The owner's of the stream: the library does not know it.
+  // External work on the stream, which the library does not know.
   const auto fill = [&](void* block, std::size_t nbytes, unsigned char value) {
     call_driver("cuCtxSetCurrent", home_.native());
     call_driver("cuMemsetD8Async", reinterpret_cast<unsigned long long>(block), value, nbytes,
@@ -247,7 +249,7 @@ TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it)
   }));
 }
 
-// As in PyTorch, which gives every stream its memory back at once.
+// As in PyTorch, which reuses freed memory at once on the same stream.
 TEST_F(cuda_no_wait, memory_freed_on_an_adopted_stream_is_good_there_at_once) {
   const auto owner = std::make_shared<int>();
   const im::queue adopted = im::queue::adopt(device_, strangers_stream(home_), owner);
@@ -263,7 +265,7 @@ TEST_F(cuda_no_wait, memory_freed_on_an_adopted_stream_is_good_there_at_once) {
   });
 }
 
-// It may be destroyed by the time that anybody else needs the memory.
+// The stream may have been destroyed when another queue needs the memory.
 TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_good_once_its_work_has_ended) {
   const im::queue adopted = im::queue::adopt(device_, strangers_stream(home_));
   const auto pool = im::resource::pool(adopted.context(), im::kind::device);
@@ -277,7 +279,7 @@ TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_good_once_its_
   });
 }
 
-// Else its owner's work there would run before the fence, which is held back too.
+// Otherwise external work on the stream would run before the fence, which is deferred too.
 TEST_F(cuda_no_wait, a_strangers_stream_gets_no_memory_that_held_back_work_uses) {
   constexpr std::size_t k_bytes = std::size_t{8} << 20;
   const auto pool = im::resource::pool(home_, im::kind::device,
@@ -294,7 +296,7 @@ TEST_F(cuda_no_wait, a_strangers_stream_gets_no_memory_that_held_back_work_uses)
   EXPECT_TRUE(held.wait_for(20s));
 }
 
-// An operation that is held back runs behind what the stream's owner puts there meanwhile.
+// A deferred operation runs after external work that the stream's owner submits meanwhile.
 TEST_F(cuda_no_wait, memory_that_held_back_work_uses_is_not_good_on_a_strangers_stream) {
   (void)busy_.native();
   const im::host_event gate;

@@ -1,4 +1,4 @@
-// The model of pool ordering on CUDA's device, with a relay that refuses calls of its driver.
+// The model of pool ordering on a CUDA device, with a relay that makes driver calls fail.
 #include "cuda_relay.hpp"
 #include "pool_order_model.hpp"
 #include "seeds.hpp"
@@ -11,7 +11,7 @@ class cuda_model_faults final : public model_faults {
  public:
   explicit cuda_model_faults(const cuda_relay& relay) : relay_{&relay} {}
 
-  // Without memory, or for no known reason.
+  // Fails with out of memory or with an unknown error.
   void arm(std::minstd_rand& random) override {
     if (is_armed_) return;
     is_armed_ = true;
@@ -24,9 +24,9 @@ class cuda_model_faults final : public model_faults {
         std::exchange(is_armed_, false) && relay_->fail_after(-1, relayed::takes, k_unknown) < 0;
     return came;
   }
-  // Of most calls of the driver's the library does without, or tries again.
+  // The library tolerates or repeats most failed calls.
   [[nodiscard]] bool is_reported() const override { return false; }
-  // An operation may be on its way when the event that tells its end is refused.
+  // The operation may already run when recording its event fails.
   [[nodiscard]] bool moves_nothing() const override { return false; }
 
  private:

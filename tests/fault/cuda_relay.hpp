@@ -1,5 +1,5 @@
 #pragma once
-// The library in front of CUDA's driver (stand_in/cuda_relay.cpp), as the tests steer it.
+// Test control of the library in front of the CUDA driver (stand_in/cuda_relay.cpp).
 
 #include "relay.hpp"
 #include "support/backends.hpp"
@@ -20,13 +20,14 @@ class cuda_relay : public relay {
   }
   [[nodiscard]] bool is_there() const { return succeeded_ != nullptr; }
 
-  // How many were still to come of what was asked for before.
+  // Makes the call after `calls` others fail. Returns how many calls were left of the previous
+  // setting; negative: that call was reached.
   long fail_after(long calls, relayed what, int code) const {
     return fail_after_(calls, static_cast<int>(what), code);
   }
   void fail_none() const { fail_after_(-1, 1, 2); }
   long lose_after(long calls) const { return lose_after_(calls); }
-  // How often each call succeeded.
+  // How often each call has succeeded.
   [[nodiscard]] std::map<std::string, long> succeeded() const { return by_name(name_, succeeded_); }
 
  private:
@@ -36,7 +37,7 @@ class cuda_relay : public relay {
   long (*succeeded_)(std::size_t) = nullptr;
 };
 
-// On CUDA's device with the relay in front of it; skipped without.
+// Tests on a CUDA device with the relay in front of the driver. Skipped without it.
 class on_cuda_relay : public leak_checked {
  protected:
   void SetUp() override {

@@ -1,6 +1,6 @@
-// Copies of a unified buffer that the driver refuses, when they are submitted or once a held queue
-// comes to them. After each of them: a retry gives the right bytes, there is no conflict that
-// nobody made, and the failure was reported, once.
+// Copies of a unified buffer that fail in the driver, when they are submitted or when a blocked
+// queue reaches them. After each failure a retry copies the right bytes, no conflict is reported
+// for bytes that only one side wrote, and the failure was reported exactly once.
 #include "cuda_relay.hpp"
 #include "unified_failure.hpp"
 
@@ -24,7 +24,7 @@ class cuda_unified_failure : public on_cuda_relay {
   unified make(im::tracking_means means, im::winner wins = im::winner::none) const {
     return make_separate(queue_, means, wins);
   }
-  // Whether the call after `n` others was there to fail.
+  // Whether the call that was set to fail was reached.
   bool reached() const { return relay_.fail_after(-1, relayed::takes, k_unknown) < 0; }
 
   im::queue queue_;
@@ -56,7 +56,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_reported_and_fails_what_depends_on_
         const bool failed = it.state() == im::unified_state::host_dirty;
         if (failed) {
           ++uploads_failed;
-          // Whether it was submitted before the copy failed, or after.
+          // A read fails whether it was submitted before or after the copy failed.
           EXPECT_EQ(outcome, im::status::dependency);
           EXPECT_EQ(status_of([&] { im::copy(std::span(late), there); }), im::status::dependency);
           if (sent) {
@@ -79,7 +79,8 @@ TEST_F(cuda_unified_failure, of_an_upload_is_reported_and_fails_what_depends_on_
   }
 }
 
-// A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
+// A kernel wrote after the failed upload. Its bytes count as written by the device, without a
+// conflict.
 TEST_F(cuda_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
   for (const auto means : usable_means()) {
     int uploads_failed = 0;
@@ -118,7 +119,7 @@ TEST_F(cuda_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of
   }
 }
 
-// Bytes that are written anew do not wait for the upload that failed; the rest does.
+// Reads of overwritten bytes no longer depend on the failed upload; reads of the rest do.
 TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritten) {
   const unified it = make(im::tracking_means::bytes);
   int uploads_failed = 0;
@@ -146,8 +147,8 @@ TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritte
   EXPECT_GT(uploads_failed, 0);
 }
 
-// Memory with bytes from before the upload goes to nobody, other processes among them. Whoever gets
-// it while the upload is held back waits for that, and is told.
+// Memory that still has bytes from before the upload is not exported, to other processes either. An
+// export while the upload is blocked waits for it and reports its failure.
 TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   int uploads_failed = 0;
   for (long n = 0; n < 8; ++n) {
@@ -190,19 +191,19 @@ TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   EXPECT_GT(uploads_failed, 0);
 }
 
-// What a failed download leaves behind is no write of the host's, whichever side wins. One range is
-// copied to where it belongs, and may be there when the driver refuses to record its end; several
-// are scattered once they have come.
+// What a failed download has written does not count as a host write, whichever side wins. A single
+// range is copied directly to its target, and may have arrived when the driver fails to record the
+// event. Several ranges are scattered after they have arrived.
 class cuda_unified_download : public cuda_unified_failure {
  protected:
   struct kind_of_download {
     im::tracking_means means;
     im::winner wins;
     bool waits;
-    std::vector<std::size_t> begins;  // of what the device wrote
+    std::vector<std::size_t> begins;  // offsets of the ranges that the device wrote
   };
 
-  // How many failed, with one call after the other made to fail.
+  // Makes one call after the other fail. Returns how many downloads failed.
   int fail_in_turn(const kind_of_download& what) {
     int failures = 0;
     for (long n = 0; n < k_most_failing; ++n) {

@@ -1,6 +1,6 @@
 #pragma once
-// Kernel calls that fail from here on: for all threads of the process, till it ends. As a container
-// forbids them, an older kernel lacks them, or a kernel without memory refuses them.
+// System calls that fail from now on, for all threads of the process and until it ends: as if a
+// container forbade them, an older kernel lacked them, or the kernel had no memory.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,10 +17,10 @@
 
 namespace support {
 
-// One system call, of which one argument has that value.
+// A system call, restricted to those calls that have `value` as one argument.
 struct denied_call {
   std::uint32_t number;
-  std::uint32_t argument;  // counted from 0; k_any: whatever they are
+  std::uint32_t argument;  // its index, from 0; k_any: whatever the arguments are
   std::uint32_t value;
   std::uint32_t code;  // errno
 
@@ -41,11 +41,11 @@ inline denied_call deny_mapping(int flags, int code) {
   return {SYS_mmap, 3, static_cast<std::uint32_t>(flags), static_cast<std::uint32_t>(code)};
 }
 
-// Of Linux 6.7; older headers lack it.
+// Since Linux 6.7; missing in older headers.
 inline constexpr unsigned long k_pagemap_scan = _IOC(_IOC_READ | _IOC_WRITE, 'f', 16, 96);
 inline constexpr int k_collapse = 25, k_populate_write = 23;
 
-// Whether that holds from here on.
+// Installs the filter. Returns whether that succeeded.
 inline bool deny(const denied_call& what) {
   const auto load = [](std::size_t offset) {
     return sock_filter{BPF_LD | BPF_W | BPF_ABS, 0, 0, static_cast<std::uint32_t>(offset)};

@@ -1,5 +1,5 @@
-// Every driver call made to fail in turn, till a run has no failure left: nothing leaks, nothing
-// hangs, and what says it succeeded has the right bytes.
+// Makes every driver call fail in turn, until a run makes too few calls for one to fail. There are
+// no leaks and no hangs, and operations that succeed have produced the right bytes.
 #include "every_nth.hpp"
 #include "scenario.hpp"
 #include "unified_scenario.hpp"
@@ -10,7 +10,8 @@ using namespace support;
 
 class every_call : public leak_checked, public ::testing::WithParamInterface<const char*> {
  protected:
-  // What the simulated driver still has, once the scenario and its deferred frees are over.
+  // Expects that the simulated driver has no memory allocated after the scenario and its deferred
+  // releases.
   static void expect_nothing_left(const im::sim_device& device, const std::string& options) {
     const auto patience = std::chrono::steady_clock::now() + 5s;
     static_cast<void>(isthmus_default_pools_trim(nullptr));
@@ -26,7 +27,7 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
     EXPECT_EQ(device.calls("violation"), 0u) << options;
   }
 
-  // The number of steps that failed.
+  // Returns the number of steps that failed.
   template <class Life>
   static int run_with(const std::string& options) {
     const im::sim_device device(options);
@@ -40,7 +41,7 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
     return failures;
   }
 
-  // Till an n at which no call failed any more.
+  // Ends at the first n that a run does not reach.
   template <class Life>
   static void fail_in_turn(const std::string& kind, const std::string& more, int variant = 0) {
     for (int n = 1; n <= k_most_calls; n = next_call(n, every_nth(), variant)) {
@@ -96,7 +97,7 @@ TYPED_TEST(life_test, runs_through_without_faults) {
   EXPECT_EQ(this->run("effect=random,seed=7"), 0);
 }
 
-// Once the device comes to it, which may be after its call has returned.
+// These fail when the device executes them, which may be after the call has returned.
 using unified_life_test = life_test<unified_scenario>;
 
 TEST_F(unified_life_test, survives_the_failure_of_every_operation) {

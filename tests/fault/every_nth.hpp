@@ -1,8 +1,8 @@
 #pragma once
-// Which of a scenario's calls are made to fail in turn. Without a sanitizer, and with
-// ISTHMUS_LONG=1, all of them; under AddressSanitizer, where each takes five times as long, the
-// first eight and then one of four, another one for each of a scenario's variants, so that together
-// they fail every call.
+// Selects the calls of a scenario to fail in turn: all of them without a sanitizer or with
+// ISTHMUS_LONG=1. Under AddressSanitizer, where each run takes five times as long, the first eight
+// and then one in four, a different one for each variant of the scenario, so that the variants
+// together fail every call.
 
 #include <cstdlib>
 #include <string_view>
@@ -15,14 +15,15 @@ inline constexpr bool k_is_slow = true;
 inline constexpr bool k_is_slow = false;
 #endif
 
-// From one to the next; `more` times as far outside the long tier, where each takes long by itself.
+// The distance between two selected calls. `more` multiplies it outside the long tier, for
+// scenarios whose runs are slow.
 [[nodiscard]] inline int every_nth(int more = 1) noexcept {
   const char* const given = std::getenv("ISTHMUS_LONG");
   const bool is_long = given != nullptr && std::string_view{given} == "1";
   return is_long ? 1 : (k_is_slow ? 4 : 1) * more;
 }
 
-// The call after `n` to fail, with every `step`-th chosen.
+// Returns the next selected call after `n`, with a distance of `step`.
 [[nodiscard]] inline int next_call(int n, int step, int variant = 0) noexcept {
   constexpr int k_all_of_the_first = 8;
   do {

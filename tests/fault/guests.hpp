@@ -1,6 +1,6 @@
 #pragma once
-// The life of what others made with dpctl and the library takes in, in which any call may fail: a
-// context, a queue that keeps no order, events, memory.
+// A scenario with objects that another library created through dpctl and Isthmus adopts: a context,
+// an out-of-order queue, an event, memory. Any call of it may fail.
 
 #include <dlfcn.h>
 
@@ -9,14 +9,14 @@
 
 namespace support {
 
-// A call of dpctl's past the relay.
+// Calls dpctl directly, without the relay.
 template <class Result, class... Arguments>
 Result call_dpctl(const char* name, Arguments... arguments) {
   void* library = dlopen(std::getenv("ISTHMUS_TEST_SYCL_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
   return reinterpret_cast<Result (*)(Arguments...)>(dlsym(library, name))(arguments...);
 }
 
-// What a stranger has, in the context that the platform's devices share.
+// Objects of another library, in the default context of the platform's devices.
 class stranger {
  public:
   explicit stranger(const im::device& device)
@@ -47,7 +47,7 @@ class stranger {
   void* memory_;
 };
 
-// Every step may throw, and the next goes on without it.
+// Every step may throw, and the following ones run anyway.
 class guests : public steps {
  public:
   explicit guests(im::device device) : device_(std::move(device)), theirs_(device_) {}
@@ -61,7 +61,8 @@ class guests : public steps {
   }
 
  private:
-  // The driver is asked for memory that is none of the library's; what it cannot tell is unknown.
+  // The library queries the driver about memory that it did not allocate. If the query fails the
+  // memory is unknown.
   void take_in() {
     EXPECT_EQ(home_.devices().size(), im::context::of(device_).devices().size());
     attempt([&] { end(im::event::adopt(home_, theirs_.event())); });
@@ -73,7 +74,7 @@ class guests : public steps {
       }
     });
   }
-  // Of several commands each, which are one operation all the same.
+  // Operations on the out-of-order queue that take several commands but are a single operation.
   void use() {
     EXPECT_EQ(adopted_.context().devices().size(), im::context::of(device_).devices().size());
     attempt([&] {

@@ -1,5 +1,5 @@
 #pragma once
-// A life run again and again, each time with another of its calls failing.
+// Repeats a scenario, each time with another one of its calls failing.
 
 #include <gtest/gtest.h>
 
@@ -10,11 +10,11 @@ namespace support {
 
 struct life_outcome {
   int failures;      // steps that failed
-  bool was_reached;  // the call that was to fail
+  bool was_reached;  // whether the call that was to fail was made
 };
 
-// `run(n)` has the call after n others fail. Ends at the first that is not reached: the life got
-// through.
+// Precondition: `run(n)` makes the call after n others fail. Ends when that call is not reached,
+// that is, when the scenario succeeds.
 template <class Run>
 void fail_each_in_turn(int step, int variant, Run&& run) {
   for (int n = 0; n < k_most_calls; n = next_call(n, step, variant)) {

@@ -1,6 +1,6 @@
-// Calls of the kernel that the unified buffer stands on, each denied in a process of its own: from
-// its start, as in a container or on an older kernel, and later, as when the kernel has no memory.
-// Nothing is lost, and the library says what it does without.
+// Denies each of the system calls that the unified buffer depends on, in a new process: from its
+// start, as in a container or on an older kernel, and later, as when the kernel has no memory. No
+// write is lost, and the library reports what it does instead.
 #include <cerrno>
 
 #include "denied_calls.hpp"
@@ -46,8 +46,8 @@ void expect_sides(const unified& it, const bytes& want) {
   EXPECT_EQ(it.state(), im::unified_state::synchronized);
 }
 
-// Writes of the host's by a view from long ago, of the device's, and exact ones, apart by more than
-// any granule or with the other side's copy up to date.
+// Host writes through an old view, device writes, and exact host writes. Writes of the two sides
+// are farther apart than a granule, or the other side's copy is up to date.
 void use(const unified& it) {
   bytes want = noise(it.size());
   const auto view = it.host();
@@ -88,7 +88,8 @@ void use_all() {
   use_all(im::sim_device("effect=late"));
 }
 
-// In a process of its own, which `body` gives its exit status by what it finds.
+// Runs `body` and exits with a status that reports its failures. For processes made for a single
+// test.
 template <class Body>
 [[noreturn]] void leave_with(Body body) {
   try {
@@ -104,13 +105,13 @@ class kernel_calls : public ::testing::Test {
  protected:
   void SetUp() override {
     if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0) GTEST_SKIP() << "this kernel filters no calls";
-    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a program started anew
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // starts the program anew instead of forking
   }
   template <class Body>
   static void expect_in_its_own_process(Body body) {
     EXPECT_EXIT(leave_with(body), ::testing::ExitedWithCode(0), "");
   }
-  // Denied before the library has done anything.
+  // The call is denied before the library has done anything.
   static void expect_hashes(const denied_call& what, const char* named,
                             void (*use_some)() = use_all) {
     expect_in_its_own_process([&] {
@@ -124,7 +125,7 @@ class kernel_calls : public ::testing::Test {
       use_some();
     });
   }
-  // Denied once pages are in force and a buffer of each size is synchronised.
+  // The call is denied when pages are in use and a buffer of each size is synchronized.
   template <class Then>
   static void expect_when_denied_later(const denied_call& what, Then then) {
     expect_in_its_own_process([&] {
@@ -165,7 +166,7 @@ TEST_F(kernel_calls, no_range_is_watched) {
   expect_hashes(deny_ioctl(UFFDIO_REGISTER, ENOMEM), "kernel does not tell written pages");
 }
 TEST_F(kernel_calls, no_shared_memory) {
-  // Of which a simulated device has its memory.
+  // Without simulated devices, whose memory is allocated by this call.
   expect_hashes(deny_call(SYS_memfd_create, ENOSYS), "memfd", [] { use_all(im::device("host")); });
 }
 
@@ -196,7 +197,8 @@ TEST_F(kernel_calls, small_pages_cannot_be_split_off) {
   });
 }
 
-// What cannot be told counts as written: all of it goes, and equal it is.
+// If a scan fails, everything counts as written. The whole buffer is uploaded and the copies are
+// equal.
 TEST_F(kernel_calls, scans_fail_later) {
   for (const int code : {ENOMEM, EAGAIN, EFAULT}) {
     expect_when_denied_later(deny_ioctl(k_pagemap_scan, code),
@@ -211,7 +213,8 @@ TEST_F(kernel_calls, scans_fail_later) {
   }
 }
 
-// New memory is refused, and a program that lets go of some goes on; what is there already works.
+// New memory is refused with out of memory, which a program can handle. Existing buffers still
+// work.
 void expect_refused(const unified& there, const im::unified_view<std::byte>& view) {
   bytes want = noise(there.size());
   want[5] = view[5] = std::byte{77};
@@ -235,7 +238,7 @@ TEST_F(kernel_calls, no_more_pages_later) {
   expect_when_denied_later(deny_advice(k_populate_write, ENOMEM), expect_refused);
 }
 
-// Memory that is made again is zeroed all the same.
+// Memory that is reused must be zeroed all the same.
 TEST_F(kernel_calls, pages_cannot_be_given_back) {
   expect_when_denied_later(deny_call(SYS_fallocate, EPERM), [](unified& it, auto& view) {
     const auto nbytes = it.size();

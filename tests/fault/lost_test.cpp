@@ -1,4 +1,4 @@
-// A device that is lost, and one whose memory is full: what is told, and what still works.
+// A lost device, and one without free memory: what is reported, and what still works.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/patiently.hpp"
@@ -21,11 +21,11 @@ TEST_F(lost, everything_says_so) {
   EXPECT_TRUE(is_lost([&] { im::fill(buffer, std::byte{1}); }));
   EXPECT_TRUE(is_lost([&] { im::buffer(10, im::kind::device, {.on = queue}); }));
   EXPECT_TRUE(is_lost([&] { (void)im::queue(device); }));
-  EXPECT_EQ(buffer.size(), 1000u);  // what is known on the host is still told
+  EXPECT_EQ(buffer.size(), 1000u);  // what the host knows is still reported
   EXPECT_EQ(im::query(buffer.pointer()).kind, im::kind::device);
 }
 
-// A warm pool calls no driver, so the first operation may be what reports the loss.
+// A warm pool makes no driver calls, so the first operation may be the one that reports the loss.
 TEST_F(lost, new_buffers_fail_once_any_operation_reported_it) {
   const im::sim_device device;
   const im::queue queue(device);
@@ -49,7 +49,7 @@ TEST_F(lost, new_buffers_fail_once_any_operation_reported_it) {
   }
 }
 
-// A fill that waits for an event when its device is lost, and may begin then.
+// A fill that waits for an event when its device is lost, and whose event then completes.
 struct lost_fill {
   explicit lost_fill(const std::string& options) : device(options) {
     device.configure("lost=now");
@@ -70,7 +70,7 @@ TEST_F(lost, an_operation_that_nothing_waits_for_reports_it_to_new_buffers) {
                      [&] { im::buffer(1000, im::kind::device, {.on = it.queue}); }));
 }
 
-// Its driver is called once, and then its pool serves it as before.
+// The other device's driver is called once. Afterwards its pool works as before.
 TEST_F(lost, another_device_goes_on_without_calls_of_its_driver) {
   const im::sim_device device;
   const im::queue queue(device);
@@ -112,7 +112,7 @@ TEST_F(lost, copies_from_it_to_another_device_fail_and_the_other_goes_on) {
   EXPECT_TRUE(same(read(ours), bytes(1000, std::byte{1})));
 }
 
-// As Python does while it holds the interpreter's lock: it tries again without.
+// As Python does while it holds the GIL: the call fails and is repeated without the GIL.
 TEST_F(lost, another_devices_loss_calls_no_driver_where_none_may_be_called) {
   const im::sim_device gone;
   const im::sim_device device;

@@ -1,6 +1,7 @@
-// Operations that are several commands to OpenCL, each of which the driver refuses in turn. The
-// first is refused at once; of a later one the event reports it, once what is in flight has ended.
-// A retry gives the right bytes, and there is no conflict that nobody made.
+// Operations that take several OpenCL commands, each of which fails in turn. If the first fails,
+// the call reports it. If a later one fails, the event reports it after what is in flight has
+// completed. A retry produces the right bytes, and no conflict is reported for bytes that only one
+// side wrote.
 #include <cstring>
 
 #include "opencl_relay.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_parted = k_mib + 100;  // whole pages, and the rest apart (copy_parts.hpp)
+constexpr std::size_t k_parted = k_mib + 100;  // whole pages and a separate rest (copy_parts.hpp)
 constexpr long k_most_commands = 20;
 
 class opencl_parts : public on_opencl_relay {
@@ -22,7 +23,7 @@ class opencl_parts : public on_opencl_relay {
 
 TEST_F(opencl_parts, of_a_copy_are_refused_in_turn) {
   const auto data = noise(k_parted);
-  // Behind an event of the host's that may fail the parts stand between barriers.
+  // With a dependency on a host event, which may fail, the commands are enclosed by barriers.
   for (const bool depends : {false, true}) {
     int later = 0;
     bool was_refused = true;

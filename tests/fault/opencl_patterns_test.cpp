@@ -1,6 +1,6 @@
-// Fills of a driver that reads their pattern when they begin: what they write is what the caller
-// gave, whatever the caller's memory holds by then, and the pattern's memory is not freed before. A
-// sanitizer sees if it is, or never.
+// Fills with a driver that reads the pattern when the fill begins. They write the pattern that the
+// caller passed, even if the caller's memory has changed since. The memory of the pattern is not
+// freed before that, and is freed eventually; sanitizers check both.
 #include <array>
 #include <cstring>
 
@@ -31,7 +31,7 @@ class opencl_patterns : public on_opencl_relay {
     write(made, bytes(k_filled_bytes));
     return made;
   }
-  // Such a pattern, all over.
+  // The contents after a fill with `pattern`.
   template <class T>
   static bytes full_of(const T& pattern) {
     bytes all(k_filled_bytes);
@@ -47,7 +47,7 @@ class opencl_patterns : public on_opencl_relay {
     return how;
   }
 
-  // What a fill is to write, and where.
+  // A fill, its target and the expected contents.
   struct wanted_fill {
     im::buffer to;
     bytes want{};
@@ -62,7 +62,7 @@ class opencl_patterns : public on_opencl_relay {
   std::array<wanted_fill, 5> make_five() const {
     return {{{make()}, {make()}, {make()}, {make()}, {make()}}};
   }
-  // With patterns of every size. `gate`, if any, is named by the fills.
+  // Submits fills with patterns of every size. They depend on `gate` if it is not null.
   static void submit(std::array<wanted_fill, 5>& all, const im::host_event* gate) {
     all[0].submit(std::uint8_t{0x11}, gate);
     all[1].submit(std::uint16_t{0x2122}, gate);

@@ -1,5 +1,5 @@
 #pragma once
-// The library in front of OpenCL's (stand_in/opencl_relay.cpp), as the tests steer it.
+// Test control of the library in front of OpenCL (stand_in/opencl_relay.cpp).
 
 #include "relay.hpp"
 #include "support/backends.hpp"
@@ -16,9 +16,9 @@ class opencl_relay : public relay {
   [[nodiscard]] bool is_there() const { return refuse_after_ != nullptr; }
 
   void refuse_after(long commands) const { refuse_after_(commands); }
-  // Whether one was refused.
+  // Stops the failures. Returns whether a command was made to fail.
   bool refuse_none() const { return refuse_after_(-1) < 0; }
-  // Those that read their pattern when they began; negative: none does.
+  // How many fills read their pattern when they began; negative: the relay is not set to do that.
   long late_fills() const { return late_fills_(); }
 
  private:
@@ -26,10 +26,10 @@ class opencl_relay : public relay {
   long (*late_fills_)() = nullptr;
 };
 
-// On OpenCL's first device with the relay in front of it; skipped without.
+// Tests on the first OpenCL device with the relay in front of it. Skipped without it.
 class on_opencl_relay : public leak_checked {
  protected:
-  // What a call throws, or else its event, if it has one, reports.
+  // The status that a call throws, and the one that its event reports, if it returned one.
   struct reported {
     im::status at_once = im::status::ok;
     im::status later = im::status::ok;
@@ -37,8 +37,7 @@ class on_opencl_relay : public leak_checked {
 
     [[nodiscard]] bool any() const { return at_once != im::status::ok || later != im::status::ok; }
   };
-  // `call` with the command after `n` others refused, while the host holds its queue back by a
-  // gate.
+  // Makes `call` with the command after `n` others failing, while the queue is blocked by `gate`.
   template <class Call>
   reported refuse_after(long n, const im::host_event& gate, Call call) {
     reported seen;

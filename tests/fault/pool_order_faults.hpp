@@ -1,5 +1,6 @@
 #pragma once
-// What fails in the model of pool ordering: calls of the driver, one at a time, and events of others.
+// Failures in the model of pool ordering: driver calls, one at a time, and events of other
+// libraries.
 
 #include <random>
 #include <vector>
@@ -12,25 +13,25 @@ class model_faults {
  public:
   virtual ~model_faults() = default;
 
-  // Some call, or operation, of the next ones fails, if none is to fail already.
+  // Makes one of the next calls or operations fail, unless one is already set to fail.
   virtual void arm(std::minstd_rand& random) = 0;
-  // No call fails from here on; whether one did since the last time.
+  // Stops the failures. Returns whether one occurred since the last call.
   virtual bool disarm() = 0;
-  // Whether that failure is one that an event or a call has to report: others the library may
-  // overcome by itself.
+  // Whether an event or a call must report that failure. The library may handle others by itself.
   [[nodiscard]] virtual bool is_reported() const = 0;
-  // Whether what failed moved no bytes, also where its call was refused half way.
+  // Whether a failed operation has moved no bytes, even if only a later one of its driver calls
+  // failed.
   [[nodiscard]] virtual bool moves_nothing() const = 0;
 };
 
-// Events of the host that hold work up, and end well or not.
+// Host events that block operations, and that complete or fail.
 class model_gates {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
   isthmus_event_t* add() { return all_.emplace_back().event.get(); }
   [[nodiscard]] isthmus_event_t* event(std::size_t index) const { return all_[index].event.get(); }
   [[nodiscard]] bool failed(std::size_t index) const { return all_[index].state == state::failed; }
-  // Does nothing where it has ended.
+  // No effect on a gate that was resolved before.
   void resolve(std::size_t index, bool well) {
     gate& one = all_[index];
     if (one.state != state::pending) return;

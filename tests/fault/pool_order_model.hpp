@@ -1,11 +1,11 @@
 #pragma once
-// A random program of one thread over the memory of small pools, against a model: blocks change
-// owners under work that is held up, that fails, or whose predecessors do, while the driver refuses
-// a call now and then and memory is short. Every operation's end is kept and compared:
-// - it fails if an event that it names in `after` did, and for what the driver refused; what it
-//   only comes after makes no operation fail;
-// - a read sees the owner's bytes, so no operation of another owner has written there;
-// - a failure is reported by one event or call, and what failed can be done again.
+// A random single-threaded program that allocates from small pools, compared with a model. Blocks
+// change owners while work on them is blocked, fails or depends on work that fails; driver calls
+// fail now and then, and memory is short. The outcome of every operation is checked:
+// - An operation fails if an event in its `after` failed, or if the driver failed it. A conflict
+//   with a failed operation does not make it fail.
+// - A read returns the owner's bytes, so no operation of another owner has written there.
+// - One event or call reports each failure, and what failed can be repeated.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -48,12 +48,12 @@ class pool_order_model {
     }
     settle();
   }
-  // How often that came about which this is for.
+  // How often the situations that this model tests have occurred.
   struct occasions {
-    int reports = 0;              // of what the driver refused
-    int dependents = 0;           // operations that failed with what they depend on
-    int refused_allocations = 0;  // as memory was short
-    int handed_over = 0;          // memory that the last owner's work might still be using
+    int reports = 0;              // of driver failures
+    int dependents = 0;           // operations that failed with a dependency
+    int refused_allocations = 0;  // for lack of memory
+    int handed_over = 0;          // blocks that the previous owner's work might still use
 
     occasions& operator+=(const occasions& more) noexcept {
       reports += more.reports;
@@ -75,17 +75,17 @@ class pool_order_model {
   static constexpr std::size_t k_pool_bytes = 3 * k_mib;
   static constexpr int k_steps_until_settled = 40;
 
-  // The event of an operation of this round, or a gate of it.
+  // A dependency: an operation of this round or a gate.
   struct predecessor {
     bool is_gate;
     std::size_t index;
   };
   struct operation {
-    std::function<void()> apply;                   // to the shadows, once it has ended well
-    std::function<void()> distort;                 // once it may have been done in part
-    std::function<isthmus_status_t()> again = {};  // blocking; empty: it is not tried
+    std::function<void()> apply;    // updates the shadows after success
+    std::function<void()> distort;  // updates them if part of the operation may have run
+    std::function<isthmus_status_t()> again = {};  // blocking; empty: not repeated
     std::vector<predecessor> after = {};
-    im::event end = {};  // empty where the call was refused
+    im::event end = {};  // empty if the call failed
     isthmus_status_t outcome = ISTHMUS_PENDING;
     bool raises = false;
   };
@@ -142,7 +142,7 @@ class pool_order_model {
     dropped_.push_back(live_.back().start());
     live_.pop_back();
   }
-  // What is cached goes when memory is short.
+  // A cached block is dropped when memory is short.
   void cache() {
     if (live_.empty()) return;
     std::swap(live_[below(live_.size())], live_.back());
@@ -159,7 +159,7 @@ class pool_order_model {
 
   // ---- operations ----
 
-  // Of a bare block all is on its queue: what others are to come after is its caller's to say.
+  // Operations on a block without a buffer all use its queue; to order others is up to the caller.
   const im::queue& queue_for(const model_block& of) { return of.is_bare() ? of.on : some_queue(); }
 
   std::vector<predecessor> some_predecessors() {
@@ -258,7 +258,7 @@ class pool_order_model {
           return isthmus_copy(queue_for(from).get(), &target, &source, where.nbytes, &how, end);
         });
   }
-  // It writes, or raises before it does.
+  // The function writes, or fails before it writes.
   void call_function() {
     if (live_.empty()) return;
     const model_block& to = live_[below(live_.size())];
@@ -302,11 +302,11 @@ class pool_order_model {
     return nullptr;
   }
 
-  // ---- what is held up, and what fails ----
+  // ---- blocked and failing work ----
 
   void hold_up() {
     isthmus_event_t* const gate = gates_.add();
-    if (below(2) == 0) return;  // to be named in `after` alone
+    if (below(2) == 0) return;  // only for use in `after`
     isthmus_event_t* reached = nullptr;
     note_refusal(isthmus_queue_fence(some_queue().get(), &gate, 1, &reached));
     isthmus_event_release(reached);
@@ -324,10 +324,10 @@ class pool_order_model {
     for (std::size_t i = 0; i < gates_.size(); ++i) gates_.resolve(i, below(2) == 0);
   }
   void use_unified() {
-    resolve_gates();  // it may wait for what they hold up
+    resolve_gates();  // the call may wait for what the gates block
     reports_ += unified_->use(random_);
   }
-  // Of a call that has no event. Without memory a pool is just full.
+  // The outcome of a call that has no event. Out of memory just means that a pool is full.
   void note_refusal(isthmus_status_t status) {
     if (status == ISTHMUS_ERROR_DRIVER) ++reports_;
     EXPECT_TRUE(status == ISTHMUS_OK || status == ISTHMUS_ERROR_DRIVER ||
@@ -335,7 +335,7 @@ class pool_order_model {
         << isthmus_error_message();
   }
 
-  // ---- what has become of all ----
+  // ---- outcomes ----
 
   void settle() {
     resolve_gates();
@@ -419,7 +419,7 @@ class pool_order_model {
   model_gates gates_;
   std::vector<operation> log_;
   std::vector<void*> dropped_;  // in this round
-  int reports_ = 0;             // of this round
+  int reports_ = 0;             // in this round
   occasions seen_;
 };
 

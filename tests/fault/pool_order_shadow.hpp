@@ -1,5 +1,6 @@
 #pragma once
-// What the model of pool ordering knows of blocks: who they are, and which bytes they must hold.
+// What the model of pool ordering knows of blocks: their identity and the bytes that they must
+// hold.
 
 #include <memory>
 
@@ -14,7 +15,8 @@ struct part {
   std::size_t nbytes;
 };
 
-// Bytes of which some are not known: nobody wrote them, or what wrote them failed half way.
+// The expected contents. Bytes are unknown if they were never written, or if the operation that
+// wrote them failed halfway.
 class shadow {
  public:
   explicit shadow(std::size_t nbytes) : value_(nbytes), known_(nbytes) {}
@@ -34,7 +36,7 @@ class shadow {
   }
   void forget(const part& where) { std::fill_n(at(known_, where), where.nbytes, std::byte{0}); }
 
-  // Known bytes are equal; unknown ones are made so for the comparison.
+  // Known bytes must be equal; unknown ones are ignored.
   void expect(const part& where, bytes got) const {
     const auto* const known = known_.data() + where.begin;
     const auto* const value = value_.data() + where.begin;
@@ -63,7 +65,7 @@ inline isthmus_kind_t kind_of(const im::resource& resource) {
   return info.kind;
 }
 
-// A buffer, or a bare block of a pool; goes back with work in flight.
+// A buffer, or a block of a pool without a buffer. It is freed with work in flight.
 struct model_block {
   isthmus_buffer_t* buffer;
   void* pointer;
@@ -92,7 +94,8 @@ struct model_block {
     std::swap(content, other.content);
     return *this;
   }
-  // A driver that cannot tell what runs is asked again: the block is the caller's till then.
+  // If the driver cannot report what is running, the free fails and the block still belongs to the
+  // caller, so the free is repeated.
   ~model_block() {
     isthmus_buffer_release(buffer);
     while (pointer != nullptr && isthmus_resource_deallocate(from.get(), pointer, content->size(),

@@ -1,6 +1,6 @@
 #pragma once
-// A unified buffer in the model of pool ordering: its device copy comes from the pool, and goes when
-// memory is short. The two sides never write without having what the other wrote.
+// A unified buffer in the model of pool ordering. Its device copy comes from the pool and is
+// evicted when memory is short. Each side is brought up to date before it writes.
 
 #include <algorithm>
 #include <random>
@@ -10,7 +10,7 @@
 
 namespace support {
 
-// What its calls return is how many failures of the driver they reported.
+// Its functions return how many driver failures they reported.
 class evicted_unified {
  public:
   evicted_unified(const im::queue& on, const im::resource& pool) : it_{k_bytes, options(on, pool)} {
@@ -30,7 +30,7 @@ class evicted_unified {
     }
     return reports_;
   }
-  // Calls that report what failed after its own call had returned.
+  // Makes a call that reports copies which failed after their own call had returned.
   int settle() {
     reports_ = 0;
     (void)get_through([&] { it_.mark_host({0, 0}); });
@@ -73,7 +73,7 @@ class evicted_unified {
   void read() {
     EXPECT_TRUE(get_through([&] { EXPECT_TRUE(same(it_.host_read(), want_)) << "unified"; }));
   }
-  // The device copy may find no memory, and nothing has changed then.
+  // If there is no memory for the device copy, nothing changes.
   template <class Step>
   bool get_through(Step step) {
     for (int tries = 0; tries < 4; ++tries) {

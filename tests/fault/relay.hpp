@@ -1,5 +1,5 @@
 #pragma once
-// A library in front of a driver (stand_in/*_relay.cpp), as the tests steer it.
+// Test control of a library in front of a driver (stand_in/*_relay.cpp).
 
 #include <dlfcn.h>
 
@@ -11,7 +11,7 @@ namespace support {
 
 class relay {
  public:
-  // Named by an environment variable, and opened already, by the library.
+  // An environment variable names the library, which Isthmus has already opened.
   explicit relay(const char* variable) {
     const char* const named = std::getenv(variable);
     opened_ = named == nullptr ? nullptr : dlopen(named, RTLD_NOW | RTLD_NOLOAD);
@@ -22,7 +22,7 @@ class relay {
   void find(const char* name, Function*& found) const {
     if (opened_ != nullptr) found = reinterpret_cast<Function*>(dlsym(opened_, name));
   }
-  // What `count` says of each call, by its name.
+  // Returns the counts of all calls by name.
   static std::map<std::string, long> by_name(const char* (*name)(std::size_t),
                                              long (*count)(std::size_t)) {
     std::map<std::string, long> found;

@@ -1,6 +1,6 @@
 #pragma once
-// One program's life on a device, in which anything may fail: nothing leaks, nothing hangs, and
-// what says it succeeded has the right bytes.
+// A program that uses most of the library on a device, in which anything may fail. There are no
+// leaks and no hangs, and operations that succeed have produced the right bytes.
 #include <array>
 
 #include "steps.hpp"
@@ -11,14 +11,14 @@ namespace support {
 
 inline constexpr std::size_t k_bytes = 40000;
 
-// Bytes as they should be, as long as every write to them said that it succeeded.
+// A buffer and its expected contents, which are certain as long as every write to it has succeeded.
 struct tracked {
   im::buffer buffer;
   bytes want;
   bool sure = false;
 };
 
-// A resource that has what another gives.
+// Forwards to another resource.
 struct passing {
   im::resource from;
 
@@ -31,10 +31,11 @@ struct passing {
   }
 };
 
-// Every step may throw, and the next goes on without it.
+// Every step may throw, and the following ones run anyway.
 class scenario : public steps {
  public:
-  // `lent`: its queues may have others' work, so that the host does no operation in their place.
+  // `lent`: the handles of its queues are exported, so that external work is possible and the host
+  // never executes operations in their place.
   explicit scenario(im::device device, bool lent = false)
       : device_(std::move(device)), lent_(lent) {}
 
@@ -112,7 +113,7 @@ class scenario : public steps {
     }
     to.sure = to.sure && from.sure && done;
   }
-  // From plain memory, and between all kinds.
+  // From plain memory, and between buffers of all kinds.
   void ranges() {
     std::vector<im::copy_range> all;
     for (std::size_t at = 0; at + 600 < k_bytes; at += 1000) all.push_back({at + 1, at + 3, 500});
@@ -130,8 +131,7 @@ class scenario : public steps {
       }
     }
   }
-  // Turned round on its way, which takes a copy of many ranges, and packed, which takes one of
-  // rows.
+  // Transposed, which is a copy of many ranges, and packed, which is a copy of rows.
   void blocks() {
     const bytes data = noise(k_bytes, 98);
     for (tracked& to : all_) {
@@ -148,8 +148,8 @@ class scenario : public steps {
       }
     }
   }
-  // Backwards over itself, converted from plain memory and from another buffer, and filled apart:
-  // by way of memory of its own, of the host's, and of the device's.
+  // Reversed in place, converted from plain memory and from another buffer, and filled with a
+  // stride. These use temporary memory of the library, of the host and of the device.
   void arrays() {
     const std::int64_t count = 3000, dense = 4, back = -4, shorter = 2, many = 4999, far = 8;
     const auto array = [](const tracked& in, std::size_t offset, isthmus_dtype_t of,
@@ -209,7 +209,7 @@ class scenario : public steps {
       });
       const std::uint16_t value = 0x1234;
       for (std::size_t i = 0; i < k_bytes; i += 2) std::memcpy(one.want.data() + i, &value, 2);
-      one.sure = done;  // what was there before does not matter any more
+      one.sure = done;  // the previous contents no longer matter
     }
   }
   void functions_and_hints() {
@@ -227,7 +227,7 @@ class scenario : public steps {
       attempt([&] { im::advise(one.buffer, 0); });
     }
   }
-  // Resources over others and of our own: whatever fails, nothing stays counted.
+  // Adaptors and custom resources: whatever fails, no block stays counted.
   void over_others() {
     for (im::kind kind : {im::kind::device, im::kind::shared}) {
       im::resource counted;
@@ -259,7 +259,8 @@ class scenario : public steps {
       });
     }
   }
-  // Bare blocks of a pool on both queues, and one that goes while work on its memory runs.
+  // Blocks without a buffer on both queues, and one that is freed while work on its memory is
+  // pending.
   void pools() {
     const im::budget shared(64 << 20);
     for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
@@ -288,7 +289,7 @@ class scenario : public steps {
           });
           isthmus_event_release(filled);
           while (!attempt([&] { pool.deallocate(block, nbytes, 0, on); })) {
-            // Where the driver cannot tell what runs the block is the caller's still.
+            // If the driver cannot report what is running, the block still belongs to the caller.
           }
         }
       }
@@ -302,7 +303,8 @@ class scenario : public steps {
       }
     }
   }
-  // Two that lie apart become one, which is filled over the seam.
+  // Two free blocks at different addresses are remapped into one, which is filled across the
+  // boundary.
   void blocks_that_move() {
     constexpr std::size_t k_piece = 2 * k_mib;
     constexpr std::size_t k_around = 1000;
@@ -326,7 +328,8 @@ class scenario : public steps {
     give(pool, pieces[1], k_piece);
     attempt([&] { (void)pool.trim(); });
   }
-  // Where the driver cannot tell what runs the block is the caller's still.
+  // Repeats the free: if the driver cannot report what is running, the block still belongs to the
+  // caller.
   void give(const im::resource& to, void* block, std::size_t nbytes) {
     while (block != nullptr && !attempt([&] { to.deallocate(block, nbytes, 0, first_); })) {
     }
@@ -336,7 +339,7 @@ class scenario : public steps {
     tracked& one = all_.front();
     const im::host_event gate;
     im::event filled;
-    // A driver that cannot wait for the host has the submission wait, on this very thread.
+    // If the driver cannot wait for the host, the submission waits on this thread.
     const bool waits = device_.can(im::capability::wait_for_host);
     if (!waits) gate.complete();
     const bool put =
@@ -346,7 +349,7 @@ class scenario : public steps {
     one.want.assign(k_bytes, std::byte{3});
     one.sure = done;
   }
-  // Reading back fails too; what is read must be right.
+  // Reading back may fail too, but what is read must be right.
   void verify() {
     for (const tracked& one : all_) {
       bytes got(k_bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// Seeds of random models: a few, many with ISTHMUS_LONG=1, or the one that ISTHMUS_SEED names.
+// Seeds for random models: a few, many with ISTHMUS_LONG=1, or the one in ISTHMUS_SEED.
 
 #include <cstdlib>
 #include <string_view>

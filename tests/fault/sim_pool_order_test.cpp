@@ -1,5 +1,4 @@
-// The model of pool ordering on simulated devices, on which work is held back as long as its order
-// allows.
+// The model of pool ordering on simulated devices, which delay work as long as its order allows.
 #include "pool_order_model.hpp"
 #include "seeds.hpp"
 
@@ -33,7 +32,7 @@ class sim_model_faults final : public model_faults {
  private:
   const im::sim_device device_;
   std::string kind_;
-  std::uint64_t fails_at_ = 0;  // the call of that number; 0: none
+  std::uint64_t fails_at_ = 0;  // the number of the call that is to fail; 0: none
 };
 
 class sim_pool_order : public leak_checked, public ::testing::WithParamInterface<const char*> {};

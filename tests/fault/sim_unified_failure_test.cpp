@@ -1,7 +1,7 @@
-// Copies of a unified buffer that fail when the simulated device comes to them, by each means of
-// finding writes. Their calls have returned: the next call on the buffer reports the failure, once,
-// or else the copy's own event does. A retry gives the right bytes, and there is no conflict that
-// nobody made.
+// Copies of a unified buffer that fail when the simulated device executes them, with each way of
+// finding host writes. Their calls have returned, so either the event of the copy reports the
+// failure, or the next call on the buffer does, once. A retry copies the right bytes, and no
+// conflict is reported for bytes that only one side wrote.
 #include "unified_failure.hpp"
 
 namespace {
@@ -17,7 +17,7 @@ class sim_unified_failure : public leak_checked,
       GTEST_SKIP() << "the kernel does not tell written pages here";
     }
   }
-  // On a new device each time, once for each moment at which its operations move their bytes.
+  // Each time on a new device, for each moment at which operations take effect.
   template <class Body>
   static void on_each(Body body) {
     for (const std::string effect : {"effect=early", "effect=late"}) {
@@ -38,7 +38,7 @@ class sim_unified_failure : public leak_checked,
     return make_separate(on, GetParam(), wins);
   }
 
-  // The device has ones, the host twos.
+  // The device copy is ones, the host copy twos.
   struct newer_on_host {
     explicit newer_on_host(const im::queue& on, im::winner wins = im::winner::none)
         : it{make(on, wins)}, view{it.host()} {
@@ -52,7 +52,7 @@ class sim_unified_failure : public leak_checked,
     im::unified_view<std::byte> view;
     im::buffer there;
   };
-  // What is put on the queue now, an upload say, comes after `gate`.
+  // What is submitted now, for example an upload, waits for `gate`.
   struct held_upload : newer_on_host {
     explicit held_upload(const im::queue& on, im::winner wins = im::winner::none)
         : newer_on_host{on, wins} {
@@ -102,7 +102,7 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
   }
 }
 
-// The call has reported it, and some of the bytes may be there.
+// The call has reported the failure. Some of the bytes may have been written.
 TEST_P(sim_unified_failure, of_an_upload_that_its_call_waits_for_reaches_readers_too) {
   on_each([&](const im::sim_device& device, const im::queue& queue) {
     const newer_on_host both(queue);
@@ -120,7 +120,7 @@ TEST_P(sim_unified_failure, of_an_upload_that_its_call_waits_for_reaches_readers
   });
 }
 
-// It has touched no bytes: their readers run.
+// The call has moved no bytes, so reads of them succeed.
 TEST_P(sim_unified_failure, of_a_call_with_a_queue_of_another_context_reaches_no_readers) {
   on_each([&](const im::sim_device&, const im::queue& queue) {
     const im::sim_device other;
@@ -136,7 +136,8 @@ TEST_P(sim_unified_failure, of_a_call_with_a_queue_of_another_context_reaches_no
   });
 }
 
-// Bytes from before the upload are lent to nobody, and whoever waits for the buffer is told.
+// Memory that has bytes from before the upload is not exported, and waits for the buffer report the
+// failure.
 TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   on_each([&](const im::sim_device& device, const im::queue& queue) {
     const unified it = make(queue);
@@ -165,7 +166,8 @@ TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
     EXPECT_EQ(lent_to(im::queue(device), sent), im::status::dependency);
     EXPECT_EQ(isthmus_buffer_idle(sent.get()), 0);
     EXPECT_TRUE(may_have_work(sent)) << "the flags of what is not idle";
-    const bool is_sent_whole = GetParam() == im::tracking_means::hashes;  // it is one chunk
+    // The buffer is a single chunk.
+    const bool is_sent_whole = GetParam() == im::tracking_means::hashes;
     for (const auto& each : {is_sent_whole ? none : other, none}) {
       EXPECT_EQ(status_of([&] { each.wait(); }), im::status::ok);
       EXPECT_EQ(lent_to(queue, each), im::status::ok);
@@ -182,8 +184,9 @@ TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   });
 }
 
-// A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict,
-// whether the failure has come when they are told, is reported by then, or comes later.
+// A kernel wrote after the failed upload. Its bytes count as written by the device, without a
+// conflict, whether the failure occurs before the write is declared, is reported before that, or
+// occurs later.
 TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
   enum class comes { later, before_the_mark, and_is_reported };
   for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
@@ -225,8 +228,8 @@ TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_
   }
 }
 
-// A function that throws takes no report with it: that of a copy that fails meanwhile is for the
-// next call, as it is where the function returns. The write counts in both cases.
+// An exception of the function does not swallow a report: the next call reports a copy that failed
+// meanwhile, as it does if the function returns. The write counts in both cases.
 TEST_P(sim_unified_failure, of_an_upload_beside_a_write_of_the_device_is_reported_later) {
   struct gave_up {};
   for (const bool throws : {false, true}) {
@@ -257,7 +260,7 @@ TEST_P(sim_unified_failure, of_an_upload_beside_a_write_of_the_device_is_reporte
   }
 }
 
-// What the host wrote since the upload began is not lost, whenever that fails.
+// Host writes since the upload began are not lost, whenever the upload fails.
 TEST_P(sim_unified_failure, of_an_upload_hides_no_conflict_with_later_writes_of_the_host) {
   for (const bool fails_before : {false, true}) {
     SCOPED_TRACE(fails_before ? "failed before" : "fails later");
@@ -284,7 +287,7 @@ TEST_P(sim_unified_failure, of_an_upload_hides_no_conflict_with_later_writes_of_
   }
 }
 
-// Bytes that neither the upload nor the fill has written are not read as if they were there.
+// Reads of bytes that neither the upload nor the fill has written fail.
 TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_readers) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const held_upload upload(queue);
@@ -309,7 +312,7 @@ TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_r
   });
 }
 
-// A conversion writes all bytes that the upload was to fill, as a copy or a fill does.
+// A conversion overwrites all bytes of the upload, as a copy or a fill does.
 TEST_P(sim_unified_failure, of_an_upload_does_not_reach_readers_of_what_was_converted_there) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const held_upload upload(queue);
@@ -330,7 +333,7 @@ TEST_P(sim_unified_failure, of_an_upload_does_not_reach_readers_of_what_was_conv
   });
 }
 
-// What the first wrote is there, whatever becomes of the second.
+// The first operation's bytes are readable, even if the second operation fails.
 TEST_P(sim_unified_failure, of_the_second_overwriting_of_a_failed_upload_leaves_the_first) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const held_upload upload(queue);
@@ -376,7 +379,7 @@ TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_not_reported_late
   }
 }
 
-// By the call that waits for it, by its event, or by the next call.
+// The failure is reported by the call that waits, by the copy's event, or by the next call.
 TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_owed) {
   enum class reported_by { the_call, its_event, the_next_call };
   for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
@@ -412,8 +415,7 @@ TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_owed) {
   }
 }
 
-// Where the function of device_write has ended its use of the memory, and what it wrote is not
-// marked yet.
+// The function of device_write no longer uses the memory, but its write is not declared yet.
 TEST_P(sim_unified_failure, of_a_request_for_memory_leaves_the_copy_that_the_device_writes) {
   const im::sim_device device("capacity=64MiB");
   const im::queue queue(device);

@@ -1,4 +1,4 @@
-// A program that repeats its steps calls no driver for memory, whatever its pools decay meanwhile.
+// A program that repeats its steps makes no driver call for memory, even though its pools decay.
 #include <numeric>
 
 #include "cuda_relay.hpp"
@@ -12,7 +12,7 @@ using namespace support;
 
 constexpr std::size_t k_step_sizes[] = {100, 1000, 70'000, k_mib, 3 * k_mib, 40 * k_mib};
 
-// Of each size one, then all at once.
+// One block of each size at a time, then all of them at once.
 void make_and_drop(const im::queue& queue, im::kind kind, const im::resource& from) {
   std::vector<im::buffer> held;
   for (const std::size_t nbytes : k_step_sizes) {
@@ -21,7 +21,7 @@ void make_and_drop(const im::queue& queue, im::kind kind, const im::resource& fr
   }
 }
 
-// As long as several windows of decay take.
+// Long enough for several decay windows.
 void keep_making(const im::queue& queue, im::kind kind, const im::resource& from,
                  std::chrono::nanoseconds length) {
   const auto until = std::chrono::steady_clock::now() + length;
@@ -30,7 +30,7 @@ void keep_making(const im::queue& queue, im::kind kind, const im::resource& from
   } while (std::chrono::steady_clock::now() < until);
 }
 
-// A window that a loaded machine does not sleep through.
+// A window long enough that a loaded machine does not miss it.
 im::resource decaying_pool(const im::queue& queue, im::kind kind, bool remaps = true) {
   return im::resource::pool(queue.context(), kind, {.remap = remaps, .decay = 1s}, queue.device());
 }
@@ -47,7 +47,7 @@ TEST_F(steady, makes_no_call_while_its_pools_decay) {
   EXPECT_EQ(device.calls("any"), before);
 }
 
-// The default's window is 10 s long: it ends at least once here.
+// The default window is 10 s, so it ends at least once here.
 TEST_F(steady, makes_no_call_for_longer_than_default_pools_keep_what_is_unused) {
   const im::sim_device device;
   const im::queue queue(device);

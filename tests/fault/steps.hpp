@@ -1,18 +1,18 @@
 #pragma once
-// A life that is a row of steps, any of which may throw what the library throws.
+// A scenario of steps, each of which may throw an error of the library.
 
 #include "support/backends.hpp"
 
 namespace support {
 
-inline constexpr int k_most_calls = 4000;  // more means that a life never gets through
+inline constexpr int k_most_calls = 4000;  // more means that a scenario never succeeds
 
 class steps {
  public:
   [[nodiscard]] int failures() const noexcept { return failures_; }
 
  protected:
-  // An error of the library's is what this is about; only INTERNAL would be its fault.
+  // Errors are expected here; only INTERNAL would be a bug of the library.
   template <class Step>
   bool attempt(Step&& step) {
     try {

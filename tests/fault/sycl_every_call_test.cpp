@@ -1,5 +1,5 @@
-// Every call of dpctl's C interface to SYCL made to fail in turn, in front of the real one: nothing
-// is lost, nothing is given back twice, and what says it succeeded has the right bytes.
+// Makes every call of dpctl's C interface to SYCL fail in turn, in front of the real one. Nothing
+// is leaked, nothing is released twice, and operations that succeed have produced the right bytes.
 #include <functional>
 
 #include "guests.hpp"
@@ -14,7 +14,8 @@ using namespace support;
 
 using held_of_sycl = std::map<std::string, long>;
 
-// What is held beyond what was before; what an earlier run let go of late may go meanwhile.
+// Returns what is held now and was not before. Less than before is fine, because pending releases
+// of an earlier run may complete meanwhile.
 held_of_sycl more_than(const held_of_sycl& before, const held_of_sycl& now) {
   held_of_sycl more;
   for (const auto& [call, count] : now) {
@@ -24,7 +25,7 @@ held_of_sycl more_than(const held_of_sycl& before, const held_of_sycl& now) {
   }
   return more;
 }
-// References to out-of-order queues linger for a second.
+// References to out-of-order queues are kept for another second.
 constexpr const char* k_a_queue = "DPCTLQueue_Copy";
 held_of_sycl without_queues(held_of_sycl held) {
   held.erase(k_a_queue);
@@ -35,7 +36,7 @@ struct lent_scenario : scenario {
   explicit lent_scenario(const im::device& device) : scenario(device, true) {}
 };
 
-// Only one has a thousand calls.
+// Only `lent_scenario` makes a thousand calls.
 template <class Life>
 const int k_step = every_nth(std::is_same_v<Life, lent_scenario> ? 7 : 1);
 
@@ -46,7 +47,7 @@ class sycl_faults : public on_sycl_relay {
     on_sycl_relay::SetUp();
     if (!IsSkipped()) {
       const auto queues = held()[k_a_queue];
-      EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
+      EXPECT_EQ(run(), 0);  // afterwards everything that is made once and kept exists
       at_first_ = held();
       at_first_[k_a_queue] = queues;
     }
@@ -55,13 +56,13 @@ class sycl_faults : public on_sycl_relay {
     if (!IsSkipped()) expect_no_more_than(at_first_);
     on_sycl_relay::TearDown();
   }
-  // Default pools keep what is free: not what this counts.
+  // Trims the default pools first, so that the free memory that they keep does not count.
   [[nodiscard]] held_of_sycl held() const {
     EXPECT_EQ(isthmus_default_pools_trim(nullptr), ISTHMUS_OK);
     return relay_.held();
   }
-  // The number of steps that failed. What default pools kept goes back within it, so that every run
-  // allocates and frees by the driver.
+  // Returns the number of steps that failed. It also trims the default pools, so that every run
+  // allocates and frees with driver calls.
   int run() const {
     int failures = 0;
     {
@@ -75,7 +76,7 @@ class sycl_faults : public on_sycl_relay {
   template <class Counted = std::identity>
   void expect_no_more_than(const held_of_sycl& before, Counted counted = {}) const {
     const auto is_all_back = [&] {
-      static_cast<void>(im::live());  // which asks out-of-order queues, too
+      static_cast<void>(im::live());  // also queries out-of-order queues
       return more_than(before, counted(held())).empty();
     };
     EXPECT_TRUE(patiently(is_all_back))
@@ -115,8 +116,9 @@ TYPED_TEST(sycl_faults, every_operation_ends_badly) {
 
 using sycl_asking = on_sycl_relay;
 
-// Intel's OpenCL runtime for CPUs crashes where one thread waits for such a queue while another
-// puts anything there: a program that is in no call of ours may do so.
+// Intel's OpenCL runtime for CPUs crashes if one thread waits for such a queue while another thread
+// submits to it, which may be a program that makes no call of ours. So the library queries the
+// queue only on demand.
 TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
   constexpr long k_many = 1'000'000;
   const auto calls_of = [&](const auto& what) {
@@ -141,9 +143,9 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
   EXPECT_TRUE(patiently([&] { return im::live().count == before.count; }));
 }
 
-// Intel's OpenCL runtime for CPUs hangs for ever where the last reference to such a queue goes
-// while one of its threads is not quite done with a command, which may have been said to have
-// ended: so would this test.
+// Intel's OpenCL runtime for CPUs hangs if the last reference to such a queue is released while one
+// of the runtime's threads is still finishing a command, which may already have been reported as
+// complete. This test would then hang.
 TEST_F(sycl_asking, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
   const im::buffer kept(5000, im::kind::device, {.on = im::queue(device_)});
   for (int round = 0; round < 2000; ++round) {

@@ -1,5 +1,5 @@
-// A call that fails while SYCL's platforms are listed (SYCL_RELAY_FAIL_AFTER): its device is there
-// and works, or it is told to be absent, and why. A process for each call.
+// A call fails while SYCL's platforms are listed (SYCL_RELAY_FAIL_AFTER). The device is either
+// present and works, or it is reported as absent with the reason. One process for each call.
 #include "support/bytes.hpp"
 #include "sycl_relay.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using namespace support;
 
-// More than it takes, so that the device is there for certain.
+// More than listing takes, so that with this value the device must be present.
 constexpr int k_calls_to_open = 24;
 
 bool is_told_to_be_absent() {
@@ -37,7 +37,7 @@ TEST(sycl_opening, leaves_a_device_that_works_or_a_reason) {
   }
   try {
     use(found);
-  } catch (const im::error&) {  // the call came later, and only once
+  } catch (const im::error&) {  // the call that fails came later, and fails only once
     use(found);
   }
 }

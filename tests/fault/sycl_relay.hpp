@@ -1,5 +1,5 @@
 #pragma once
-// The library in front of dpctl's C interface (stand_in/sycl_relay.cpp), as the tests steer it.
+// Test control of the library in front of dpctl's C interface (stand_in/sycl_relay.cpp).
 
 #include "relay.hpp"
 #include "support/backends.hpp"
@@ -19,14 +19,15 @@ class sycl_relay : public relay {
   }
   [[nodiscard]] bool is_there() const { return strangers_ != nullptr; }
 
-  // How many were still to come of what was asked for before; negative: it came to that.
+  // Makes the call after `calls` others fail. Returns how many calls were left of the previous
+  // setting; negative: that call was reached.
   long fail_after(long calls, relayed_by_sycl how) const {
     return fail_after_(calls, static_cast<int>(how));
   }
   long fail_none() const { return fail_after(-1, relayed_by_sycl::gives_null); }
-  // What each call gave that was not taken back.
+  // What each call returned and was not released, by the name of the call.
   [[nodiscard]] std::map<std::string, long> held() const { return by_name(name_, held_); }
-  // How often what had not been given was to be taken back.
+  // How often an object was to be released that had not been returned before.
   [[nodiscard]] long strangers() const { return strangers_(); }
 
  private:
@@ -36,7 +37,7 @@ class sycl_relay : public relay {
   long (*strangers_)() = nullptr;
 };
 
-// On SYCL's device with the relay in front of it; skipped without.
+// Tests on a SYCL device with the relay in front of dpctl. Skipped without it.
 class on_sycl_relay : public leak_checked {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
 #pragma once
-// What tests of failed copies of a unified buffer have in common, on whatever device.
+// Support for tests of failed copies of a unified buffer, on any device.
 
 #include <array>
 #include <string>
@@ -14,12 +14,12 @@ namespace support {
 
 inline constexpr std::size_t k_failing_bytes = 50'000;
 
-// The ways in which what the host wrote gets to the device.
+// The ways in which host writes are uploaded.
 enum class upload_path { device, blocking, together, with_event };
 inline constexpr std::array k_upload_paths{upload_path::device, upload_path::blocking,
                                            upload_path::together, upload_path::with_event};
 
-// The event is null where the way has none.
+// The event is null if that way returns none.
 inline im::event send_by(upload_path way, const unified& it) {
   if (way == upload_path::device) (void)it.device();
   if (way == upload_path::blocking) it.sync_to_device();
@@ -48,14 +48,15 @@ inline bytes of_value(int value, std::size_t nbytes = k_failing_bytes) {
   return bytes(nbytes, static_cast<std::byte>(value));
 }
 
-// What a kernel would do: `value` to that range of the device copy, which is `there`.
+// What a kernel would do: writes `value` to a range of the device copy `there` and declares the
+// write.
 inline void fill_on_device(const unified& it, const im::buffer& there,
                            const im::element_range& range, int value) {
   im::fill(there.slice(range.begin, range.end - range.begin), static_cast<std::byte>(value));
   it.mark_device(range);
 }
 
-// The status of giving the memory to others' work on that queue, which end their use at once.
+// The status of exporting the memory for external work on that queue, which ends its use at once.
 inline im::status lent_to(const im::queue& user, const im::buffer& memory) {
   void* pointer = nullptr;
   const auto lent = isthmus_buffer_export_to_queue(memory.get(), user.get(), &pointer);

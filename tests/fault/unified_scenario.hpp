@@ -1,9 +1,9 @@
 #pragma once
-// The life of unified buffers on a device, in which any call of its driver may fail. After each
-// failure the host's view has what it had, what was owed is owed still, there is no conflict, as the
-// two sides never write the same bytes, and the next try succeeds and gives both sides the bytes of
-// the shadow, `want_`; unless the device is lost. A copy that fails after its call had returned is
-// reported by the next call.
+// A scenario with unified buffers, in which any driver call may fail. Unless the device is lost,
+// the following holds after each failure. The host's view is unchanged, and dirty ranges stay
+// dirty. There is no conflict, as the two sides never write the same bytes. The next try succeeds
+// and gives both sides the bytes of the shadow, `want_`. A copy that fails after its call has
+// returned is reported by the next call.
 #include <algorithm>
 
 #include "steps.hpp"
@@ -24,7 +24,7 @@ class unified_scenario : public steps {
          {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
       if (means != im::tracking_means::pages || tells_pages()) live(means, 200'000);
     }
-    live(im::tracking_means::hashes, k_mib + 200'000);  // which go in parts
+    live(im::tracking_means::hashes, k_mib + 200'000);  // uploaded in several chunks
     attempt([&] { first_.wait(); });
     attempt([&] { second_.wait(); });
   }
@@ -45,14 +45,14 @@ class unified_scenario : public steps {
     view_ = {};
     it_ = {};
   }
-  // False once a step fails again and again.
+  // Returns false when a step keeps failing.
   bool use() {
     if (!send([&] { it_.sync_to_device(); })) return false;
     for (unsigned round = 0; round < 3; ++round) {
       write_on_host(round * 60'000, 3000);
       const bool sent = send([&] { end_all(it_.sync_to_device_async(it_.all())); });
       if (!sent || !write_on_device(round * 50'000 + 20'000, 2000)) return false;
-      write_on_host(want_.size() - 20'000, 4000);  // beside what the device wrote
+      write_on_host(want_.size() - 20'000, 4000);  // not the bytes that the device wrote
       if (!fetch() || !send([&] { it_.sync_to_device(second_); })) return false;
       if (round == 1 && !expect_on_device(second_)) return false;
     }
@@ -80,7 +80,7 @@ class unified_scenario : public steps {
     }
     return false;
   }
-  // With the host's writes owed as long as that fails.
+  // As long as `step` fails, the host's writes stay dirty.
   template <class Step>
   bool send(Step step) {
     return get_through([&] {
@@ -127,7 +127,7 @@ class unified_scenario : public steps {
     });
     std::copy(data.begin(), data.end(), want_.begin() + static_cast<std::ptrdiff_t>(at));
   }
-  // As a kernel would: it counts once it is told.
+  // As a kernel would. The write counts once it is declared.
   bool write_on_device(std::size_t at, std::size_t nbytes) {
     const bytes data = noise(nbytes, static_cast<unsigned>(at));
     im::buffer there;
@@ -147,14 +147,14 @@ class unified_scenario : public steps {
       EXPECT_TRUE(same(got, want_));
     });
   }
-  // But for what the device has newer.
+  // Except for the device's newer bytes.
   void expect_intact() const {
     if (view_.size() == 0) return;
     const auto rest = std::span(want_).subspan(newer_.end);
     EXPECT_TRUE(same(view_.span().first(newer_.begin), std::span(want_).first(newer_.begin)));
     EXPECT_TRUE(same(view_.span().subspan(newer_.end), rest));
   }
-  // The device is lost: the host's copy is good, but for what it says.
+  // The device is lost. The host copy is valid except for the range that the error names.
   void expect_told_what_is_missing() {
     expect_intact();
     (void)attempt([&] { it_.mark_host({0, 0}); });  // reports the copies that failed
@@ -174,7 +174,7 @@ class unified_scenario : public steps {
   unified it_;
   im::unified_view<std::byte> view_;
   bytes want_;
-  im::element_range newer_;  // on the device, and told
+  im::element_range newer_;  // written by the device and declared
 };
 
 }  // namespace support
