@@ -1,5 +1,5 @@
-// Any text as a number of bytes, or as a share of a device's memory: a number that is written and
-// read the same again, or a refusal that says why and gives nothing.
+// Fuzzes the parser of byte sizes and shares of a device's memory. It returns a number that parses
+// to the same value when it is printed, or fails with a message and leaves its output unchanged.
 #include <isthmus/isthmus.h>
 
 #include <string>
@@ -16,7 +16,7 @@ void expect_same_again(std::uint64_t bytes, const char* unit) {
   require(isthmus_bytes_parse(text.c_str(), nullptr, 0, &again) == ISTHMUS_OK && again == bytes);
 }
 
-// Of what there is, and of nothing else.
+// A share is at most the whole, and is defined for the three USM kinds only.
 void expect_share(isthmus_device_t* device, isthmus_kind_t kind, std::uint64_t bytes) {
   std::uint64_t all = 0;
   require(kind >= ISTHMUS_KIND_DEVICE && kind <= ISTHMUS_KIND_HOST);

@@ -1,5 +1,5 @@
 #pragma once
-// What the fuzzer of memory resources lets the library call.
+// Callbacks that the fuzzer of memory resources passes to the library.
 
 #include <atomic>
 
@@ -7,10 +7,10 @@
 
 namespace fuzz {
 
-// Where callbacks find out what to do; null once the input is over.
+// The input that decides what callbacks do; null at the end of a run.
 inline input* choices = nullptr;
 
-// A resource of the caller's own: has what another gives, and now and then does what nobody may.
+// A custom resource that forwards to another one, and sometimes breaks the rules.
 struct source {
   isthmus_resource_t* under;
   std::atomic<std::size_t> live{0};
@@ -21,7 +21,7 @@ struct source {
                                    isthmus_queue_t* queue, void** pointer, const char** message) {
     require(nbytes != 0 && alignment != 0 && queue != nullptr && *pointer == nullptr);
     switch (choices == nullptr ? 255 : choices->byte()) {
-      case 0: return ISTHMUS_OK;  // and NULL
+      case 0: return ISTHMUS_OK;  // with NULL as the result
       case 1: return ISTHMUS_ERROR_OUT_OF_MEMORY;
       case 2: return static_cast<isthmus_status_t>(-1000);
       case 3: return ISTHMUS_PENDING;
@@ -48,7 +48,7 @@ struct source {
   }
 };
 
-// What is asked where there is no memory: tries again some times, or fails.
+// A failure callback: requests a retry some times, or fails.
 struct patience {
   std::uint8_t tries;
 
@@ -66,7 +66,7 @@ struct patience {
   static void release(void* object) { delete static_cast<patience*>(object); }
 };
 
-// Where an interpreter would be.
+// Returns a stack as a language binding would.
 struct frames {
   static const char* tell(void* object) {
     switch (choices == nullptr ? 0 : choices->byte() % 3) {

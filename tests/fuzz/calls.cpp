@@ -1,6 +1,6 @@
-// Bytes decoded to calls of the C interface, on the host and on a simulated device whose effects
-// are late. Whatever the order and the arguments: a documented status, nothing left at the end, no
-// hang, and nothing that ASan or UBSan minds.
+// Decodes bytes to calls of the C interface, on the host and on a simulated device with late
+// effects. Whatever the order and the arguments, every call returns a documented status, nothing is
+// leaked, nothing hangs, and ASan and UBSan find no error.
 #include <isthmus/isthmus.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using fuzz::expect_documented;
 using fuzz::require;
 
-constexpr std::size_t k_most = 6;  // objects of each noun
+constexpr std::size_t k_most = 6;  // objects of each type
 
 class machine {
  public:
@@ -26,7 +26,8 @@ class machine {
     isthmus_queue_retain(first_);
   }
   ~machine() {
-    for (isthmus_event_t* one : gates_) isthmus_event_release(one);  // abandoned: nothing waits
+    // Destroying a gate fails what waits for it.
+    for (isthmus_event_t* one : gates_) isthmus_event_release(one);
     for (isthmus_event_t* one : events_) {
       require(isthmus_event_wait(one, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
       isthmus_event_release(one);
@@ -84,19 +85,19 @@ class machine {
   void keep(std::vector<T*>& all, T* made, void (*release)(T*) noexcept) {
     from_.keep(all, k_most, made, release);
   }
-  // Host memory is whole and never freed while anything runs.
+  // An endpoint. Host memory is always valid and is never freed while work is pending.
   isthmus_place_t place() {
     if (from_.byte() % 3 == 0) return {nullptr, host_, from_.byte()};
     if (!blocks_.empty() && from_.byte() % 3 == 0) {
       const block& one = blocks_[from_.byte() % blocks_.size()];
-      return {nullptr, one.memory, from_.size() % one.nbytes};  // else it is anybody's memory
+      return {nullptr, one.memory, from_.size() % one.nbytes};  // a block without a buffer
     }
     return {any(buffers_), nullptr, from_.size()};
   }
   static bool is_own(const isthmus_place_t& place) {
     return place.buffer == nullptr && place.pointer == host_;
   }
-  // The caller answers for his own memory: no more than there is.
+  // The caller is responsible for the bounds of host memory, so `nbytes` is limited to what it has.
   std::size_t held(const isthmus_place_t& a, const isthmus_place_t& b, std::size_t nbytes) {
     return is_own(a) || is_own(b) ? std::min<std::size_t>(nbytes, 2048) : nbytes;
   }
@@ -108,7 +109,7 @@ class machine {
     result.after_count = after_ != nullptr ? 1 : 0;
     return result;
   }
-  // All asynchronous: a blocking call behind a gate of ours would wait for ever.
+  // All calls are asynchronous: a blocking call that waits for one of our gates would hang.
   void put(isthmus_status_t code, isthmus_event_t* event) {
     expect_documented(code);
     require((code == ISTHMUS_OK) == (event != nullptr));
@@ -182,7 +183,7 @@ class machine {
     std::size_t numbers[3][9];
     const std::size_t dimensions = from_.byte() % 10;
     for (auto& each : numbers) {
-      // Of our own no more than there is: 3 bytes and 2 times 999 in each of 3 dimensions.
+      // Within our host memory: 3 bytes and 2 times 999 in each of 3 dimensions.
       std::generate_n(each, dimensions, [&] { return own ? from_.size() % 1000 : from_.size(); });
     }
     for (std::size_t i = 0; i < dimensions && own; ++i)
@@ -199,7 +200,7 @@ class machine {
     std::int64_t shape[9]{};
     std::int64_t strides[9]{};
   };
-  // Of our own memory no more than there is: from its middle 3 times 900 bytes either way.
+  // Within our host memory: from its middle, 3 times 900 bytes in either direction.
   void decode(array& made) {
     isthmus_place_t at = place();
     const bool own = is_own(at);
@@ -217,7 +218,7 @@ class machine {
     array to, source;
     decode(to);
     decode(source);
-    if (from_.byte() % 2 == 0) {  // shapes that go together are rare else
+    if (from_.byte() % 2 == 0) {  // compatible shapes are rare otherwise
       source.given.dimensions = std::min(source.given.dimensions, to.given.dimensions);
       const auto skipped = to.given.dimensions - source.given.dimensions;
       for (std::size_t i = 0; i < source.given.dimensions; ++i) {
@@ -287,7 +288,7 @@ class machine {
     info.struct_size = sizeof info;
     expect_documented(isthmus_buffer_info(any(buffers_), &info));
   }
-  // Waits for what is pending: only while no gate of ours holds anything back.
+  // An export waits for pending operations, so the gates are completed first.
   void export_it() {
     while (!gates_.empty()) {
       (void)isthmus_event_complete(gates_.back(), ISTHMUS_OK, nullptr);
@@ -357,7 +358,7 @@ class machine {
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(which));
     const isthmus_status_t code =
         isthmus_resource_deallocate(gone.from, gone.memory, 0, 0, queues_.front());
-    // What is wrong with a pointer is told, and nothing is done.
+    // A pointer that is not live is rejected without any effect.
     require(isthmus_resource_deallocate(gone.from, gone.memory, 0, 0, first_) != ISTHMUS_OK);
     isthmus_resource_release(gone.from);
     return code;
@@ -456,7 +457,7 @@ class machine {
   isthmus_device_t* device_;
   isthmus_queue_t* first_ = nullptr;
   isthmus_event_t* after_ = nullptr;
-  // Lives on: what waited for a dropped gate ends when nobody looks any more.
+  // Static: operations that waited for a dropped gate may complete after the end of a run.
   static inline unsigned char host_[8192] = {};
   std::vector<isthmus_queue_t*> queues_;
   std::vector<isthmus_buffer_t*> buffers_;

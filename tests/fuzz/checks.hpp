@@ -1,5 +1,5 @@
 #pragma once
-// What must hold of what memory resources tell.
+// Invariants of what memory resources report.
 
 #include <algorithm>
 #include <chrono>
@@ -9,13 +9,13 @@
 
 namespace fuzz {
 
-// What is known of a resource.
+// What the fuzzer knows of a resource.
 struct traits {
-  bool over_monotonic = false;  // itself too: then misuse is not told
-  bool debug = false;           // the resource itself, as below
+  bool over_monotonic = false;  // includes the resource itself; misuse is not reported then
+  bool debug = false;           // the resource itself, like the fields below
   bool tracks = false;
-  std::size_t largest = SIZE_MAX;  // of a fixed size
-  std::uint64_t tells_from = 0;    // the number of a tracking resource's first block
+  std::size_t largest = SIZE_MAX;  // of blocks of a fixed size
+  std::uint64_t tells_from = 0;  // the number of the first block that an allocation tracker records
 };
 
 struct block {
@@ -23,10 +23,10 @@ struct block {
   void* memory;
   std::size_t nbytes;
   const char* tag;
-  std::uint64_t number;  // grows with the time that it was taken at
+  std::uint64_t number;  // grows with the time of the allocation
 };
 
-// What was visited, in order.
+// The blocks that were visited, in order.
 struct visited {
   std::vector<isthmus_tracked_t> all;
 
@@ -38,7 +38,7 @@ struct visited {
   }
 };
 
-// `since`: the number of the first block that the resource still tells of.
+// `since`: the number of the first block that the resource still reports.
 inline void expect_told(const visited& by, const isthmus_resource_t* of,
                         const std::vector<block>& blocks, std::uint64_t since) {
   for (const block& each : blocks) {
@@ -63,7 +63,7 @@ inline void expect_sound(const isthmus_statistics_t& of) {
   require((of.current_bytes == 0) == (of.current_count == 0));
 }
 
-// Most live bytes first, under tags that have a name.
+// Tags are reported in the order of their live bytes, largest first, and each has a name.
 inline void expect_usage(isthmus_resource_t* of) {
   std::uint64_t before = UINT64_MAX;
   const isthmus_tag_usage_function_t see = [](void* last, const char* tag,
@@ -76,7 +76,7 @@ inline void expect_usage(isthmus_resource_t* of) {
   require(isthmus_tracking_usage(of, see, &before) == ISTHMUS_OK);
 }
 
-// The same as references.
+// isthmus_pointer_origin returns references to the same objects.
 inline void expect_origin(const isthmus_pointer_info_t& known, const void* pointer) {
   isthmus_context_t* context = nullptr;
   isthmus_resource_t* resource = nullptr;
@@ -86,7 +86,7 @@ inline void expect_origin(const isthmus_pointer_info_t& known, const void* point
   isthmus_resource_release(resource);
 }
 
-// Of what threads of the library see to.
+// Polls, for what threads of the library do.
 template <class Condition>
 void expect_soon(Condition holds) {
   for (int patience_ms = 10'000; !holds(); --patience_ms) {
@@ -95,7 +95,7 @@ void expect_soon(Condition holds) {
   }
 }
 
-// Memory of buffers goes back soon after the work on it has ended.
+// Memory of buffers is freed soon after the work on it has completed.
 inline void expect_nothing_counted(isthmus_resource_t* counts) {
   expect_soon([counts] {
     isthmus_statistics_t now{};
@@ -107,7 +107,7 @@ inline void expect_nothing_counted(isthmus_resource_t* counts) {
   });
 }
 
-// A byte beside the block, and as it was before anybody else looks.
+// Changes a byte on either side of the block, which the resource must detect, and restores it.
 inline void expect_found(const block& one) {
   auto* const begin = static_cast<unsigned char*>(one.memory);
   for (unsigned char* beside : {begin - 1, begin + one.nbytes}) {

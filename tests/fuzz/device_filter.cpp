@@ -1,5 +1,6 @@
-// Any text as a device filter: found, not found or refused, with a message; never anything else.
-// Simulated devices are found only by name, so a filter that names no back-end never gives one.
+// Fuzzes the parser of device filters. It finds a device, finds none or rejects the text, with a
+// message. Simulated devices are found only by name, so a filter that names no backend never
+// returns one.
 #include <isthmus/isthmus.h>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@ namespace {
 
 using fuzz::require;
 
-// A filter that finds a device is found again under the device's own name.
+// A device that a filter finds is also found by the filter that it reports.
 void expect_same_again(isthmus_device_t* found) {
   isthmus_device_info_t info{};
   info.struct_size = sizeof info;
@@ -23,7 +24,7 @@ void expect_same_again(isthmus_device_t* found) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  // Real drivers are no part of this, and slow to open.
+  // Real drivers are slow to open and not tested here.
   static const int hidden = setenv("ISTHMUS_OPENCL_LIBRARY", "/nonexistent", 1);
   (void)hidden;
   const std::string filter(reinterpret_cast<const char*>(data), size);

@@ -5,8 +5,8 @@
 
 namespace fuzz {
 
-// The host, or a simulated one: of the latest or of random effects, or with little memory, as
-// `small` says.
+// The host, or a simulated device: with late or random effects, or with little memory as `small`
+// says.
 inline isthmus_device_t* open_device(std::uint8_t which, const char* small) {
   isthmus_device_t* device = nullptr;
   const char* const options[] = {"effect=late", "effect=random", small};

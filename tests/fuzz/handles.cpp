@@ -1,6 +1,6 @@
-// Bytes decoded to buffers over memory of others and on other queues, hints, and what is to happen
-// when an event completes. Whatever the order: a documented status, every owner released once,
-// every descriptor told once, and nothing that ASan or UBSan minds.
+// Decodes bytes to buffers over adopted memory and on other queues, hints, and actions at the
+// completion of events. Whatever the order, every call returns a documented status, every owner is
+// released once, every descriptor is notified once, and ASan and UBSan find no error.
 #include <isthmus/isthmus.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,12 +17,12 @@ namespace {
 
 using namespace fuzz;
 
-constexpr std::size_t k_most = 6;           // of each noun
-constexpr std::size_t k_block_bytes = 512;  // of each piece of memory that buffers are made over
+constexpr std::size_t k_most = 6;           // objects of each type
+constexpr std::size_t k_block_bytes = 512;  // of each block that buffers are made over
 
-std::atomic<int> lent{0};  // owners that were not released
+std::atomic<int> lent{0};  // owners that were not released yet
 
-// What an owner keeps, and lets go of with itself; either may be NULL.
+// The objects that an owner keeps alive and releases with itself. Either may be NULL.
 struct kept {
   isthmus_buffer_t* buffer;
   isthmus_event_t* event;
@@ -53,7 +53,8 @@ class machine {
     require((told_ = eventfd(0, EFD_NONBLOCK)) >= 0);
   }
   ~machine() {
-    for (isthmus_event_t* each : gates_) isthmus_event_release(each);  // abandoned: nothing waits
+    // Destroying a gate fails what waits for it.
+    for (isthmus_event_t* each : gates_) isthmus_event_release(each);
     for (isthmus_event_t* each : events_) {
       require(isthmus_event_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
       isthmus_event_release(each);
@@ -62,7 +63,8 @@ class machine {
     for (isthmus_queue_t* each : queues_) {
       require(isthmus_queue_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
     }
-    // Of a block of its own, what was given no queue is on none of these.
+    // A buffer that was adopted without a queue uses one of its own, which the loop above does not
+    // wait for. A free that names no queue is ordered after all uses that the library knows.
     for (const block& each : blocks_) {
       require(isthmus_resource_deallocate(each.from, each.memory, k_block_bytes, 0, nullptr) ==
               ISTHMUS_OK);
@@ -100,7 +102,7 @@ class machine {
     void* memory;
   };
 
-  // Of a pool and of the driver by turns.
+  // From a pool or from the driver.
   void add_block(isthmus_kind_t kind) {
     isthmus_context_t* const home = isthmus_queue_context(queues_[0]);
     block made{};
@@ -122,14 +124,14 @@ class machine {
     if (made != nullptr) from_.keep(events_, k_most, made, isthmus_event_release);
   }
   isthmus_event_t* any_event() { return from_.any(from_.byte() % 2 == 0 ? events_ : gates_); }
-  // No gate: one that hangs on itself would never end.
+  // Never a gate: one that keeps itself alive would never complete.
   isthmus_owner_t owner() {
     const std::uint8_t what = from_.byte();
     return lend({what % 4 == 0 ? from_.any(buffers_) : nullptr,
                  what % 4 == 1 ? from_.any(events_) : nullptr});
   }
 
-  // Past the end too; not of memory that no driver knows, whose end nobody else could tell.
+  // Also past the end. Not for plain host memory, whose end no one else knows.
   void adopt() {
     static unsigned char plain[k_block_bytes];
     const std::uint8_t which = from_.byte();
@@ -150,7 +152,7 @@ class machine {
     }
     keep(code, made);
   }
-  // A part of another buffer, which may go before.
+  // Adopts a part of another buffer, which may be released first.
   void adopt_own() {
     isthmus_buffer_info_t info{};
     info.struct_size = sizeof info;
@@ -196,7 +198,8 @@ class machine {
     buffers_.pop_back();
   }
 
-  // Behind an event and with owners; all asynchronous: a gate of ours may hold it.
+  // Makes a call that depends on an event and has owners. All calls are asynchronous, because one
+  // of our gates may block them.
   template <class Call>
   void put(Call call) {
     isthmus_event_t* const after = any_event();
@@ -231,7 +234,7 @@ class machine {
     require(isthmus_event_create(&made) == ISTHMUS_OK);
     from_.keep(gates_, k_most, made, isthmus_event_release);
   }
-  // With what is no status too; not with INTERNAL, which whoever waited would take for a fault.
+  // Also with codes that are no status. Not with INTERNAL, which a waiter would take for a bug.
   void open_gate() {
     const isthmus_status_t code = from_.byte() % 20 - 18;
     const isthmus_status_t with = code == ISTHMUS_ERROR_INTERNAL ? INT32_MIN : code;
@@ -270,7 +273,7 @@ class machine {
       keep(isthmus_queue_pending(from_.any(queues_), &made), made);
     }
   }
-  // Neither the host nor a simulated device has handles.
+  // Neither the host nor a simulated device has native handles.
   void ask_for_native() {
     isthmus_queue_t* const of = from_.any(queues_);
     require(isthmus_queue_native(of) == nullptr);
@@ -298,9 +301,9 @@ class machine {
   }
 
   input& from_;
-  int told_ = -1;  // counts what was written to it
+  int told_ = -1;  // an eventfd that counts the notifications
   std::uint64_t to_tell_ = 0;
-  std::vector<isthmus_queue_t*> queues_;  // the last is another context's
+  std::vector<isthmus_queue_t*> queues_;  // the last one belongs to another context
   std::vector<isthmus_buffer_t*> buffers_;
   std::vector<isthmus_event_t*> events_;
   std::vector<isthmus_event_t*> gates_;

@@ -1,5 +1,5 @@
 #pragma once
-// What a fuzzer's bytes are decoded by, and what every call of the C interface is held to.
+// Decodes the bytes of a fuzzer, and checks what holds for every call of the C interface.
 
 #include <isthmus/isthmus.h>
 
@@ -24,7 +24,7 @@ inline void expect_documented(isthmus_status_t code) {
   require(code >= ISTHMUS_OK || *isthmus_error_message() != '\0');
 }
 
-// Zeros behind its end.
+// Returns zeros after its end.
 class input {
  public:
   input(const unsigned char* data, std::size_t size) : data_(data), left_(size) {}
@@ -34,7 +34,7 @@ class input {
     --left_;
     return *data_++;
   }
-  // Mostly small; now and then at the edges of what a size can be.
+  // Mostly small, and sometimes at the limits of size_t.
   std::size_t size() {
     switch (const std::uint8_t low = byte(); low) {
       case 255: return SIZE_MAX;
@@ -49,7 +49,7 @@ class input {
     const std::size_t index = byte();
     return all.empty() || index == 255 ? nullptr : all[index % all.size()];
   }
-  // Keeps a made object, in another's place where there are `most`.
+  // Stores a new object. Once there are `most` objects it replaces, and releases, one of them.
   template <class T>
   void keep(std::vector<T*>& all, std::size_t most, T* made, void (*release)(T*) noexcept) {
     if (all.size() < most) return all.push_back(made);

@@ -1,4 +1,5 @@
-// Any text as the kernel's files on memory and control groups: what is told of it lies within it.
+// Fuzzes the parsers of the kernel's files on memory and control groups: what they return lies
+// within the text.
 #include <string_view>
 #include "input.hpp"
 #include "os/cgroup_files.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 using fuzz::require;
 
-// Each folder is the one before without its last name, and none leaves its mount.
+// Each folder is the parent of the previous one, and none is outside its mount.
 void expect_folders(std::string_view mounts, std::string_view path, cgroup_version of) {
   const auto folders = cgroup_folders(mounts, path, of, "memory");
   for (std::size_t each = 0; each < folders.size(); ++each) {
@@ -26,7 +27,7 @@ void expect_folders(std::string_view mounts, std::string_view path, cgroup_versi
 
 }  // namespace
 
-// Up to the first NUL it is the list of groups, behind it that of mounts.
+// The text up to the first NUL is the list of groups; the list of mounts follows it.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const auto end = all.find('\0');

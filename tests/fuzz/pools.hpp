@@ -1,12 +1,12 @@
 #pragma once
-// Options of pools that are short of memory soon and wait for little.
+// Options for pools that soon run out of memory and wait only briefly.
 
 #include "input.hpp"
 
 namespace fuzz {
 
-// Of 2 MiB at most, a few grains of pools that come to ask one another, but where it is of more than
-// there is; NULL where it would be one of nothing.
+// Mostly at most 2 MiB, a few pages of the pool (64 KiB), so that pools have to request memory from
+// one another; sometimes more than exists. NULL for a limit of 0.
 inline isthmus_budget_t* new_budget(input& from) {
   isthmus_budget_t* made = nullptr;
   const isthmus_status_t code = isthmus_budget_create(from.size() * 1024, &made);
@@ -36,18 +36,18 @@ inline isthmus_pool_options_t pool_options(input& from, isthmus_budget_t* budget
   options.soft_limit_bytes = from.byte() < 64 ? from.size() * 4096 : 0;
   options.budget = from.byte() < 128 ? nullptr : budget;
   options.decay_ns = from.byte() < 64 ? from.byte() : 0;
-  options.wait_ns = from.byte() * 1000 - 1;  // not 0, which would be a second
+  options.wait_ns = from.byte() * 1000 - 1;  // never 0, which would mean one second
   return options;
 }
 
-// For who misuses what the pool gave: an unchecked one cannot always tell.
+// For tests that misuse blocks, which an unchecked pool cannot always detect.
 inline isthmus_pool_options_t checked_pool_options(input& from, isthmus_budget_t* budget) {
   isthmus_pool_options_t options = pool_options(from, budget);
   options.flags &= ~std::uint32_t{ISTHMUS_POOL_UNCHECKED};
   return options;
 }
 
-// All that a pool counts of itself, and what it tells of the last request that it did not meet.
+// Invariants of a pool's counts, also in the snapshot of the last failed request.
 inline void expect_sound(const isthmus_snapshot_t& of) {
   require(of.live_bytes + of.cached_bytes + of.waiting_bytes + of.free_bytes <= of.held_bytes);
   require(of.largest_free_bytes <= of.held_bytes);

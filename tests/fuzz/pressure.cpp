@@ -1,6 +1,7 @@
-// Bytes decoded to pools that run short: over the driver and over resources that refuse and fail,
-// behind work that does not end, with callbacks that give memory up, take more, and come and go.
-// Whatever they are: a documented status, numbers that hold, nothing left at the end, no hang.
+// Decodes bytes to pools that run out of memory: over the driver and over resources that fail, with
+// work that does not complete, and with callbacks that free memory, allocate more, and are added
+// and removed. Whatever the calls, each returns a documented status, counts are consistent, nothing
+// is leaked, and nothing hangs.
 #include <isthmus/isthmus.h>
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace {
 
 using namespace fuzz;
 
-constexpr std::size_t k_most = 6;  // of each noun
+constexpr std::size_t k_most = 6;  // objects of each type
 
 class machine {
  public:
@@ -37,7 +38,8 @@ class machine {
     while (!reclaimers_.empty()) remove_reclaimer(reclaimers_.size() - 1, 1);
     require(callbacks_ == 0);
     (void)isthmus_no_wait_swap(0);
-    for (isthmus_event_t* each : gates_) isthmus_event_release(each);  // abandoned: nothing waits
+    // Destroying a gate fails what waits for it.
+    for (isthmus_event_t* each : gates_) isthmus_event_release(each);
     while (!blocks_.empty()) give_back(blocks_.size() - 1);
     for (isthmus_queue_t* each : queues_) {
       require(isthmus_queue_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
@@ -83,7 +85,7 @@ class machine {
     const auto kind = static_cast<isthmus_kind_t>(1 + from_.byte() % 3);
     keep(isthmus_resource_provider(home_, device_, kind, &made), upstreams_, made);
   }
-  // Over a pool too: no pool stands on that.
+  // Also over a pool, which makes it unusable below another pool.
   void new_upstream() {
     isthmus_resource_t* made = nullptr;
     isthmus_resource_t* under = from_.any(from_.byte() < 240 ? upstreams_ : pools_);
@@ -126,7 +128,7 @@ class machine {
     keep(isthmus_resource_pool_over(upstream, &options, &made), pools_, made);
   }
 
-  // What a callback does is decoded where it is called; never is it called from inside itself.
+  // The input decides what a callback does when it is called. It is never called recursively.
   struct giver {
     machine* of;
 
@@ -184,7 +186,7 @@ class machine {
     no_wait_ = next;
   }
 
-  // What is freed behind it waits.
+  // Blocks the queue, so that memory freed on it is waiting.
   void hold() {
     isthmus_event_t* gate = nullptr;
     isthmus_event_t* event = nullptr;
@@ -233,7 +235,7 @@ class machine {
     void* memory = nullptr;
     const std::size_t nbytes = from_.size() * (from_.byte() % 2 == 0 ? 1024 : 1);
     const std::size_t alignment = from_.byte() % 8 == 0 ? from_.size() : 0;
-    isthmus_resource_retain(from);  // a callback inside may make another pool in its place
+    isthmus_resource_retain(from);  // a callback may replace this pool by another one
     const isthmus_status_t code =
         isthmus_resource_allocate(from, nbytes, alignment, queue(), &memory);
     expect_documented(code);
@@ -246,8 +248,8 @@ class machine {
     expect_origin(info, memory);
     blocks_.push_back({from, memory, nbytes, nullptr, 0});
   }
-  // Of the request that failed, whose message stays. A pool does not come to look for memory where
-  // no allocation could be as large.
+  // The snapshot describes the failed request, whose message is kept. There is none if the request
+  // is larger than any allocation, because then a pool does not look for memory.
   void expect_told(std::size_t nbytes) {
     const std::string message = isthmus_error_message();
     isthmus_snapshot_t told{};
@@ -283,12 +285,12 @@ class machine {
   std::vector<isthmus_event_t*> gates_;
   std::vector<block> blocks_;
   std::uint64_t most_bytes_ = 0;  // of one allocation
-  int callbacks_ = 0;             // whose owners were not released
+  int callbacks_ = 0;             // callbacks whose owners were not released yet
   int no_wait_ = 0;
-  bool inside_ = false;  // a callback
+  bool inside_ = false;  // whether a callback is running
 };
 
-// Memory that was freed behind work goes back soon after that has ended.
+// Memory freed on a queue is released soon after the queue's work has completed.
 void expect_nothing_left(isthmus_device_t* device) {
   expect_soon([device] {
     std::uint64_t on_device = 0;

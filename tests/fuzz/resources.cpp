@@ -1,6 +1,7 @@
-// Bytes decoded to memory resources over one another, on the host and on simulated devices: made,
-// used, misused and let go in any order. Whatever they are: a documented status, counts that hold
-// what lives, nothing left at the end, and nothing that ASan or UBSan minds.
+// Decodes bytes to memory resources over one another, on the host and on simulated devices, which
+// are made, used, misused and released in any order. Whatever the order, every call returns a
+// documented status, counts match what is live, nothing is leaked, and ASan and UBSan find no
+// error.
 #include <isthmus/isthmus.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 
 using namespace fuzz;
 
-constexpr std::size_t k_most = 10;  // of each noun
+constexpr std::size_t k_most = 10;  // objects of each type
 constexpr isthmus_status_t k_invalid = ISTHMUS_ERROR_INVALID_ARGUMENT;
 
 class machine {
@@ -41,7 +42,8 @@ class machine {
     for (isthmus_scope_t* each : scopes_) isthmus_scope_release(each);
     for (isthmus_resource_t* each : resources_) isthmus_resource_release(each);
     for (isthmus_resource_t* each : monotonic_) isthmus_resource_release(each);
-    // What stands on a counter, and may keep memory of it, was made later.
+    // In reverse order, because resources over a counter, which may keep memory of it, were made
+    // later.
     for (; !counting_.empty(); counting_.pop_back()) {
       expect_nothing_counted(counting_.back());
       isthmus_resource_release(counting_.back());
@@ -88,7 +90,7 @@ class machine {
   void keep(std::vector<T*>& all, T* made, void (*release)(T*) noexcept) {
     from_.keep(all, k_most, made, release);
   }
-  // `over`: those that it stands on.
+  // `over`: the upstreams of the new resource.
   bool keep(isthmus_status_t code, isthmus_resource_t* made,
             const std::vector<isthmus_resource_t*>& over, traits known = {}) {
     expect_documented(code);
@@ -286,8 +288,8 @@ class machine {
     require(isthmus_tag_swap(next) == tag_);
     tag_ = next;
   }
-  // Blocks must not be used behind it; a buffer may, but what stands on the resource cannot give
-  // its memory back any more.
+  // Blocks of the resource must not be used after the release. A buffer may be, but resources over
+  // this one could then no longer return its memory.
   void release_monotonic() {
     isthmus_resource_t* of = any(monotonic_);
     require(isthmus_monotonic_release(nullptr) == k_invalid);
@@ -366,9 +368,9 @@ class machine {
   isthmus_context_t* home_ = nullptr;
   isthmus_queue_t* queues_[2] = {};
   std::vector<isthmus_resource_t*> resources_;
-  std::map<isthmus_resource_t*, traits> known_;  // of those that have gone too
+  std::map<isthmus_resource_t*, traits> known_;  // released ones included
   std::vector<isthmus_resource_t*> counting_;    // all that count or limit
-  std::vector<isthmus_resource_t*> monotonic_;   // all
+  std::vector<isthmus_resource_t*> monotonic_;   // all of them
   std::vector<isthmus_scope_t*> scopes_;
   std::vector<isthmus_buffer_t*> buffers_;
   std::vector<block> blocks_;

@@ -1,4 +1,5 @@
-// Any text as options of a simulated device: a device that works, or an error that says why not.
+// Fuzzes the parser of a simulated device's options. The result is a device that works, or an error
+// that says why not.
 #include <isthmus/isthmus.h>
 #include <cstdint>
 #include <string>
@@ -13,14 +14,15 @@ void expect_refused(isthmus_status_t code) {
   require(code == ISTHMUS_ERROR_INVALID_ARGUMENT && *isthmus_error_message() != '\0');
 }
 
-// Whatever was asked for, the device tells of itself and can be asked for memory.
+// Whatever the options, the device reports its properties and accepts requests for memory.
 void expect_usable(isthmus_device_t* device) {
   isthmus_device_info_t info{};
   info.struct_size = sizeof info;
   require(isthmus_device_info(device, &info) == ISTHMUS_OK);
   require(info.copy_engines >= 1 && info.max_allocation_bytes <= info.memory_bytes);
   isthmus_queue_t* queue = nullptr;
-  if (isthmus_queue_create(nullptr, device, &queue) != ISTHMUS_OK) return;  // a fault was asked for
+  // The options requested a fault.
+  if (isthmus_queue_create(nullptr, device, &queue) != ISTHMUS_OK) return;
   isthmus_buffer_t* buffer = nullptr;
   if (isthmus_buffer_create(64, ISTHMUS_KIND_DEVICE, 0, queue, nullptr, &buffer) == ISTHMUS_OK) {
     const isthmus_place_t place{buffer, nullptr, 0};
@@ -32,7 +34,7 @@ void expect_usable(isthmus_device_t* device) {
 
 }  // namespace
 
-// Options up to the first line's end make the device, those behind it change it.
+// The first line is for making the device, the rest changes its configuration.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   const std::string all(reinterpret_cast<const char*>(data), size);
   const std::size_t end = all.find('\n');

@@ -1,6 +1,6 @@
-// Bytes decoded to calls on unified buffers, by every means of finding writes. Whatever the order
-// and the arguments: a documented status, ranges that lie in the buffer, views that can be written
-// to the end; and once conflicts are settled both copies are the same.
+// Decodes bytes to calls on unified buffers, with each way of finding host writes. Whatever the
+// order and the arguments, every call returns a documented status, ranges lie in the buffer, and
+// views remain writable until they end. After conflicts are resolved both copies are equal.
 #include <isthmus/isthmus.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace {
 
 using namespace fuzz;
 
-constexpr std::size_t k_most = 4;  // of each noun
+constexpr std::size_t k_most = 4;  // objects of each type
 
 struct made {
   isthmus_unified_t* handle;
   std::size_t nbytes;
 };
-// A reference of its own, till it ends.
+// Holds a reference to the buffer until it ends.
 struct view {
   isthmus_unified_t* of;
   unsigned char* at;
@@ -89,7 +89,7 @@ class machine {
     const std::uint8_t which = from_.byte();
     return which % 4 == 3 ? nullptr : queues_[which % 2];
   }
-  // Mostly within; past the end now and then.
+  // A range that is mostly within the buffer, and sometimes past its end.
   range part(const made& of) {
     const std::size_t begin = from_.size(), nbytes = from_.size();
     if (of.nbytes == 0 || begin > 0xffff || from_.byte() == 255) return {begin, nbytes};
@@ -120,7 +120,8 @@ class machine {
         isthmus_unified_create(nbytes, queues_[from_.byte() % 2], &how, &handle);
     expect_documented(code);
     require((code == ISTHMUS_OK) == (handle != nullptr));
-    // What cannot be had is told when it is asked for, at once where it is this much.
+    // A buffer of impossible size can be created, but any call that needs its memory fails, even
+    // for no bytes.
     if (handle != nullptr && nbytes > (1U << 20)) {
       void* pointer = nullptr;
       require(isthmus_unified_host(handle, 0, 0, &pointer) != ISTHMUS_OK && pointer == nullptr);
@@ -212,7 +213,7 @@ class machine {
     is_ok(bring(of.handle, queue(), it.offset, it.nbytes, waits ? nullptr : &event), it, of);
     keep(event);
   }
-  // Another library's work on the device copy, which fails once a copy comes after it.
+  // External work on the device copy, which fails after a copy was ordered after it.
   void move_after_a_failure() {
     const made of = any();
     const range it = part(of);
@@ -228,11 +229,11 @@ class machine {
     is_ok(bring(of.handle, queue(), it.offset, it.nbytes, &event), it, of);
     require(isthmus_event_complete(work, ISTHMUS_ERROR_CALLBACK, "it failed") == ISTHMUS_OK);
     isthmus_event_release(work);
-    // The copy only comes after it.
+    // The copy is ordered after that work but does not depend on it.
     if (event != nullptr) require(isthmus_event_wait(event, -1) != ISTHMUS_ERROR_DEPENDENCY);
     keep(event);
   }
-  // Another owner's request, for which device copies may be given up.
+  // A request of another owner, which may evict device copies.
   void press() {
     isthmus_buffer_t* memory = nullptr;
     const std::size_t nbytes = (std::size_t{1} + from_.byte()) * 256;
@@ -257,7 +258,7 @@ class machine {
     const range it = part(of);
     is_ok(isthmus_unified_resolve(of.handle, from_.byte() % 5 - 1, it.offset, it.nbytes), it, of);
   }
-  // The copies may be unlike then, till one of them counts.
+  // The copies may differ afterwards, until one of them is declared as written.
   void forget() {
     const made of = any();
     const isthmus_status_t code = isthmus_unified_forget(of.handle);
@@ -290,11 +291,11 @@ class machine {
     require(info.nbytes == of.nbytes && info.state >= ISTHMUS_UNIFIED_UNINITIALIZED &&
             info.state <= ISTHMUS_UNIFIED_DEVICE_DIRTY);
     const bool host_owes = expect_in_order(of, 0), device_owes = expect_in_order(of, 1);
-    // What was on its way may have come home meanwhile.
+    // A pending transfer may have completed meanwhile.
     require(!device_owes || info.state == ISTHMUS_UNIFIED_DEVICE_DIRTY);
     require(host_owes || info.state != ISTHMUS_UNIFIED_HOST_DIRTY);
   }
-  // Whether there are any.
+  // Returns whether there are any dirty ranges.
   bool expect_in_order(const made& of, int of_device) {
     isthmus_byte_range_t ranges[8];
     std::size_t count = 0;
@@ -309,7 +310,7 @@ class machine {
     }
     return count != 0;
   }
-  // A driver without memory may keep the copies apart.
+  // If the driver has no memory, the copies may stay different.
   void expect_same(const made& of) {
     isthmus_unified_t* const it = of.handle;
     const void* host = nullptr;

@@ -1,4 +1,4 @@
-// Objects shared by threads, and dropped while others use them.
+// Objects shared by threads, and dropped by one thread while others use them.
 #include <atomic>
 #include <barrier>
 
@@ -24,8 +24,8 @@ class lifetimes : public leak_checked, public ::testing::WithParamInterface<cons
 };
 INSTANTIATE_TEST_SUITE_P(backends, lifetimes, ::testing::Values("host", "early", "late", "random"));
 
-// Every use either works or says that the buffer is closed; nothing else may come of it. Each
-// thread has a part of its own: two that write the same bytes unordered get what they asked for.
+// Every use either works or fails because the buffer is closed. Each thread uses a part of its own,
+// because the result of unordered writes of two threads to the same bytes is undefined.
 TEST_P(lifetimes, a_shared_buffer_is_freed_while_used) {
   const im::device device = open();
   const im::queue queue(device);
@@ -102,8 +102,8 @@ TEST_P(lifetimes, host_events_are_completed_or_dropped_elsewhere) {
   }
 }
 
-// A driver that cannot wait for the host: the submission waits instead, on its own thread. What the
-// completer says, and its end without a word, come through; the queue is free for others meanwhile.
+// If the driver cannot wait for the host, the submitting thread waits instead. Both a failure and
+// the destruction of the host event end that wait, and other threads can use the queue meanwhile.
 TEST_P(lifetimes, no_queue_hangs_on_a_driver_that_cannot_wait) {
   const im::sim_device device("wait_for_host=0");
   const im::queue queue(device);

@@ -1,9 +1,10 @@
-// Blocks of a pool, taken and freed at random by many threads on several queues, half of them by
-// another thread than took them, most behind work that has not run yet. Each block is owned by a
-// number written all over it: by the host, by a function on a queue, or by a fill. Whoever reads it
-// there behind that, before it goes, would see a block that overlapped, or one that was given out
-// while work of its last owner was still to come. ISTHMUS_LONG=1 plays a hundred million
-// operations, ISTHMUS_SEED others.
+// Many threads allocate and free blocks of a pool at random on several queues. Half of the blocks
+// are freed by another thread than the one that allocated them, and most while work on them is
+// pending. Each block is filled with a number that identifies its owner, by the host, by a function
+// on a queue, or by a fill. The number is checked on the queue before the block is freed. A block
+// that overlaps another one, or that was allocated while work of its previous owner was pending,
+// would show a different number. ISTHMUS_LONG=1 runs a hundred million operations; ISTHMUS_SEED
+// selects others.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -32,10 +33,10 @@ struct owned_block {
   std::uint64_t* words;
   std::size_t nbytes;
   std::uint64_t owner;  // not 0
-  std::size_t on;       // the queue that its content is written on
+  std::size_t on;       // index of the queue that writes the contents
 
   [[nodiscard]] std::size_t count() const { return nbytes / sizeof *words; }
-  // The first word, the last, and one in every 4 KiB.
+  // Visits the first word, the last one, and one in every 4 KiB.
   template <class Visit>
   void each_mark(Visit&& visit) const {
     constexpr std::size_t k_apart = 512;
@@ -53,7 +54,7 @@ struct owned_block {
   }
 };
 
-// Blocks on their way from the thread that took them to one that frees them.
+// Blocks passed from the thread that allocated them to one that frees them. Thread-safe.
 class crossing {
  public:
   void put(const owned_block& one) {
@@ -73,7 +74,7 @@ class crossing {
   std::vector<owned_block> all_;
 };
 
-// A pool and what its users have in common.
+// A pool and the state that its users share.
 struct shared_pool {
   shared_pool(const im::queue& first, im::kind kind, const im::pool_options& how)
       : pool(im::resource::pool(first.context(), kind, how, first.device())),
@@ -87,11 +88,12 @@ struct shared_pool {
   }
 
   const im::resource pool;
-  std::vector<im::queue> queues;  // no work is put on the first: the host may write there at once
-  const bool host_touches;        // its memory, and so do functions
+  // No work is submitted to the first one, so the host may write at once.
+  std::vector<im::queue> queues;
+  const bool host_touches;  // whether host and functions access the memory
   const bool runs_short;
   crossing between;
-  std::atomic<std::uint64_t> damaged{0};  // the owner of such a block, or 0
+  std::atomic<std::uint64_t> damaged{0};  // the owner of a damaged block, or 0
 };
 
 class pool_user {
@@ -112,11 +114,11 @@ class pool_user {
     const im::queue& own = all_.queues[one.on];
     const im::queue& other = all_.queues[busy()];
     switch (below(5)) {
-      case 0:  // on another queue from here on
+      case 0:  // used on another queue from now on
         after(own, other);
         look(one, other);
         return free_on(other, one);
-      case 1:  // on both
+      case 1:  // used on both queues
         after(own, other);
         look(one, other);
         all_.pool.record(one.words, other);
@@ -153,7 +155,7 @@ class pool_user {
     mine_.pop_back();
     if (below(5'000) == 0) all_.pool.trim(k_mib);
   }
-  // Work takes a hundred times as long as a block: one in eight has some.
+  // Work takes a hundred times as long as allocating a block, so one block in eight has work.
   void take(std::uint64_t i) {
     const std::size_t nbytes = some_bytes();
     const std::size_t on = below(8) == 0 ? busy() : 0;
@@ -179,7 +181,8 @@ class pool_user {
                   ? on.submit([one] { one.fill(); })
                   : im::fill_async(std::span(one.words, one.count()), one.owner, {.on = on}));
   }
-  // By a function, or from a copy of either end.
+  // Checks the owner's number with a function on the queue, or in a copy of either end of the
+  // block.
   const im::event& look(const owned_block& one, const im::queue& on) {
     shared_pool& all = all_;
     if (all_.host_touches && below(2) == 0) {
@@ -195,7 +198,7 @@ class pool_user {
                                   [&](std::uint64_t each) { return each == one.owner; }));
     }));
   }
-  // Keeps no more in flight than memory is there for.
+  // Limits the work in flight, because it needs memory.
   const im::event& run_later(im::event work) {
     constexpr std::size_t k_most = 64;
     if (running_.size() == k_most) {
@@ -220,7 +223,7 @@ class pool_user {
 
 class pool_blocks : public on_backend {
  protected:
-  // So many threads at once, each of so many operations.
+  // Runs `threads` threads at once, each with `operations` operations.
   static void run(shared_pool& all, std::uint32_t threads, std::uint64_t operations,
                   std::uint32_t first_number = 0) {
     std::vector<std::thread> running;
@@ -236,7 +239,8 @@ class pool_blocks : public on_backend {
     for (std::thread& one : running) one.join();
     for (const im::queue& each : all.queues) each.wait();
   }
-  // Nothing was damaged, and nothing is held once all is freed and has ended.
+  // Expects that no block was damaged, and that the pool holds nothing after all blocks were freed
+  // and all work has completed.
   static void finish(shared_pool& all) {
     pool_user last(all, 1'000'000);
     for (owned_block left{}; all.between.take(left);) last.give(left);
@@ -253,7 +257,7 @@ class pool_blocks : public on_backend {
     run(all, k_threads, operations / k_threads);
     finish(all);
   }
-  // Less where a driver takes tens of microseconds for what ours take one for.
+  // Fewer for a driver that takes tens of microseconds where the other backends take one.
   [[nodiscard]] static std::uint64_t scaled(std::uint64_t operations) {
     return GetParam() == "intel" ? std::min<std::uint64_t>(operations / 10, 1'000'000) : operations;
   }
@@ -272,13 +276,13 @@ TEST_P(pool_blocks, of_device_memory_never_overlap) {
   play(im::kind::device, scaled(is_long() ? 1'000'000 : 100'000));
 }
 
-// What another queue's work may still use is all that there is.
+// All remaining memory may still be in use by work on other queues.
 TEST_P(pool_blocks, never_overlap_where_memory_is_short) {
   play(im::kind::host, scaled(is_long() ? 1'000'000 : 50'000),
        {.growth_bytes = k_mib, .limit_bytes = 16 * k_mib, .wait = 20ms});
 }
 
-// Each thread takes over the lanes of ended ones, and leaves its own behind.
+// Each thread adopts thread caches (`lanes`) of ended threads and leaves its own.
 TEST_P(pool_blocks, outlive_thousands_of_short_threads) {
   constexpr std::uint32_t k_at_once = 8;
   shared_pool all(queue_, im::kind::host, {});

@@ -1,7 +1,8 @@
-// Random operations from many threads against a plain model: a vector of bytes for each buffer.
+// Random operations from many threads, compared with a model: a vector of bytes for each buffer.
 //
-// Each thread owns its buffers and its model, so that what it reads must be what it wrote; queues,
-// the device and the frees are everybody's. The seed is in every failure, and ISTHMUS_SEED sets it.
+// Each thread owns its buffers and its model, so that what it reads must be what it wrote. Queues,
+// the device and the freed memory are shared. Every failure message has the seed; ISTHMUS_SEED sets
+// it.
 #include <cstdlib>
 
 #include "support/backends.hpp"
@@ -124,7 +125,7 @@ class worker {
         },
         one.buffer));
   }
-  // Freed with its work in flight.
+  // Frees a buffer while work on it is in flight.
   void replace() {
     modelled& one = any();
     if (below(2) == 0) one.buffer.free();
@@ -134,7 +135,7 @@ class worker {
     if (below(2) == 0) return queue().wait();
     if (!events_.empty()) events_[below(events_.size())].wait();
   }
-  // A queue that goes while its work runs.
+  // Uses a queue that is destroyed while its work is in flight.
   void brief_queue() {
     const im::queue own(device_);
     modelled& one = any();

@@ -1,7 +1,7 @@
-// Threads that write a unified buffer's host copy while others bring either copy up to date, have a
-// device write and ask what is owed: no version of any page is lost on its way.
+// Threads write the host copy of a unified buffer while others bring either copy up to date, write
+// on a device and query dirty ranges. No version of any page is lost.
 //
-// Seconds for all of them; ISTHMUS_STRESS_SECONDS says how long each runs.
+// All tests together take seconds. ISTHMUS_STRESS_SECONDS sets the duration of each.
 #include <atomic>
 #include <cstdlib>
 
@@ -14,9 +14,9 @@ using word = std::uint64_t;
 
 constexpr std::size_t k_page = 4096;
 constexpr std::size_t k_words = k_page / sizeof(word);
-constexpr std::size_t k_host_pages = 1024;   // the first 4 MiB, which host threads write
-constexpr std::size_t k_device_pages = 512;  // then 2 MiB that a device writes
-constexpr std::size_t k_exact_pages = 512;   // and 2 MiB that are written exactly
+constexpr std::size_t k_host_pages = 1024;   // the first 4 MiB, written by host threads
+constexpr std::size_t k_device_pages = 512;  // then 2 MiB written by a device
+constexpr std::size_t k_exact_pages = 512;   // and 2 MiB written by exact host writes
 constexpr std::size_t k_device_at = k_host_pages * k_page;
 constexpr std::size_t k_exact_at = k_device_at + k_device_pages * k_page;
 constexpr std::size_t k_nbytes = k_exact_at + k_exact_pages * k_page;
@@ -32,7 +32,7 @@ std::chrono::duration<double> how_long() {
   return std::chrono::duration<double>(given != nullptr ? std::strtod(given, nullptr) : 0.1);
 }
 
-// Tells its version, and where it belongs.
+// A word that encodes its version and its position.
 word word_of(std::size_t page, std::size_t index, word version) {
   return version << k_version_shift | (page * k_words + index) % (word{1} << k_version_shift);
 }
@@ -55,7 +55,7 @@ class unified_stress : public on_unified {
     if (k_slower > 1 && it_.info().one_memory) {
       GTEST_SKIP() << "the device reads what the host writes, which ThreadSanitizer tells";
     }
-    (void)it_.host();  // zeros, where a device copy that came first would hold anything
+    (void)it_.host();  // starts with zeros; a device copy made first would have undefined contents
     end_ = std::chrono::steady_clock::now() +
            std::chrono::duration_cast<std::chrono::nanoseconds>(how_long());
   }
@@ -81,7 +81,8 @@ class unified_stress : public on_unified {
     running_.clear();
   }
 
-  // Every other page of a part, again and again, densely and sparsely by turns.
+  // Writes every `step`th page of a part repeatedly, mostly a few pages at random, every 16th time
+  // all.
   void write_on_host(std::size_t first, std::size_t step) {
     std::minstd_rand random(static_cast<unsigned>(first));
     const auto view = it_.host({0, k_device_at});
@@ -99,7 +100,7 @@ class unified_stress : public on_unified {
       }
     }
   }
-  // What had been written before is there, or what came later.
+  // The device copy must have at least the versions that were written before the call.
   void bring_to_device(const im::queue& on) {
     std::minstd_rand random(7);
     std::vector<word> before(k_host_pages);
@@ -108,7 +109,8 @@ class unified_stress : public on_unified {
       const std::size_t last = first + 1 + random() % (k_host_pages - first);
       for (std::size_t page = first; page < last; ++page) before[page] = written_[page];
       const im::element_range range{first * k_page, last * k_page};
-      // Reading what another thread sends meanwhile is in no order, which ThreadSanitizer tells.
+      // Accesses of two threads to the same bytes are unordered here, which ThreadSanitizer would
+      // report.
       const std::unique_lock in_turn =
           k_slower > 1 ? std::unique_lock(turn_) : std::unique_lock<std::mutex>();
       if (random() % 2 == 0) it_.sync_to_device(range, on);
@@ -117,8 +119,8 @@ class unified_stress : public on_unified {
       expect_no_older(got, first, before);
     }
   }
-  // Where single bytes move, or the sanitizer has the library copy them one by one, words are torn
-  // by the writers: then the end alone tells.
+  // Words may be torn if single bytes are copied, or if the sanitizer makes the library copy byte
+  // by byte. Then only the final state is checked.
   static void expect_no_older(const bytes& got, std::size_t first,
                               const std::vector<word>& before) {
     if (k_words_are_torn || GetParam().means == im::tracking_means::bytes) return;
@@ -166,7 +168,7 @@ class unified_stress : public on_unified {
       for (const auto& each : it_.dirty_on_device()) EXPECT_GE(each.begin, k_device_at);
     }
   }
-  // Nobody writes any more: both copies are what was written last.
+  // All writers have ended: both copies hold what was written last.
   void expect_all() {
     bytes want(k_nbytes);
     const auto put = [&](std::size_t at, std::size_t page, word version) {
