@@ -251,8 +251,8 @@ TEST(lanes_without_membarrier, are_emptied_under_threads_at_work) {
   });
 }
 
-// By then their threads run without fences of their own, so no other thread may inspect their
-// caches.
+// When membarrier is forbidden only later, threads already run without fences of their own, so no
+// other thread may inspect their caches.
 TEST(lanes_without_membarrier, stay_with_their_threads_where_it_is_forbidden_late) {
   expect_in_a_process([](const im::queue& on) {
     const im::resource from = make_pool(on);

@@ -222,7 +222,7 @@ TEST_P(peer_defects, umpire_u5_asks_for_memory_in_a_free_and_ends_the_program) {
   };
   const auto before = from.usage();
   const std::uint64_t calls_before = calls();
-  for (std::size_t step : {2U, 3U, 1U}) {  // the neighbours of a block are freed before or after it
+  for (std::size_t step : {2U, 3U, 1U}) {  // adjacent blocks are freed in later rounds
     for (std::size_t i = 0; i < all.size(); i += step) {
       auto& [block, nbytes] = all[i];
       if (block != nullptr) from.deallocate(std::exchange(block, nullptr), nbytes, 0, queue_);

@@ -34,7 +34,8 @@ TEST_P(pressure, a_snapshot_adds_up) {
   EXPECT_EQ(im::snapshot_of(from).fragmentation(), 0);
 }
 
-// The largest free size is what a request gets and no more, whatever thread caches and slabs keep.
+// One request gets `largest_free` bytes without more memory of the driver, whatever thread caches
+// and slabs keep.
 TEST_P(pressure, the_largest_free_piece_is_what_one_request_gets) {
   const im::resource from = make();
   std::vector<void*> blocks;
