@@ -1,5 +1,6 @@
-// Every pair of dtypes against a model in long double: all bits of the short ones; of the others
-// what is special, what lies next to a limit or between two numbers, and noise.
+// Conversions between all pairs of dtypes, compared with a model that computes in long double.
+// Covers all bit patterns of the short dtypes; of the others special values, neighbours of limits,
+// halfway cases between two representable numbers, and random bits.
 #include "array/conversion.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ bytes integers() {
     for (const std::int64_t by : {-1, 0, 1}) {
       append(all, static_cast<Integer>((std::uint64_t{1} << bit) + static_cast<std::uint64_t>(by)));
       append(all, static_cast<Integer>(static_cast<std::uint64_t>(by) - (std::uint64_t{1} << bit)));
-      // Half-way between two of 8, 11, 24 and 53 digits, and next to that.
+      // Halfway cases for 8, 11, 24 and 53 significant digits, and their neighbours.
       for (const int digits : {8, 11, 24, 53}) {
         const int half = std::max(0, bit - digits);
         append(all, static_cast<Integer>((std::uint64_t{1} << bit) + (std::uint64_t{1} << half) +
@@ -62,7 +63,7 @@ std::vector<Float> floats() {
                          Float(0.5),
                          Float(1.5),
                          Float(2.5)};
-  // Next to the limits of integers, and half-way between two of 8, 11 and 24 digits.
+  // Neighbours of integer limits, and halfway cases for 8, 11 and 24 significant digits.
   for (int bit = -150; bit <= 64; ++bit) {
     if (std::ldexp(Float{1}, bit) == 0) continue;
     for (const int digits : {8, 11, 24, 53}) {
@@ -166,7 +167,7 @@ TEST_P(conversions, are_as_the_model_has_them) {
   }
 }
 
-// The same whatever the strides and the alignment are, and however many elements there are.
+// The result is the same for any strides, alignment and number of elements.
 TEST_P(conversions, of_elements_that_lie_apart) {
   const dtype from = GetParam();
   const auto from_item = static_cast<std::ptrdiff_t>(facts_of(from).nbytes);
@@ -194,7 +195,7 @@ TEST_P(conversions, of_elements_that_lie_apart) {
           how, static_cast<std::size_t>(to_item));
       for (std::ptrdiff_t i = 0; i < usable; ++i) {
         const std::size_t compared = to == ISTHMUS_LONGDOUBLE || to == ISTHMUS_CLONGDOUBLE
-                                         ? 10  // what follows is padding
+                                         ? 10  // the rest is padding
                                          : static_cast<std::size_t>(to_item);
         ASSERT_EQ(std::memcmp(got.data() + at(i, to_stride), packed.data() + i * to_item, compared),
                   0)
@@ -204,7 +205,8 @@ TEST_P(conversions, of_elements_that_lie_apart) {
   }
 }
 
-// Elsewhere it is what it was; here it would be what this thread's stack held.
+// A conversion with strides passes through a buffer on this thread's stack: its old contents must
+// not reach the padding. A contiguous destination keeps the padding's old bytes.
 TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
   constexpr std::size_t k_count = 40, k_used = 10;
   for (const dtype to : {ISTHMUS_LONGDOUBLE, ISTHMUS_CLONGDOUBLE}) {
@@ -214,7 +216,7 @@ TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
     const auto make = [&](dtype of, dtype from, std::size_t made) {
       convert_elements({got.data(), 64, ones.data(), 8, k_count}, conversion_of(of, from), made);
     };
-    make(ISTHMUS_COMPLEX128, ISTHMUS_COMPLEX64, 16);  // which leaves bits set where it went by
+    make(ISTHMUS_COMPLEX128, ISTHMUS_COMPLEX64, 16);  // leaves bits set in the buffer on the stack
     make(ISTHMUS_UINT64, ISTHMUS_INT64, 8);
     make(to, ISTHMUS_INT64, item);
     for (std::size_t at = 0; at < got.size(); at += 64) {
@@ -227,8 +229,8 @@ TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
   }
 }
 
-// Every float16 there is, and of float32 all upper halves with some lower ones: what lies around
-// each boundary of rounding, and every kind of NaN.
+// All float16 values. Of float32 all upper halves, each with some lower halves: both sides of each
+// rounding boundary, and every kind of NaN.
 TEST(halves, are_the_same_by_the_processors_instructions) {
   if (float16_row_maker() == nullptr) {
     GTEST_SKIP() << "this processor has none";
@@ -247,7 +249,7 @@ TEST(halves, are_the_same_by_the_processors_instructions) {
       wide[upper] = std::bit_cast<float>(upper << 16 | lower);
     }
     std::vector<std::uint16_t> got(all.size());
-    // One less, so that the last ones do not fill the lanes.
+    // One less than the size, so that the last vector is not full.
     float16_row_maker()(reinterpret_cast<std::byte*>(got.data()),
                         reinterpret_cast<const std::byte*>(wide.data()), got.size() - 1);
     for (std::size_t i = 0; i + 1 < all.size(); ++i) {

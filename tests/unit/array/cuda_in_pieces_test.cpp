@@ -1,4 +1,4 @@
-// Elements that change on their way to a device, back, and within it: by way of pinned memory, by
+// Conversions to a CUDA device, from it and within it. They go through pinned memory and use
 // several threads.
 
 #include <numeric>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t k_columns = 1000;
 using numbers = std::vector<std::int16_t>;
 
-// Rows of int16 become float64, upside down.
+// Converts rows of int16 to float64, in reverse order.
 class cuda_conversion : public cuda_test {
  protected:
   [[nodiscard]] endpoint make(std::size_t nbytes) {
@@ -57,7 +57,7 @@ class cuda_conversion : public cuda_test {
 };
 
 TEST_F(cuda_conversion, to_a_device_back_and_within_it) {
-  // One piece, some, and more than there are threads and slots.
+  // One chunk, several, and more than there are threads and staging slots.
   for (const std::size_t rows : std::vector<std::size_t>{1, 300, 2600, 8000 / support::k_slower}) {
     const auto given = counted(rows, -5000);
     const auto want = wanted(given);
@@ -86,7 +86,7 @@ TEST_F(cuda_conversion, to_a_device_back_and_within_it) {
   }
 }
 
-// What comes behind a conversion on the queue waits for it.
+// Operations submitted to the queue after a conversion wait for it.
 TEST_F(cuda_conversion, is_ordered_in_its_queue) {
   constexpr std::size_t k_rows = 2600;
   auto first = counted(k_rows, 0);

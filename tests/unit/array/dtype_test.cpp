@@ -1,4 +1,5 @@
-// The table of dtypes, and NumPy's casting rules: the rows are numpy.can_cast's answers.
+// The table of dtypes, and NumPy's casting rules. The expected rows are the results of
+// numpy.can_cast.
 #include "array/dtype.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@ namespace {
 
 using namespace isthmus;
 
-// A row a source, a column a destination, in the order of their numbers.
+// One row for each source dtype, one column for each destination dtype, in the order of their
+// numbers.
 constexpr std::array<const char*, k_dtypes> k_safe{"11111111111111111",   // bool
                                                    "01111000011111111",   // int8
                                                    "00111000000111111",   // int16

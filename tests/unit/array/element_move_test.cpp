@@ -1,5 +1,5 @@
-// Blocks of elements, moved whole, shared out, by way of packed memory and in pieces, against
-// one element after the other.
+// Moves of blocks of elements: at once, by several threads, through packed memory and in chunks.
+// The results are compared with moving one element at a time.
 #include "array/element_move.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ array_layout layout(dtype of, const numbers& shape, const numbers& strides) {
   return *layout_of(given, "array");
 }
 
-// Any order of nesting, with gaps, and backwards; a stride of 0 where that may be.
+// Dimensions nest in random order, with gaps and negative strides, and with strides of 0 if
+// `may_repeat`.
 numbers random_strides(std::mt19937_64& random, const numbers& shape, std::size_t item,
                        bool may_repeat) {
   std::vector<std::size_t> order(shape.size());
@@ -83,7 +84,7 @@ struct block {
   }
 };
 
-// No long double, whose padding is anything.
+// Never returns long double: its padding has no defined value.
 dtype random_dtype(std::mt19937_64& random) {
   const auto of = static_cast<dtype>(1 + random() % 16);
   return of == ISTHMUS_LONGDOUBLE ? ISTHMUS_FLOAT64 : of;
@@ -147,7 +148,7 @@ TEST(element_moves, are_what_the_model_says) {
   }
 }
 
-// Elements of one row of the destination between those of another.
+// Elements of one row of the destination lie between those of another row.
 TEST(element_moves, where_strides_do_not_nest) {
   std::mt19937_64 random(10);
   for (const dtype from : {ISTHMUS_INT16, ISTHMUS_INT8}) {

@@ -1,5 +1,5 @@
-// Elements that go by way of the host in many small pieces: what a piece lies in is used again and
-// again, and never while a driver is still at it.
+// Moves of elements through host memory in many small chunks. The memory of a chunk is reused
+// repeatedly, but never while the driver still uses it.
 #include <numeric>
 
 #include "array/placed_move.hpp"
@@ -12,7 +12,7 @@ using namespace isthmus;
 using namespace isthmus::sim_test;
 
 constexpr std::size_t k_count = 3000;
-constexpr std::size_t k_piece_bytes = 4000;  // six of them, and more
+constexpr std::size_t k_piece_bytes = 4000;  // at least six chunks
 constexpr std::size_t k_pieces = k_count * sizeof(double) / k_piece_bytes;
 static_assert(k_pieces >= 5);
 
@@ -31,7 +31,8 @@ struct memory_side {
   endpoint at;
 };
 
-// int16 numbers to float64, backwards. Where a fault keeps them from being there it did not happen.
+// Moves int16 numbers to float64, in reverse order. A move that an injected fault made fail must
+// not report success.
 struct life {
   life(rig& with, bool from_device, bool to_device)
       : source{with, sizeof(std::int16_t) * k_count, from_device},
@@ -91,7 +92,7 @@ TEST_P(moves_in_pieces, as_if_at_once) {
   }
 }
 
-// Any of its copies fails, two stages being in flight by then: nothing is told too early.
+// Each copy fails in turn, while two stages are in flight: no outcome is reported too early.
 TEST_P(moves_in_pieces, till_one_fails) {
   rig with{options};
   const life one{with, from_device, to_device};

@@ -1,4 +1,4 @@
-// Where elements lie: which share bytes, against looking at every byte.
+// Which elements of a layout share bytes, compared with enumerating every byte.
 #include "array/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ array_layout make(dtype of, const numbers& shape, const numbers& strides) {
   return *made;
 }
 
-// Of every element the lowest byte, from the lowest of all on.
+// The offset of each element's lowest byte, counted from the lowest byte of the whole layout.
 std::vector<std::int64_t> places(const array_layout& of) {
   std::vector<std::int64_t> all{static_cast<std::int64_t>(of.before)};
   for (const auto& along : of.dimensions) {
@@ -110,7 +110,7 @@ TEST(layouts, with_no_element_share_nothing) {
   EXPECT_FALSE(may_share_bytes(none, 100, none, 100));
 }
 
-// A knapsack that takes for ever to search through.
+// A knapsack problem that no search finishes in reasonable time.
 TEST(layouts, above_the_bound_may_share) {
   numbers shape, strides;
   for (std::int64_t i = 0; i < 30; ++i) {

@@ -1,5 +1,5 @@
-// Two operations as one: what the caller keeps alive outlives the first, whatever becomes of the
-// second.
+// Two operations combined into one: what the caller keeps alive must outlive the first, whatever
+// the outcome of the second.
 #include <atomic>
 #include <memory>
 
@@ -14,7 +14,7 @@ using namespace isthmus::sim_test;
 
 enum class released { not_yet, early, in_time };
 
-// What the first needs: records whether that had ended when it was released.
+// An object that the first operation needs: records whether that had ended when it was released.
 struct keeper {
   ref<event> first;
   std::shared_ptr<std::atomic<released>> outcome;
@@ -26,8 +26,8 @@ struct keeper {
   ~keeper() { *outcome = first->settled() ? released::in_time : released::early; }
 };
 
-// The call does not wait for the first, which may come after an event of the caller's: its event
-// fails once that has ended.
+// The call does not wait for the first operation, which may come after an event of the caller. The
+// event that it returns fails, once the first operation has ended.
 template <class Second>
 void expect_failure_after_the_first(const Second& second, status code) {
   rig with{"effect=late"};

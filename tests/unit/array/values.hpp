@@ -1,6 +1,6 @@
 #pragma once
-// Elements as numbers, and what a conversion makes of them, said as plainly as can be: in long
-// double, which holds all of them where it has 64 digits.
+// A reference model of conversions: decodes elements to long double, which represents all of them
+// exactly where it has 64 significant digits, and converts as plainly as possible.
 
 #include <bit>
 #include <cmath>
@@ -27,7 +27,8 @@ T raw(const std::byte* at) {
   return value;
 }
 
-// Of 1 + 5 + 10 or 1 + 8 + 7 bits.
+// The value of a 16-bit float: sign, 5 exponent and 10 mantissa bits (float16), or 8 and 7
+// (bfloat16).
 inline long double of_half(std::uint16_t bits, int exponent_bits) {
   const int digits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -64,7 +65,8 @@ inline number decode(dtype of, const std::byte* at) {
   }
 }
 
-// The nearest number of so many digits, ties to even; `least` is the exponent of the least normal.
+// Rounds to `digits` significant digits, ties to even. `least` and `most` are the exponents of the
+// smallest and the largest normal number.
 inline long double rounded(long double x, int digits, int least, int most) {
   if (x == 0 || std::isnan(x) || std::isinf(x)) return x;
   const int exponent = std::max(std::ilogb(x), least);
@@ -85,7 +87,7 @@ inline long double to_real(long double x, dtype part) {
   }
 }
 
-// As x86 truncates to `width` bits with a sign.
+// Truncates to a signed integer of `width` bits as x86 does: out of range gives the lowest value.
 inline std::int64_t cut_off(long double x, int width) {
   const long double limit = std::ldexp(1.0L, width - 1);
   const long double whole = std::trunc(x);
@@ -93,7 +95,7 @@ inline std::int64_t cut_off(long double x, int width) {
                                           : static_cast<std::int64_t>(-limit);
 }
 
-// Bits of the integer, more than enough of them.
+// The bits of the resulting integer, extended to 64.
 inline std::uint64_t to_bits(long double x, dtype to, dtype from) {
   const char from_kind = isthmus::facts_of(from).kind;
   if (from_kind != 'f' && from_kind != 'c') {  // an integer, whose bits stay as they are
@@ -123,7 +125,7 @@ inline bool same_real(long double got, long double want) {
                           : got == want && std::signbit(got) == std::signbit(want);
 }
 
-// Whether `got`, an element of `to`, is what that element of `from` becomes.
+// Whether `got`, an element of `to`, is the correct conversion of `given`, an element of `from`.
 inline bool is_conversion(dtype to, const std::byte* got, dtype from, const std::byte* given) {
   const number x = decode(from, given);
   const char kind = isthmus::facts_of(to).kind;
