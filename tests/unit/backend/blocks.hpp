@@ -1,5 +1,6 @@
 #pragma once
-// Memory and operations on a driver's own seam, for tests.
+// Allocations and operations on the backend interface directly, without pools or records, for
+// tests.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,7 @@
 
 namespace isthmus::backend_test {
 
-// Memory of one kind, given back at the end.
+// An allocation of one kind, freed by the destructor.
 class block {
  public:
   block(context& home, device& where, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE,

@@ -1,4 +1,4 @@
-// Chunks of memory that a CUDA device moves: of its own, and pinned on the host.
+// Physical chunks of a CUDA device and of pinned host memory, and moving them to other addresses.
 
 #include <algorithm>
 
@@ -42,7 +42,7 @@ TEST_P(cuda_chunks, keep_what_is_in_them_where_they_go) {
   ASSERT_TRUE(chunks_->create(base_, 2 * unit_));
   ASSERT_TRUE(chunks_->create(base_ + 2 * unit_, unit_));
   const auto data = numbered(3 * unit_);
-  finish(line().copy(base_, data.data(), 3 * unit_, {}));  // over the seam between two chunks
+  finish(line().copy(base_, data.data(), 3 * unit_, {}));  // across the boundary of two chunks
   bool lost = true;
   ASSERT_TRUE(chunks_->move(base_, base_ + 5 * unit_, 2 * unit_, lost));
   EXPECT_FALSE(lost);
@@ -63,7 +63,7 @@ TEST_P(cuda_chunks, stay_where_they_are_if_they_cannot_move) {
   ASSERT_TRUE(chunks_->create(base_ + unit_, unit_));
   const auto data = numbered(unit_);
   finish(line().copy(base_, data.data(), unit_, {}));
-  // Other addresses than a reservation's: the driver refuses to map.
+  // Addresses outside of any reservation: the driver refuses to map there.
   auto* const nowhere = reinterpret_cast<std::byte*>(unit_);
   bool lost = true;
   EXPECT_FALSE(chunks_->move(base_, nowhere, unit_, lost));
@@ -74,7 +74,7 @@ TEST_P(cuda_chunks, stay_where_they_are_if_they_cannot_move) {
   chunks_->destroy(base_ + unit_, unit_);
 }
 
-// Other processes on the same card change what is free: once undisturbed is enough.
+// Other processes on the same card also change the free memory: one undisturbed attempt is enough.
 TEST_P(cuda_chunks, go_back_to_the_driver) {
   constexpr std::size_t k_large = std::size_t{64} << 20;
   const auto free_now = [&] { return where().memory()->free_bytes; };
@@ -91,7 +91,7 @@ TEST_P(cuda_chunks, go_back_to_the_driver) {
   }));
 }
 
-// As the pattern says it from the first byte on, and not a byte beside it.
+// The memory has the pattern from its first byte on, and no byte beside it changed.
 void expect_filled(queue& line, std::byte* at, std::size_t nbytes, const fill_pattern& pattern) {
   const std::byte beside[]{at[-1], at[nbytes]};
   finish(line.fill(at, pattern, nbytes, {}));
@@ -102,7 +102,7 @@ void expect_filled(queue& line, std::byte* at, std::size_t nbytes, const fill_pa
   EXPECT_EQ(at[nbytes], beside[1]);
 }
 
-// Of the host's memory about a seam between two chunks, the second of which has `unit` bytes.
+// Fills of host memory around the boundary of two chunks. The second chunk has `unit` bytes.
 void expect_fills_about(queue& line, std::byte* seam, std::size_t unit) {
   std::uint8_t value = 0;
   for (std::size_t width = 1; width <= 16; width *= 2) {
@@ -154,7 +154,7 @@ TEST_P(cuda_host_chunks, are_pinned_memory_to_who_asks) {
   }
 }
 
-// From chunk to chunk, too.
+// Also across the boundaries of chunks.
 TEST_P(cuda_host_chunks, take_any_pattern_anywhere) {
   for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
     ASSERT_TRUE(chunks_->create(base_ + at, unit_));
@@ -198,7 +198,7 @@ TEST_P(cuda_chunks, may_be_registered_with_network_cards) {
   chunks_->destroy(base_, unit_);
 }
 
-// The switch of the driver that stands in; null on a real one.
+// A function that controls the stand-in driver. Null on a real driver.
 template <class Function>
 Function* stand_ins(const std::string& path, const char* name) {
   auto* const library = *os::open_library(path.c_str());

@@ -1,5 +1,6 @@
 #pragma once
-// The first CUDA device, for tests: it must be there with ISTHMUS_REQUIRE_CUDA=1.
+// The first CUDA device, for tests. They are skipped where there is none, and fail instead with
+// ISTHMUS_REQUIRE_CUDA=1.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace isthmus::cuda_test {
 
 using namespace backend_test;
 
-// Calls that the library itself does not make.
+// Driver functions that the library itself does not call.
 struct more_calls {
   cuda::code (*create_context)(cuda::context_handle*, unsigned, cuda::ordinal) = nullptr;
   cuda::code (*destroy_context)(cuda::context_handle) = nullptr;
@@ -51,7 +52,7 @@ class cuda_test : public ::testing::Test {
   [[nodiscard]] queue& line() const { return *queue_; }
   [[nodiscard]] const cuda::api& calls() const { return device_->calls(); }
   [[nodiscard]] cuda::context_handle primary() const { return *device_->primary(); }
-  // A stream made with the driver's own functions, as a user of CUDA has it.
+  // A stream created with the driver's own functions, as a program that uses CUDA would.
   [[nodiscard]] cuda::stream_handle foreign_stream() const {
     const cuda::made_current here{calls(), primary()};
     cuda::stream_handle made = nullptr;
@@ -65,7 +66,7 @@ class cuda_test : public ::testing::Test {
   ref<queue> queue_;
 };
 
-// What needs more of the driver than the library does, and a card.
+// Tests that need driver functions beyond those of the library, and a real card.
 class cuda_gpu : public cuda_test {
  protected:
   void SetUp() override {

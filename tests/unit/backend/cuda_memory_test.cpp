@@ -1,4 +1,4 @@
-// Memory of a CUDA device, and the caller's current context.
+// Memory of a CUDA device, and the calling thread's current context.
 
 #include <algorithm>
 #include <thread>
@@ -62,7 +62,7 @@ TEST_F(cuda_test, refuses_shared_memory_that_does_not_fit) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(tells(refused.failure(), "can hang the device")) << refused.failure().message();
-  // What was handed out and not touched yet counts too.
+  // Allocated memory that was not touched yet counts too.
   const auto large = free_bytes / 2 + (free_bytes / 8);
   const block first{home(), where(), large, ISTHMUS_KIND_SHARED};
   EXPECT_EQ(home().allocate(where(), {ISTHMUS_KIND_SHARED, large, 0}).failure().code(),

@@ -1,4 +1,4 @@
-// What can be told of CUDA without a device: why it is absent, and what its codes mean.
+// What is testable of the CUDA backend without a device: the reason for its absence, error codes.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Streams of CUDA's: adopted, captured, held back, broken.
+// CUDA streams: adopted, captured, with operations held back, and in a broken context.
 
 #include <chrono>
 #include <thread>
@@ -96,7 +96,7 @@ TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
   finish(adopted->fence({}));
 }
 
-// In CUDA's default mode a careless call of any thread's would end the capture with an error.
+// In CUDA's default capture mode an unsafe call on any thread would invalidate the capture.
 TEST_F(cuda_gpu, leaves_the_captures_of_others_as_they_are) {
   const auto extra = others();
   auto* const stream = foreign_stream();
@@ -114,7 +114,7 @@ TEST_F(cuda_gpu, leaves_the_captures_of_others_as_they_are) {
   EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
 }
 
-// A stream that is captured and would wait for the default one.
+// The stream being captured is a blocking one, which would wait for the default stream.
 TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
   const auto extra = others();
   const cuda::made_current here{calls(), primary()};
@@ -193,7 +193,8 @@ TEST_F(cuda_test, keeps_events_for_later_operations) {
   EXPECT_EQ((*line().fence({}))->native(), spare);
 }
 
-// Its operation is forgotten, and another one has its event, before what waits for it has begun.
+// The queue drops the fill, and another operation reuses the fill's event, before the copy that
+// waits for the fill has begun.
 TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   constexpr std::size_t k_large = (std::size_t{128} << 20) / (support::k_slower > 1 ? 8 : 1);
   constexpr std::size_t k_times = 10 / support::k_slower;
@@ -208,7 +209,7 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   auto behind = other->copy(copied.at(), memory.at(k_large - 4096), 4096, std::span{&last, 1});
   last = nullptr;
   const auto third = *home().create_queue(where());
-  auto following = *line().fence({});  // in whose place the queue has forgotten the fill
+  auto following = *line().fence({});  // the queue now remembers this instead of the fill
   std::vector<ref<event>> later;
   do {
     later.push_back(*third->fence({}));
@@ -220,7 +221,7 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   EXPECT_TRUE(following->wait(std::nullopt));
 }
 
-// More queues than the device has channels, all of which wait for the host.
+// More queues than the device has hardware channels, all of which wait for the host.
 TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
   constexpr std::size_t k_queues = 64;
   constexpr std::size_t k_each = 64 << 10;
@@ -274,7 +275,7 @@ constexpr const char* k_trap = R"(
 .visible .entry broken() { trap; }
 )";
 
-// Breaks the process's context: in a process of its own.
+// Breaks the context of the process, and therefore runs in a child process.
 TEST_F(cuda_gpu, tells_of_a_broken_context) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {

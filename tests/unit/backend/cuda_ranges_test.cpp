@@ -1,4 +1,4 @@
-// Copies of ranges by the kernel: its lists, what is copied apart, and where the driver fails.
+// Copies of ranges by a kernel: its lists, copies that do not use it, and failures of the driver.
 
 #include "backend/cuda/ranges.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::size_t k_bytes = 200'000;
 
 class cuda_ranges : public cuda_test {
  protected:
-  // Every second run of 100 bytes, from another place.
+  // Every second 100 bytes, from a different offset.
   [[nodiscard]] static range_vector every_second() {
     range_vector all;
     for (std::size_t at = 0; at + 100 < k_bytes; at += 200) {
@@ -57,7 +57,7 @@ TEST_F(cuda_ranges, of_plain_memory_are_copied_one_by_one) {
   EXPECT_TRUE(read(line(), there.at(), k_bytes) == modelled(data, all));
 }
 
-// More than there are lists for, none of which the driver has yet.
+// More operations than there are lists for. None has been submitted to the driver yet.
 TEST_F(cuda_ranges, that_are_held_back_keep_their_lists) {
   const block there{home(), where(), k_bytes};
   const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
@@ -73,7 +73,7 @@ TEST_F(cuda_ranges, that_are_held_back_keep_their_lists) {
     ends.push_back(*std::move(put));
   }
   const auto wanted = modelled(data, all);
-  std::fill(all.begin(), all.end(), copy_range{});  // the caller's again
+  std::fill(all.begin(), all.end(), copy_range{});  // the caller's list is free for reuse
   EXPECT_TRUE(ends.back()->pending());
   static_cast<library_event&>(*gate).finish({});
   for (const auto& each : ends) {

@@ -1,5 +1,5 @@
-// Copies of elements at regular distances by the kernel: in which units and order, what it is used
-// for, and where the driver fails.
+// Strided copies by a kernel: in which units and order it copies, when it is used, and failures of
+// the driver.
 
 #include "backend/cuda/strided.hpp"
 

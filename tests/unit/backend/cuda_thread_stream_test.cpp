@@ -1,4 +1,4 @@
-// The per-thread default stream: one handle, another stream on each thread.
+// The per-thread default stream: one handle that stands for a different stream on each thread.
 
 #include <atomic>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Keeps a stream at work till it is opened.
+// Keeps a stream busy until it is opened.
 class gate {
  public:
   ~gate() { open(); }
@@ -40,7 +40,7 @@ class cuda_thread_stream : public cuda_test {
   }
   ref<queue> adopt() const { return *try_adopt(); }
 
-  // What others put to the calling thread's stream.
+  // External work on the calling thread's stream.
   void close_behind(gate& at) const {
     const cuda::made_current here{calls(), primary()};
     using launch = cuda::code(cuda::stream_handle, void (*)(void*), void*);
@@ -67,7 +67,7 @@ class cuda_thread_stream : public cuda_test {
   static void on_another_thread(const std::function<void()>& what) { std::thread{what}.join(); }
 };
 
-// Does one thing after the other, for as long as it lives.
+// A thread that runs one function after another during the lifetime of the object.
 class worker {
  public:
   ~worker() {
@@ -189,7 +189,7 @@ TEST_F(cuda_thread_stream, comes_behind_what_was_held_back) {
   EXPECT_EQ(own_read(memory), wanted);
 }
 
-// As for memory that is lent to its thread by another one.
+// The case of memory that another thread exports to the thread of this queue.
 TEST_F(cuda_thread_stream, stands_behind_work_of_others_on_any_thread) {
   const block memory{home(), where(), 4096};
   const auto mine = adopt();
@@ -264,8 +264,8 @@ TEST_F(cuda_thread_stream, is_not_adopted_by_a_thread_that_is_ending) {
   EXPECT_EQ(told, ISTHMUS_ERROR_CLOSED);
 }
 
-// Several threads, each with its own queue and everybody else's, one at a time: each byte is what
-// the last of them put there.
+// Several threads use each of their queues, and sometimes their own stream directly, one at a time.
+// Each byte must have the value of the last write.
 TEST_F(cuda_thread_stream, is_in_one_order_with_any_sequence) {
   constexpr std::size_t k_words_bytes = 1 << 16;
   constexpr std::size_t k_threads = 3;

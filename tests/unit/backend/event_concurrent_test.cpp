@@ -1,4 +1,4 @@
-// Many threads wait for, continue after and complete the same events.
+// Many threads wait for, add continuations to and complete the same events.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA's stand-in, which fails when told to.
+// Makes chosen calls of the CUDA stand-in driver fail.
 
 #include "os/library.hpp"
 #include "unit/backend/cuda_fixture.hpp"
@@ -16,17 +16,18 @@ class failing_driver {
         reinterpret_cast<std::size_t (*)()>(os::find_symbol(library, "stand_in_registered"));
   }
 
-  // False: a driver that does not.
+  // False for a driver that cannot be made to fail.
   explicit operator bool() const noexcept { return fail_after_ != nullptr; }
   void fail_after(long calls) const { fail_after_(calls); }
-  // The driver's call after that many fails while `scenario` runs; true if there were as many.
+  // Makes the driver call after the first `calls` fail while `scenario` runs. True if it made that
+  // many calls, so that one did fail.
   template <class Scenario>
   [[nodiscard]] bool fails_at(long calls, Scenario&& scenario) const {
     fail_after_(calls);
     scenario();
     return fail_after_(-1) < 0;
   }
-  // Ranges of plain memory that are pinned.
+  // The number of pinned ranges of pageable memory.
   [[nodiscard]] std::size_t registered() const { return registered_(); }
 
  private:

@@ -21,13 +21,13 @@ os::deadline work_until_allowed() noexcept {
   return {};
 }
 
-// Idle work may wait for a device: a thread that was reserved is not lent to it.
+// Idle work may wait for a device, and must not run on a thread that is reserved for other work.
 TEST(library_threads, reserved_work_begins_while_idle_work_waits) {
   const auto has_run = std::make_shared<std::atomic<bool>>(false);
   auto work = reserved_work::make([has_run] { *has_run = true; });
   ASSERT_TRUE(work);
   do_when_idle(work_until_allowed, os::clock::now());
-  std::this_thread::sleep_for(std::chrono::milliseconds{20});  // for a thread that does it at once
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});  // time to begin the idle work
   work->start();
   EXPECT_TRUE(support::patiently([&] { return has_run->load(); }));
   may_end = true;

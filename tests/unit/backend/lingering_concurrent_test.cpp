@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Tells whether what it lent lingers.
+// Passes out an object and observes whether it was released.
 class lender {
  public:
   [[nodiscard]] std::shared_ptr<void> lend() {
@@ -35,7 +35,7 @@ class lender {
   std::weak_ptr<void> lent_;
 };
 
-// What one operation has running.
+// The list of running events of a queue with one operation.
 std::vector<ref<event>> one(ref<event> last) { return {std::move(last)}; }
 
 TEST(lingering, goes_a_while_after_all_has_ended) {
@@ -89,7 +89,7 @@ TEST(lingering, what_runs_for_long_keeps_nothing_else) {
   EXPECT_TRUE(of_long.gets_it_back());
 }
 
-// Let go of by an event's end, as a queue may be.
+// The object is released by the completion of an event, as a queue may be.
 TEST(lingering, may_begin_while_another_is_asked_for) {
   class begins final : public continuation {
    public:
@@ -132,7 +132,7 @@ TEST(lingering, may_begin_again_when_it_ends) {
   EXPECT_GE(os::clock::now() - begin, 2s);
 }
 
-// A program that makes no call in which they are looked at keeps no more than those of a while.
+// A program that never calls `end_lingering` keeps only the most recent objects.
 TEST(lingering, ends_by_what_lingers_later) {
   constexpr std::size_t k_count = 100;
   std::vector<lender> lenders(k_count);

@@ -1,5 +1,5 @@
-// Where no thread can be started: nothing hangs, nothing is lost that a later thread can do, and
-// what is refused may use the same queue.
+// What happens where no thread can be started: nothing hangs, work is done as soon as a thread
+// exists, and objects of a refused operation may use the same queue.
 
 #include "support/no_threads.hpp"
 
@@ -31,8 +31,8 @@ using sim_test::rig;
 using support::patiently;
 using support::without_threads;
 
-// In a process of its own, in which the library has no thread yet. A body that never comes back
-// ends it by the watchdog.
+// Runs `body` in a child process in which the library has no thread yet. If `body` never returns,
+// the watchdog ends the process.
 template <class Body>
 [[noreturn]] void leave_after(Body body) {
   const support::watchdog guard{"a process without threads"};
@@ -72,7 +72,7 @@ TEST_F(no_threads, work_is_refused_until_there_are_some) {
   });
 }
 
-// An idle thread is one piece of work's: the next finds none.
+// An idle thread is reserved for one piece of work at a time.
 TEST_F(no_threads, an_idle_thread_is_reserved_once) {
   expect_in_its_own_process([] {
     std::atomic<int> has_run{0};
@@ -89,7 +89,7 @@ TEST_F(no_threads, an_idle_thread_is_reserved_once) {
     std::optional<reserved_work> second;
     ASSERT_TRUE(patiently([&] { return reserve(first); })) << "once the thread is idle";
     EXPECT_FALSE(reserve(second));
-    first.reset();  // not started
+    first.reset();  // never started
     ASSERT_TRUE(reserve(second));
     EXPECT_FALSE(reserve(first));
     second->start();
@@ -135,7 +135,7 @@ TEST_F(no_threads, a_pool_decays_once_there_is_one) {
   });
 }
 
-// An event whose end only a look finds.
+// An event whose completion is found only by polling.
 class looked_at final : public late_event {
  public:
   void end() noexcept { has_ended_ = true; }
@@ -151,7 +151,7 @@ class looked_at final : public late_event {
   std::atomic<bool> has_ended_{false};
 };
 
-// Completes after one that is watched, as it has a continuation.
+// `second` completes after `first`, which is polled because it has a continuation.
 struct watched_pair {
   ref<looked_at> first = make_ref<looked_at>();
   ref<event> second;
@@ -200,7 +200,7 @@ class ending_function final : public host_function {
   AtEnd at_end_;
 };
 
-// It goes on the thread that gave it to the queue, whose lock is free.
+// The function is destroyed on the thread that submitted it, while the queue's lock is not held.
 TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
   for (const char* filter : {"host", "sim"}) {
     SCOPED_TRACE(filter);
@@ -221,7 +221,8 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
   }
 }
 
-// No driver's: its operations own what a test gives them, and end at once when they are put.
+// A queue without a driver: its operations own an object of the test and end as soon as they are
+// submitted.
 class owning_queue final : public holding_queue {
  public:
   using holding_queue::holding_queue;

@@ -1,4 +1,4 @@
-// Queues and contexts made by others with the driver's own functions.
+// Adopted queues and contexts, created by the test with the driver's own functions.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,7 +82,7 @@ TEST_P(opencl_adopt, an_out_of_order_queue_lingers_and_is_given_back) {
   auto queue = adopted(handle);
   finish(queue->fence({}));
   queue = nullptr;
-  EXPECT_GE(references_to(handle), 2U);  // PoCL holds some of its own for a while
+  EXPECT_GE(references_to(handle), 2U);  // PoCL keeps references of its own for a while
   EXPECT_TRUE(support::patiently([&] {
     end_lingering();
     return references_to(handle) == 1;
@@ -90,7 +90,8 @@ TEST_P(opencl_adopt, an_out_of_order_queue_lingers_and_is_given_back) {
   calls().release_queue(handle);
 }
 
-// What its owner has put there, who lets go of it, is the matter of who has the last reference.
+// Commands that the owner submitted before it released the queue do not concern the library: the
+// holder of the last reference has to handle them.
 TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_leaves_behind_goes_once_it_is_empty) {
   bool is_gone = false;
   opencl::code outcome = 0;
@@ -114,8 +115,9 @@ TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_leaves_behind_goes_onc
   finish(line().fence({}));
 }
 
-// Intel's runtime hangs for ever where the last reference goes while one of its threads is not
-// quite done with a command that has been said to have ended: so would this test.
+// Regression test: Intel's runtime hangs indefinitely if the last reference is released while one
+// of its threads is still finishing a command that was already reported complete. This test would
+// hang as well.
 TEST_P(opencl_adopt, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
   const block made{home(), where(), 1000};
   for (int round = 0; round < 1000; ++round) {
@@ -164,7 +166,7 @@ TEST_P(opencl_adopt, memory_viewed_on_a_lent_queue_waits_for_it) {
   EXPECT_EQ((*view)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   const auto live = process_live_counts().total(ISTHMUS_KIND_DEVICE).count;
   auto last = *std::move(view);
-  last = nullptr;  // what runs on its queue goes on
+  last = nullptr;  // dropping it does not end the work on its queue
   EXPECT_EQ((*whole)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   (*whole)->free();
   EXPECT_EQ(process_live_counts().total(ISTHMUS_KIND_DEVICE).count, live) << "in use there";
@@ -245,8 +247,8 @@ TEST_P(opencl_adopt, two_threads_on_an_out_of_order_queue_do_not_mix) {
   EXPECT_EQ(last, std::vector<std::byte>(k_bytes, last.front()));
 }
 
-// A child has none of the driver's threads: what it drops must not call the driver, what it asks
-// for must say why not.
+// A forked child has none of the driver's threads: releasing objects there must not call the
+// driver, and calls that need it must report the reason.
 TEST_P(opencl_adopt, a_forked_child_calls_no_driver) {
   const auto queue = another_queue();
   auto gate = make_ref<host_event>();

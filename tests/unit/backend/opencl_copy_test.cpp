@@ -1,4 +1,4 @@
-// Copies and fills between host memory and every kind.
+// Copies and fills between host memory and every USM kind.
 
 #include <algorithm>
 #include <cstring>
@@ -112,7 +112,7 @@ TEST_P(opencl_copy, the_driver_refuses_an_overrun) {
   const auto submitted = line().copy(made.at(), bytes.data(), 8192, {});
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.failure().code(), ISTHMUS_ERROR_DRIVER);
-  // CL_INVALID_VALUE, or CL_MEM_COPY_OVERLAP where the two happen to be neighbours.
+  // CL_INVALID_VALUE, or CL_MEM_COPY_OVERLAP where the two happen to be adjacent.
   EXPECT_TRUE(std::string_view{submitted.failure().message()}.starts_with(
       "clEnqueueMemcpyINTEL failed: CL_"))
       << submitted.failure().message();

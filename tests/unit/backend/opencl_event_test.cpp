@@ -1,4 +1,4 @@
-// Events: waits, times, order behind events of the host, and what a failed one does.
+// Events: waiting, timestamps, ordering after host events, and the consequences of a failed one.
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ class opencl_event : public opencl_test {
       finish(line().fill(made_->at(), {}, 4096, {}));
     }
   }
-  // A copy of `bytes_` behind an event, or several.
+  // A copy of `bytes_` after one event, or after several.
   [[nodiscard]] ref<event> copy_behind(queue& where_to, const ref<event>& before,
                                        std::size_t offset = 0) {
     return copy_behind_all(where_to, std::span{&before, 1}, offset);
@@ -154,7 +154,7 @@ TEST_P(opencl_event, a_failed_host_event_fails_its_dependents_and_nothing_else) 
   EXPECT_TRUE(line().wait(in(10s)));
 }
 
-// Whoever frees memory once the last operation of a queue has ended relies on it.
+// Freeing memory once the last operation of a queue has ended relies on this.
 TEST_P(opencl_event, what_a_failure_ends_has_not_ended_before_what_stands_in_front) {
   constexpr std::size_t k_large = std::size_t{1} << 28;
   const block large{home(), where(), k_large};
@@ -180,7 +180,8 @@ TEST_P(opencl_event, what_a_failure_ends_has_not_ended_before_what_stands_in_fro
   }
 }
 
-// An operation without a dependency is not let past what runs by a failed one between them.
+// An operation without a dependency must not overtake the operations before it, although a failed
+// one lies between them.
 TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it) {
   constexpr std::size_t k_large = std::size_t{1} << 28;
   const block large{home(), where(), k_large};
@@ -213,7 +214,8 @@ TEST_P(opencl_event, a_gate_counts_once_by_however_many_ways_it_is_reached) {
   EXPECT_TRUE(wait_for_all(two));
 }
 
-// Gates of its own and of what it waits for on another queue; `order` is that of their failures.
+// The host events are dependencies of the operation itself and of what it waits for on another
+// queue. `order` is the order in which they fail.
 TEST_P(opencl_event, any_number_of_failed_gates_end_an_operation_once) {
   const auto other = another_queue();
   const std::array<std::array<std::size_t, 3>, 3> orders{{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}};
@@ -358,7 +360,7 @@ TEST_P(opencl_event, a_failed_function_fails_its_event_and_the_queue_goes_on) {
 
 INSTANTIATE_TEST_SUITE_P(opencl, opencl_event, ::testing::Range<std::size_t>(0, 4));
 
-// Events of one platform stand in `after` on another's queue.
+// An operation waits in `after` for events of another platform.
 TEST(opencl_platforms, wait_for_one_another) {
   const auto all = opencl_devices();
   if (all.size() < 2) {

@@ -1,5 +1,5 @@
-// Processes that end with work held back for ever, on queues made by others. With queues of ours:
-// tests/python/test_exits.py.
+// Processes that exit while operations on adopted queues wait for an event that never completes.
+// For queues that the library created see tests/python/test_exits.py.
 
 #include <array>
 
@@ -12,7 +12,7 @@ class opencl_exit : public opencl_test {
  protected:
   void SetUp() override {
     opencl_test::SetUp();
-    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, by exec
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child process, started by exec
   }
   [[noreturn]] void exit_with_copies_behind(wait_list after) const {
     auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);

@@ -1,6 +1,6 @@
 #pragma once
-// Every OpenCL device found, for tests: Intel's CPU runtime, which must be there with
-// ISTHMUS_REQUIRE_OPENCL=1, and whatever the system has (Debian: PoCL, without USM).
+// All OpenCL devices found, for tests: Intel's CPU runtime, which is required with
+// ISTHMUS_REQUIRE_OPENCL=1, and what else is installed (Debian: PoCL, without USM).
 
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
     EXPECT_TRUE(made) << made.failure().message();
     return *std::move(made);
   }
-  // A queue made with the driver's own functions, as a user of OpenCL has it.
+  // A queue created with the driver's own functions, as a program that uses OpenCL would.
   [[nodiscard]] opencl::queue_handle foreign_queue(opencl::bits properties) const {
     opencl::code outcome = 0;
     auto* made = calls().create_queue(static_cast<opencl::context_handle>(home().native()),

@@ -1,4 +1,4 @@
-// Allocations of every kind and alignment, and what the driver tells of pointers.
+// Allocations of every kind and alignment, and what the driver reports of pointers.
 
 #include <cstring>
 

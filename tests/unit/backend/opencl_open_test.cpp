@@ -1,4 +1,4 @@
-// What is found of OpenCL, and what is said where nothing is.
+// Which OpenCL platforms are found, and the reason reported where there are none.
 
 #include <set>
 
@@ -72,7 +72,7 @@ TEST(opencl_open, lists_a_platform_once_however_often_its_library_is_named) {
   }
   const auto before = opencl_platforms().size();
   const environment twice{"ISTHMUS_OPENCL_LIBRARY", (std::string{named} + "::" + named).c_str()};
-  static auto* const kept = new auto{opencl::open()};  // platforms live for ever
+  static auto* const kept = new auto{opencl::open()};  // platforms are never freed
   ASSERT_TRUE(*kept) << kept->failure().message();
   EXPECT_EQ((*kept)->size(), before);
 }

@@ -1,5 +1,5 @@
-// An operation that another queue carries out has its place in the order of this one, whatever the
-// host's memory.
+// An operation that runs on another queue keeps its position in the order of this one, even where
+// the host has no memory left.
 
 #include <optional>
 
@@ -52,7 +52,7 @@ TEST_F(queue_place, needs_no_memory) {
   EXPECT_TRUE(sim.on->quiet());
 }
 
-// A submission that fails leaves it to the next one.
+// After a submission that failed, the next one waits for it instead.
 TEST_F(queue_place, is_kept_until_a_submission_stands_after_it) {
   sim.on->reserve_place();
   {
@@ -78,7 +78,7 @@ TEST_F(queue_place, that_is_given_up_leaves_nothing) {
   EXPECT_TRUE(fence()->wait({}));
 }
 
-// A queue whose driver refuses every fence, and with that everything.
+// A queue whose driver refuses all operations, fences included.
 class refusing_queue final : public queue {
  public:
   explicit refusing_queue(const rig& sim) : queue{*sim.home, *sim.where, false} {}
@@ -143,10 +143,10 @@ TEST_F(refused_place, keeps_the_handle_from_others) {
   EXPECT_EQ(expect_value(on->lend()), on.get());
 }
 
-// The operation is in flight by then: it ends before its failure is reported.
+// The operation is already in flight: its failure is reported only after it has ended.
 TEST_F(refused_place, fails_the_operation_once_it_has_ended) {
   ASSERT_TRUE(on->lend());
-  on->fences_before_refusal = 1;  // the one that the operation comes after
+  on->fences_before_refusal = 1;  // the fence that the operation is ordered after
   touched_memory nothing;
   transfer_options options;
   options.blocking = false;

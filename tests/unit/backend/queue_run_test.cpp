@@ -1,5 +1,5 @@
-// Functions in a queue's order: in which order they end, where a driver may be called, and how one
-// goes that is refused.
+// Host functions in the order of a queue: when they are destroyed and complete, where the driver
+// may be called, and what happens to a function that is refused.
 
 #include <latch>
 #include <utility>
@@ -16,7 +16,7 @@ using sim_test::rig;
 
 bool in_driver_call() noexcept { return os::detail::calls_of_this_thread != 0; }
 
-// Runs once it may, and does something when it goes.
+// Runs once `may_run` allows it, and calls `at_end` when it is destroyed.
 template <class AtEnd>
 class watched_function final : public host_function {
  public:
@@ -46,9 +46,9 @@ class when_complete final : public continuation {
   Seen seen_;
 };
 
-// What comes next on the queue finds that the function has gone and ended. All of it is counted as
-// a call of a driver's, so that the end of the process, which a caller may begin as soon as the
-// function has ended, waits for the rest.
+// The next operation of the queue begins after the function was destroyed and its event completed.
+// All of it counts as a driver call. A caller may begin to end the process as soon as the function
+// has ended; the exit then waits for the rest.
 TEST(queue_run, a_function_goes_and_ends_before_what_comes_next) {
   rig sim;
   std::latch may_run{1};
@@ -87,7 +87,7 @@ TEST(queue_run, a_function_goes_and_ends_before_what_comes_next) {
   EXPECT_TRUE(ended->wait({}));
 }
 
-// What it owns may submit to the same queue as it goes.
+// Destroying what the function owns may submit to the same queue.
 TEST(queue_run, a_function_that_is_refused_goes_outside_the_queues_lock) {
   const std::latch never{1};
   for (const auto* refused : {"fail=fence:1", "fail=fence:2"}) {

@@ -1,4 +1,4 @@
-// The virtual clock: what costs how much, what overlaps, and that it is the same every time.
+// The virtual clock: what operations cost, what overlaps, and that runs are reproducible.
 
 #include "unit/backend/sim_fixture.hpp"
 
@@ -9,7 +9,7 @@ using sim_test::expect_failure;
 using sim_test::expect_value;
 using sim_test::rig;
 
-// 1 byte takes 1 ns over the bus and 0.1 ns within the device.
+// One byte takes 1 ns over the bus and 0.1 ns within the device.
 constexpr const char* k_model = "bandwidth=1GB/s,device_bandwidth=10GB/s,latency=5us";
 
 event_times times_of(const ref<event>& of) { return expect_value(of->times()); }
@@ -50,7 +50,7 @@ TEST_F(sim_clock, is_complete_once_its_time_has_come) {
   while (filled->pending()) {
     ++looks;
   }
-  // 5,001 ns from 1,000 on: the sixth look, at 7,000, finds it done.
+  // 5,001 ns, beginning at 1,000: the sixth poll, at 7,000, finds it complete.
   EXPECT_EQ(looks, 5);
   EXPECT_EQ(sim.clock(), 7'000U);
 }
@@ -121,7 +121,7 @@ TEST(sim_engines, the_clock_has_an_end_and_no_overflow) {
   sim.free(memory, k_gibibyte);
 }
 
-// What a program with three queues sees of the times.
+// The timestamps that a program with three queues sees.
 std::vector<std::uint64_t> walk(const std::string& options) {
   rig sim{options};
   auto* const memory = sim.make(5000);

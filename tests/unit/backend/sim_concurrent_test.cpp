@@ -1,4 +1,4 @@
-// Lifetimes and threads: what goes while operations are pending, and many threads on one device.
+// Objects released while operations are pending, and many threads on one device.
 
 #include <thread>
 

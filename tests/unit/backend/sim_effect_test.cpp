@@ -1,4 +1,4 @@
-// When bytes move: a missing wait shows as wrong data, and a wait that is there does not.
+// When bytes move: a missing wait shows as wrong data, a correct program sees right data.
 
 #include "unit/backend/sim_fixture.hpp"
 

@@ -1,4 +1,4 @@
-// Faults that were asked for: the n-th call of a kind fails, and devices that are lost.
+// Injected faults: the n-th call of a kind fails, and devices are lost.
 
 #include "core/text.hpp"
 #include "unit/backend/sim_fixture.hpp"
@@ -110,7 +110,8 @@ TEST(sim_fault, any_counts_them_all) {
   EXPECT_TRUE(sim.on->fence({}));
 }
 
-// Its call has returned: what depends on it fails too, and what follows it in the queue runs.
+// The call itself succeeds. Dependents of the operation fail too; later operations of the queue
+// run.
 TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
   for (const auto* effect : {"effect=early", "effect=late"}) {
     rig sim{effect};

@@ -1,5 +1,5 @@
 #pragma once
-// A simulated device with its default context and queue, and short ways to use them.
+// A simulated device with its default context and queue, and shorthands to use them.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ struct rig {
                   std::vector<ref<event>> after = {}) {
     return expect_value(on->copy(to, from, nbytes, after));
   }
-  // What the bytes are once all is done.
+  // Reads memory once all operations of the queue have ended.
   std::vector<unsigned char> read(const void* from, std::size_t nbytes) {
     std::vector<unsigned char> bytes(nbytes);
     auto read = copy(bytes.data(), from, nbytes)->wait({});

@@ -1,4 +1,4 @@
-// Memory of a simulated device: its two faces, its capacity, and what is refused of pointers.
+// Memory of a simulated device: its two mappings, its capacity, and which pointers are refused.
 
 #include <csignal>
 
@@ -21,7 +21,7 @@ TEST(sim_memory, the_host_cannot_touch_device_memory) {
   const auto bytes = counted(100);
   ASSERT_TRUE(sim.copy(memory, bytes.data(), 100)->wait({}));
   EXPECT_EQ(sim.read(memory, 100), bytes);
-  // A function given to a queue reaches it.
+  // A function on a queue accesses it through another address.
   const auto* open = static_cast<unsigned char*>(sim.home->function_address(memory + 10));
   EXPECT_NE(open, memory + 10);
   EXPECT_EQ(*open, bytes[10]);
@@ -122,7 +122,7 @@ TEST(sim_memory, ranges_past_an_allocation_are_refused) {
   expect_failure(sim.on->fill(memory - 1, {}, 2, {}), ISTHMUS_ERROR_DRIVER, "invalid pointer");
   expect_failure(sim.on->prefetch(memory, 101, false, {}), ISTHMUS_ERROR_DRIVER);
   expect_failure(sim.on->advise(memory, 101, 0, {}), ISTHMUS_ERROR_DRIVER);
-  // The last row's pitch does not count.
+  // The padding after the last row does not count.
   const copy_2d_shape fits{memory, 60, bytes.data(), 40, 40, 2};
   ASSERT_TRUE(expect_value(sim.on->copy_2d(fits, {}))->wait({}));
   const copy_2d_shape over{memory, 61, bytes.data(), 40, 40, 2};
@@ -136,7 +136,7 @@ TEST(sim_memory, freed_device_memory_is_refused) {
   auto* const memory = sim.make(100);
   sim.free(memory, 100);
   expect_failure(sim.on->copy(&byte, memory, 1, {}), ISTHMUS_ERROR_DRIVER, "was freed");
-  // Addresses of freed memory are not kept for ever.
+  // The addresses of freed memory are not remembered indefinitely.
   for (int round = 0; round < 300; ++round) {
     sim.free(sim.make(10), 10);
   }
@@ -157,7 +157,7 @@ TEST(sim_memory, memory_of_another_context_is_refused) {
   expect_failure(sim.on->copy(owns, &byte, 1, {}), ISTHMUS_ERROR_WRONG_CONTEXT);
   expect_failure(sim.on->copy(&byte, owns, 1, {}), ISTHMUS_ERROR_WRONG_CONTEXT);
   EXPECT_EQ(own->query(memory).kind, ISTHMUS_KIND_UNKNOWN);
-  // What the host can touch is host memory to everybody.
+  // Host-accessible memory is treated as host memory by other contexts.
   auto* const shared = other.make(16, ISTHMUS_KIND_SHARED);
   shared[0] = 9;
   ASSERT_TRUE(sim.copy(memory, shared, 16)->wait({}));
@@ -184,8 +184,8 @@ TEST(sim_memory, a_free_under_an_operation_is_a_violation) {
 TEST(sim_memory, a_free_of_what_is_not_there_is_a_violation) {
   rig sim;
   auto* const memory = sim.make(64);
-  sim.free(memory, 63);  // another size
-  sim.free(memory, 64);  // again
+  sim.free(memory, 63);  // wrong size
+  sim.free(memory, 64);  // double free
   EXPECT_EQ(sim.calls("violation"), 2U);
   EXPECT_EQ(sim.calls("free"), 2U);
   sim.allowed_violations = 2;

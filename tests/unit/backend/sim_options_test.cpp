@@ -1,4 +1,4 @@
-// The options of simulated devices: what is read, and what is refused with the key and value named.
+// Options of simulated devices: parsing, and errors that name the key and value.
 
 #include "backend/sim/options.hpp"
 

@@ -1,4 +1,4 @@
-// Operations of a simulated queue: what they do to bytes, and what they wait for.
+// Operations of a simulated queue: their effect on memory, and what they wait for.
 
 #include "backend/order_only.hpp"
 #include "unit/backend/sim_fixture.hpp"
