@@ -1,5 +1,5 @@
-// Rows of elements, and rows and blocks that several threads copy, against one element after the
-// other.
+// Rows of elements, and rows and blocks copied by several threads, compared with moving one element
+// at a time.
 #include "core/elements.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,8 @@ TEST(elements, at_any_strides) {
   }
 }
 
-// Narrow, wide, past the caches, and so wide that each is shared out itself.
+// Narrow rows, wide rows, rows larger than the caches, and rows so large that several threads share
+// each one.
 TEST(rows, large_enough_for_several_threads) {
   const bytes source = numbered(40 << 20);
   for (const std::size_t width :

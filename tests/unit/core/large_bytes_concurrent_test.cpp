@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::byte k_untouched{0xEE};
 
-// No two 64-byte lines and no two chunks alike.
+// All 64-byte lines and all chunks differ.
 std::vector<std::byte> numbered(std::size_t nbytes) {
   std::vector<std::uint32_t> numbers(nbytes / 4 + 1);
   std::iota(numbers.begin(), numbers.end(), 1U);
@@ -74,7 +74,7 @@ TEST(large_bytes, are_filled_with_whole_patterns) {
   }
 }
 
-// In a child, whose address space has no room for the stack of another thread.
+// In a child process whose address space has no space for the stack of another thread.
 TEST(large_bytes, are_copied_by_the_caller_where_no_thread_can_be_had) {
   if (k_address_sanitizer || k_thread_sanitizer) {
     GTEST_SKIP() << "the sanitizer itself needs address space";

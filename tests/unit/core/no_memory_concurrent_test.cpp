@@ -1,4 +1,4 @@
-// Errors where the host has no memory left: told all the same, by as many threads as fail at once.
+// Errors are reported even where the host has no memory left, on any number of threads at once.
 
 #include <gtest/gtest.h>
 

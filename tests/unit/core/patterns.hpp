@@ -1,11 +1,11 @@
 #pragma once
-// Patterns to fill with.
+// Fill patterns for tests.
 
 #include "core/bytes.hpp"
 
 namespace isthmus {
 
-// Of `width` bytes: 1, 2, 3 and so on.
+// A pattern of `width` bytes: 1, 2, 3 and so on.
 inline fill_pattern numbered_pattern(std::size_t width) {
   fill_pattern made;
   made.nbytes = width;

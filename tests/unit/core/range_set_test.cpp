@@ -1,4 +1,4 @@
-// Sets of bytes against a model: one bool for each byte.
+// Sets of byte ranges, compared with a model of one bool for each byte.
 
 #include "core/range_set.hpp"
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t k_shared_bytes = 3 * k_large_bytes + 11;
 constexpr std::size_t k_shared_mark = 4096;
 
-// What a piece has written is there once `done` tells of it.
+// What a chunk has written is visible once `done` reports it.
 TEST(share_out_in_order, tells_what_is_done_from_the_beginning_on) {
   for (int round = 0; round < 20; ++round) {
     std::vector<std::uint8_t> marks(k_shared_bytes / k_shared_mark + 1);
@@ -34,7 +34,7 @@ TEST(share_out_in_order, tells_what_is_done_from_the_beginning_on) {
   }
 }
 
-// How much was begun by then is up to the other threads.
+// How many chunks were begun before that depends on the other threads.
 TEST(share_out_in_order, asks_no_more_once_told_to_stop) {
   for (int last = 1; last < 4; ++last) {
     std::atomic<std::size_t> done{0};

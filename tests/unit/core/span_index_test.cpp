@@ -1,4 +1,4 @@
-// Items found by the bytes that they span, against a look at each of them.
+// Finding items by the bytes that they span, compared with a linear search.
 
 #include "core/span_index.hpp"
 
@@ -18,7 +18,7 @@ using index_of_numbers = span_index<int, const int>;
 
 class span_index_test : public testing::Test {
  protected:
-  // Short and long ones, near either end of the addresses and in the middle.
+  // A short or long range, near the beginning, the end or the middle of the addresses.
   byte_range any() {
     constexpr std::array<std::size_t, 4> k_bases{0, k_last / 2 - 50, k_last / 2 + 50, k_last - 100};
     const auto place = [&] { return k_bases.at(random_() % k_bases.size()) + random_() % 100; };

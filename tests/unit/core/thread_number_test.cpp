@@ -13,7 +13,7 @@
 namespace isthmus {
 namespace {
 
-// What `count` threads that live at a time have.
+// The numbers of `count` threads that exist at the same time.
 std::multiset<std::uint32_t> numbers_of(std::ptrdiff_t count) {
   std::multiset<std::uint32_t> all;
   std::mutex lock;

@@ -1,4 +1,4 @@
-// The tree against a sorted set, and how deep it gets.
+// The tree, compared with a sorted set, and its depth.
 
 #include "core/treap.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 struct number {
   int key = 0;
   std::uint32_t priority = 0;
-  int count = 0;  // in the tree below and here
+  int count = 0;  // of nodes in this subtree
   tree_links<number> links{};
 };
 

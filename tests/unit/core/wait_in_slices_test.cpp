@@ -29,7 +29,7 @@ TEST_F(interrupt, without_a_function_there_is_one_wait) {
   for (const bool is_over : {true, false}) {
     for (const deadline& each : {deadline{until}, deadline{}}) {
       if (!is_over && !each) {
-        continue;  // such a wait ends only when it is over
+        continue;  // a wait without a deadline ends only when the condition holds
       }
       const auto waited = wait_in_slices(each, [&](const deadline& slice) {
         EXPECT_EQ(slice, each);
