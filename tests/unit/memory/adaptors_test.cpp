@@ -12,7 +12,7 @@
 namespace isthmus {
 namespace {
 
-// A caller's resource that is never asked.
+// The operations of a custom resource that must not be used.
 custom_resource::operations never_asked() {
   custom_resource::operations made{};
   made.struct_size = sizeof made;
@@ -44,7 +44,7 @@ class over_others : public ::testing::Test {
   ref<memory_resource> pool_, custom_, provider_;
 };
 
-// A record takes some hundred nanoseconds, and marks the pool's slab for good.
+// A record costs some hundred nanoseconds and marks the pool's slab permanently.
 TEST_F(over_others, blocks_of_a_pool_get_no_record) {
   auto bins = binning_resource::create(*provider_, {{100, pool_}, {200, custom_}});
   ASSERT_TRUE(bins);

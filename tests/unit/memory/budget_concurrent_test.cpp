@@ -1,4 +1,5 @@
-// Budgets: what several pools hold together, who gives way to whom, and who is told of it.
+// Budgets: the memory that several pools hold together, which pool releases memory for which other,
+// and how failures are reported.
 
 #include "memory/budget.hpp"
 
@@ -23,7 +24,8 @@ using sim_test::rig;
 
 using support::k_mib;
 
-// Regions that neither move nor are asked for in advance, so that every number is known.
+// A pool whose regions neither move nor are allocated in advance, so that all counts are
+// predictable.
 ref<pool> member_of(const ref<budget>& shared, rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE,
                     std::size_t initial_bytes = 0) {
   return expect_value(pool::create(
@@ -37,7 +39,7 @@ result<void*> take(pool& from, queue& on, std::size_t mib) {
 void give(pool& to, queue& on, void* pointer, std::size_t mib) {
   EXPECT_TRUE(to.deallocate(pointer, mib * k_mib, &on));
 }
-// Taken and given back: cached.
+// Allocates and frees, so that the pool caches the memory.
 void warm(pool& of, queue& on, std::size_t mib) {
   give(of, on, expect_value(take(of, on, mib)), mib);
 }
@@ -49,7 +51,7 @@ TEST(budget, counts_what_is_in_use_and_what_is_free) {
   const auto second = member_of(shared, sim, ISTHMUS_KIND_HOST);
   auto* block = expect_value(take(*first, *sim.on, 3));
   warm(*second, *sim.on, 2);
-  second->trim(SIZE_MAX);  // out of this thread's lane
+  second->trim(SIZE_MAX);  // out of this thread's thread cache
   auto now = shared->now();
   EXPECT_EQ(now.limit_bytes, 64 * k_mib);
   EXPECT_EQ(now.held_bytes, 5 * k_mib);
@@ -201,7 +203,7 @@ TEST(budget, counts_pools_that_have_gone_till_their_memory_has) {
   ASSERT_TRUE(sim.on->wait(std::nullopt));
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (shared->now().held_bytes != 0 && std::chrono::steady_clock::now() < patience) {
-    std::this_thread::yield();  // on a thread of the library
+    std::this_thread::yield();  // a library thread releases it
   }
   EXPECT_EQ(shared->now().held_bytes, 0U);
   give(*second, *sim.on, expect_value(take(*second, *sim.on, 6)), 6);
@@ -242,8 +244,8 @@ TEST(budget, loses_nothing_by_a_call_that_fails) {
   FAIL() << "no run without a failure";
 }
 
-// Each needs more than half, so that each takes from the others all the time, while pools come and
-// go among them.
+// Each pool needs more than half of the budget at times, so that they take memory from each other
+// constantly, while pools are created and destroyed.
 TEST(budget, pools_that_ask_one_another_do_not_wait_for_one_another) {
   rig sim{"capacity=1GiB"};
   const auto shared = make_ref<budget>(8 * k_mib);
@@ -266,7 +268,7 @@ TEST(budget, pools_that_ask_one_another_do_not_wait_for_one_another) {
           EXPECT_EQ(block.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
         }
         if (each % 5 == 0) {
-          own->trim(0);  // its own lanes, which no other thread empties
+          own->trim(0);  // its thread caches, which no other thread flushes
         }
         EXPECT_LE(shared->now().held_bytes, 8 * k_mib);
       }

@@ -24,7 +24,7 @@ constexpr unsigned k_class = k_finest.class_of(k_block_bytes);
 constexpr std::size_t k_in_batch = 16;
 constexpr queue_slots::slot k_whoever = queue_slots::k_quiet;
 
-// Slabs at addresses that nobody reads.
+// Slabs at addresses that are never accessed.
 class central_shards : public testing::Test {
  protected:
   using blocks = std::vector<void*>;
@@ -40,7 +40,7 @@ class central_shards : public testing::Test {
     ASSERT_TRUE(process_page_map.prepare(at(0), k_grains));
     process_page_map.enter(at(0), k_grains, records_.data());
   }
-  // Of which `count` blocks are taken at once.
+  // Adds a slab to the lists and allocates `count` of its blocks at once.
   blocks add(unsigned shard, std::size_t count) {
     auto& in = *take_slab_record(k_slab_shape);
     in.base.store(at(made_.size() * k_slab_shape.grains));
@@ -66,7 +66,7 @@ class central_shards : public testing::Test {
     taken.resize(lists_.take_others(k_class, taken, k_whoever, shard));
     return taken;
   }
-  // How many slabs have all their blocks then.
+  // Returns the number of slabs that have all their blocks afterwards.
   std::size_t give(unsigned shard, std::span<void* const> given) {
     return length(lists_.give(k_class, given, {}, shard));
   }
@@ -108,7 +108,7 @@ TEST_F(central_shards, give_others_what_they_have) {
   EXPECT_TRUE(others(1, 8).empty());
   EXPECT_EQ(others(0, 100).size(), 56U);
   EXPECT_TRUE(others(2, 1).empty());
-  EXPECT_EQ(give(2, first), 0U);  // no batch
+  EXPECT_EQ(give(2, first), 0U);  // fewer than a batch
   EXPECT_EQ(others(3, 100).size(), 8U);
 }
 
@@ -172,7 +172,7 @@ TEST_F(central_shards, damage_is_found_in_each) {
 TEST_F(central_shards, swap_blocks_among_threads_and_lose_none) {
   constexpr unsigned k_shards_here = 8;
   for (unsigned shard = 0; shard < k_shards_here; ++shard) {
-    add(shard, 1);  // so that no slab is ever whole
+    add(shard, 1);  // so that no slab ever becomes entirely free
   }
   std::array<std::atomic<bool>, std::size_t{k_shards_here} * k_slab_shape.blocks> taken{};
   const auto is_taken = [&](const void* block) -> std::atomic<bool>& {

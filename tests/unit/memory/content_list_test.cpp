@@ -1,4 +1,4 @@
-// The copies that are to fill bytes of an allocation.
+// The list of copies that will fill bytes of an allocation.
 
 #include "memory/content_list.hpp"
 
@@ -77,7 +77,7 @@ TEST(content_list, asks_for_the_copy_again_where_what_was_to_replace_it_fails) {
   EXPECT_FALSE(list.any());
 }
 
-// The second of two that were to replace a copy's bytes leaves what the first wrote.
+// If the second of two writes that replace a copy's bytes fails, what the first wrote remains.
 TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_succeeds) {
   for (const bool is_first : {false, true}) {
     for (const bool ends_first : {false, true}) {
@@ -120,7 +120,7 @@ TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fai
   EXPECT_EQ(copies_of(list, {0, 16}), 1U);
 }
 
-// Each byte as the entry that decides about it, if any, has it: the one model of all.
+// The model: for each byte the entry that determines its content, if any.
 class byte_model {
  public:
   void await(const range_set& ranges, std::size_t copy) {
@@ -136,7 +136,7 @@ class byte_model {
       }
     });
   }
-  // The copies that a reader depends on. `state`: of each event.
+  // The copies that a reader depends on. `state` returns the outcome of each event.
   [[nodiscard]] std::set<std::size_t> collect(const byte_range& range, auto&& state) const {
     std::set<std::size_t> found;
     for (auto at = range.begin; at < range.end; ++at) {
@@ -174,7 +174,7 @@ range_set some_ranges(std::mt19937& random) {
   return made;
 }
 
-// Events end in the order in which they were made, as those of one queue do.
+// Events complete in the order in which they were created, like those of one queue.
 TEST(content_list, is_as_a_model_of_each_byte) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -227,7 +227,7 @@ TEST(content_list, is_as_a_model_of_each_byte) {
   }
 }
 
-// Entries of copies that have succeeded leave with any call, however many there are.
+// Any call removes entries of copies that have succeeded, however many there are.
 TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
   content_list list;
@@ -246,7 +246,7 @@ TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
   EXPECT_FALSE(list.any());
 }
 
-// A caller that waited for the memory may use it without a look at the list from then on.
+// A caller that waited for the memory may use it from then on without consulting the list.
 TEST(content_list, is_empty_after_one_look_at_all_bytes_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
   for (const bool writes : {false, true}) {

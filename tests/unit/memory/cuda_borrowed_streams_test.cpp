@@ -1,4 +1,4 @@
-// Memory freed on streams of others that are destroyed before a pool needs it again.
+// Memory freed on adopted streams that are destroyed before a pool reuses the memory.
 
 #include "memory/pool.hpp"
 #include "support/sizes.hpp"

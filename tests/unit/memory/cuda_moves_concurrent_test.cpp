@@ -1,4 +1,4 @@
-// Chunks of a CUDA device that work still uses when they are to move, or have moved.
+// Chunks of a CUDA device that are to move, or have moved, while work still uses them.
 
 #include <thread>
 
@@ -13,7 +13,7 @@ namespace {
 using support::k_mib;
 using support::patiently;
 
-// A pool of four chunks, of which every other is freed behind work that waits for the gate.
+// A pool of four chunks, two of which were freed on a queue whose work waits for the gate.
 class cuda_moves : public cuda_test {
  protected:
   static constexpr std::size_t k_chunk = 8 * k_mib;
@@ -44,7 +44,8 @@ class cuda_moves : public cuda_test {
     }
     cuda_test::TearDown();
   }
-  // A pool that goes while work uses its memory would end later, on a thread of the library's.
+  // Waits for the work: a pool destroyed while work uses its memory ends later, on a library
+  // thread.
   void open() {
     gate_->finish({});
     EXPECT_TRUE(line().wait({}));
@@ -83,11 +84,11 @@ TEST_F(cuda_moves, a_chunk_is_held_as_long_as_it_is_at_an_old_place_too) {
   EXPECT_TRUE(patiently([&] { return (given_back += from().trim(0)) != 0; }));
   EXPECT_EQ(given_back, 2 * k_chunk);
   EXPECT_EQ(held(), 2 * k_chunk);
-  // At last: other processes may use the same card.
+  // Polled, because other processes may use the same card.
   EXPECT_TRUE(patiently([&] { return free_now() >= before + 2 * k_chunk; }));
 }
 
-// Of one half of a chunk nothing uses it any more, of the other work of the queue that asks.
+// One half of each chunk is no longer in use; the other half only by the requesting queue.
 TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) {
   constexpr auto k_half = k_chunk / 2;
   const auto from = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
@@ -108,7 +109,8 @@ TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) 
   open();
 }
 
-// The driver maps it nowhere else; there is room for what is asked for when its own work has ended.
+// The driver refuses to map the chunk elsewhere. The request fits once the work of its own queue
+// has ended.
 TEST_F(cuda_moves, a_request_waits_for_the_work_of_its_own_queue_on_chunks_that_did_not_move) {
   auto* const library = *os::open_library(where().home().properties().library.c_str());
   auto* const refuse =

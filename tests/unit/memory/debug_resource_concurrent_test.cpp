@@ -67,7 +67,7 @@ class debug_resource_test : public testing::TestWithParam<bool> {
   ref<memory_resource> upstream_;
   ref<debug_resource> over_;
   std::string told_;
-  int expected_ = 0;  // lines on the standard error stream
+  int expected_ = 0;  // lines expected on the standard error stream
 };
 INSTANTIATE_TEST_SUITE_P(over, debug_resource_test, testing::Bool(), [](const auto& which) {
   return std::string{which.param ? "pool" : "provider"};
@@ -156,7 +156,7 @@ TEST_P(debug_resource_test, an_allocation_waits_for_its_queue) {
   EXPECT_TRUE(over_->verify());
 }
 
-// In a callback, and wherever waiting is ruled out.
+// In a callback, and wherever else waiting is not allowed.
 TEST_P(debug_resource_test, where_it_may_not_wait_blocks_pass_unchecked) {
   const auto gate = make_ref<host_event>();
   const std::vector<ref<event>> after{gate};

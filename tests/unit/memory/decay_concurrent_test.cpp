@@ -1,4 +1,4 @@
-// Free memory that nobody needed for some time goes back, and none that somebody did.
+// Free memory that was not needed for some time is released; memory that was needed is not.
 
 #include "memory/decay.hpp"
 
@@ -65,7 +65,7 @@ TEST(decay_window, may_be_for_ever_or_none) {
   EXPECT_FALSE(longest.turn(os::clock::now() + 1000h));
 }
 
-// Windows that no thread of the library sees the end of.
+// Windows so long that no library thread sees their end.
 TEST(decay, gives_back_what_was_free_for_a_whole_window) {
   rig sim;
   const auto from = pool_with(sim, 1h);
@@ -151,12 +151,12 @@ TEST(decay, comes_on_an_idle_thread_of_the_library) {
   auto kept = blocks.back();
   blocks.pop_back();
   give(*from, *sim.on, blocks);
-  from->trim(SIZE_MAX);  // out of this thread's lane
+  from->trim(SIZE_MAX);  // out of this thread's thread cache
   EXPECT_TRUE(comes_to_hold(*from, k_mib));
   EXPECT_TRUE(from->deallocate(kept, k_mib, sim.on.get()));
   from->trim(SIZE_MAX);
   EXPECT_TRUE(comes_to_hold(*from, 0));
-  give(*from, *sim.on, take(*from, *sim.on, 2));  // it holds memory again
+  give(*from, *sim.on, take(*from, *sim.on, 2));  // the pool holds memory again
   from->trim(SIZE_MAX);
   EXPECT_TRUE(comes_to_hold(*from, 0));
 }

@@ -1,4 +1,4 @@
-// One pool for each kind of memory of a device in a context, which goes when nobody needs it.
+// One pool for each kind of memory of a device in a context, destroyed when it is no longer needed.
 
 #include "memory/default_pools.hpp"
 
@@ -115,8 +115,8 @@ live_total live() {
   return total;
 }
 
-// A library's thread returns memory at any time: a program that compares what is live before and
-// after a step must not see it.
+// A library thread may return memory at any time: a program that compares the live memory before
+// and after a step must not see a difference.
 TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   rig sim;
   static_cast<void>(settled(&live));
@@ -142,11 +142,12 @@ TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   EXPECT_EQ(different, 0);
 }
 
-// Pools that leave the table meanwhile, here from before the pool that counts, hide no other.
+// Pools that are removed from the table meanwhile, here from positions before the pool that counts,
+// must not hide another pool.
 TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
   static_cast<void>(settled(&live));
   for (int round = 0; round < 100; ++round) {
-    static_cast<void>(default_pools::only().trim());  // the round before left a pool
+    static_cast<void>(default_pools::only().trim());  // from the previous round
     std::array<rig, 4> others;
     std::array<ref<pool>, 4> unused;
     std::transform(others.begin(), others.end(), unused.begin(),
@@ -176,7 +177,7 @@ TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
 
 TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
   rig sim;
-  static_cast<void>(default_pools::only().trim());  // what other tests left would go at any time
+  static_cast<void>(default_pools::only().trim());  // pools that other tests left
   const auto before = default_pools::only().count();
   {
     const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
@@ -190,13 +191,13 @@ TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
   EXPECT_EQ(default_pools::only().count(), before);
 }
 
-// A device that came and went leaves nothing once its pool is empty.
+// A destroyed device leaves nothing once its pool is empty.
 TEST(default_pools, let_their_context_go) {
   static_cast<void>(default_pools::only().trim());
   std::size_t before = 0;
   {
     rig sim;
-    const auto kept = find(sim);  // so that no library thread drops it before it is counted
+    const auto kept = find(sim);  // keeps the pool until it has been counted
     before = default_pools::only().count();
   }
   EXPECT_GE(before, 1U);

@@ -1,5 +1,5 @@
-// What no caller has of a pool's memory is poisoned under AddressSanitizer, and nothing else is: a
-// wrong access is told, a right one never.
+// Under AddressSanitizer, pool memory that no caller owns is poisoned, and no other memory: every
+// invalid access is reported, no valid one is.
 
 #include "memory/free_poison.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 using support::k_kib;
 using support::k_mib;
 
-// The first poisoned byte; null if there is none.
+// The first poisoned byte. Null if there is none.
 void* poisoned_in([[maybe_unused]] void* begin, [[maybe_unused]] std::size_t nbytes) {
 #if ISTHMUS_ADDRESS_SANITIZER
   return __asan_region_is_poisoned(begin, nbytes);
@@ -105,7 +105,7 @@ TEST_P(free_poison_test, is_on_what_was_freed_warm) {
 
 TEST_P(free_poison_test, is_not_on_what_a_caller_has) {
   std::vector<std::pair<std::byte*, std::size_t>> all;
-  for (unsigned round = 0; round < 3; ++round) {  // of other lengths than the round before freed
+  for (unsigned round = 0; round < 3; ++round) {  // sizes differ from those freed in the last round
     for (std::size_t nbytes = 1; nbytes < 3 * k_mib; nbytes = nbytes * 3 / 2 + 1 + round) {
       all.emplace_back(take(nbytes), nbytes);
       EXPECT_EQ(poisoned_in(all.back().first, nbytes), nullptr) << nbytes;
@@ -140,7 +140,7 @@ TEST_P(free_poison_test, is_not_on_what_work_still_uses) {
 
 TEST_P(free_poison_test, comes_when_the_pool_learns_that_work_has_ended) {
   for (const std::size_t nbytes : {100 * k_kib, 3 * k_mib}) {
-    auto* const live = take(nbytes);  // its slab stays
+    auto* const live = take(nbytes);  // keeps its slab in use
     auto* const late = take(nbytes);
     auto* const block = take(nbytes);
     const auto gate = make_ref<host_event>();
@@ -150,7 +150,7 @@ TEST_P(free_poison_test, comes_when_the_pool_learns_that_work_has_ended) {
     from_->trim(SIZE_MAX);
     gate->finish({});
     EXPECT_TRUE(done->wait({}));
-    // Who ends a fence wakes who waits for it before he tells the pool.
+    // The thread that completes a fence wakes waiting threads before it notifies the pool.
     EXPECT_TRUE(support::patiently([&] { return from_->slots().running().empty(); }));
     EXPECT_EQ(poisoned_in(block, nbytes), nullptr);
     give(late, nbytes, nullptr);

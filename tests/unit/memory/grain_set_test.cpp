@@ -30,7 +30,7 @@ TEST(grain_set, has_its_first_and_last_number) {
   EXPECT_EQ(set->size(), 1U);
 }
 
-// Numbers close together and far apart, at the borders of the words of every level.
+// Numbers close together and far apart, and at word boundaries of every level.
 index some_number(std::mt19937& random) {
   const auto below = [&](index end) { return static_cast<index>(random()) % end; };
   const auto near_border = [&](unsigned bits) { return ((1 + below(3)) << bits) - 2 + below(4); };

@@ -1,4 +1,4 @@
-// Memory of the host that cannot move asks for huge pages, as that which can.
+// Host memory that cannot be remapped requests huge pages, like memory that can.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ using support::k_mib;
 
 constexpr std::size_t k_huge_page = 2 * k_mib;
 
-// Why the kernel gives none, or empty.
+// Why the kernel provides none. Empty if it does.
 std::string no_huge_pages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string modes;
@@ -31,7 +31,7 @@ std::string no_huge_pages() {
              : "";
 }
 
-// How many bytes from `start` on lie in mappings that ask for huge pages (the flag `hg`).
+// How many bytes from `start` on lie in mappings that request huge pages (the flag `hg`).
 std::size_t asking_bytes(const void* start, std::size_t nbytes) {
   std::ifstream file("/proc/self/smaps");
   std::size_t first = 0, last = 0, asking = 0;

@@ -1,5 +1,5 @@
-// What drivers may hand out of the host's memory, by numbers that the test writes; and that the
-// process' own count is asked.
+// How much host memory drivers may allocate, for numbers that the test chooses. Also tests that the
+// process's own memory use is counted.
 
 #include "memory/host_memory.hpp"
 
@@ -29,7 +29,7 @@ class host_memory_of_numbers : public ::testing::Test {
   host_memory_of_numbers() { available(100 * k_mib); }
 
   void available(std::size_t nbytes) { files.machine(nbytes / 1024); }
-  // What of the process lies in memory.
+  // The memory use of the process.
   void process(std::size_t resident, std::size_t swapped = 0) {
     files.process(resident / os::page_size(), swapped / 1024);
   }
@@ -116,7 +116,7 @@ TEST_F(host_memory_of_numbers, small_allocations_do_not_go_beyond_what_was_left)
   EXPECT_FALSE(take(1));
 }
 
-// Nothing is written to them, so that no machine is short of memory for it.
+// The memory is never written, so that the machine does not run short of memory.
 TEST(host_memory, of_the_machine_is_never_promised_as_a_whole) {
   if (k_address_sanitizer || k_thread_sanitizer) {
     GTEST_SKIP() << "the sanitizer's own pages count as touched";

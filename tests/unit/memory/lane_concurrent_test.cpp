@@ -1,4 +1,5 @@
-// A lane that another thread would empty: not while its own thread is at it, and then at once.
+// Thread caches (`lane`) that another thread flushes: not while the owning thread uses them, but
+// then at once.
 #include "memory/lane.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ namespace {
 
 class held_lanes : public testing::Test {
  protected:
-  // This thread's, with a block in it.
+  // The thread cache of this thread, with a block in it.
   [[nodiscard]] lane& fill_own() {
     auto* block = expect_value(from_->allocate(1000, 0, *on_));
     EXPECT_TRUE(from_->deallocate(block, 1000, on_.get()));
@@ -65,14 +66,14 @@ TEST_F(held_lanes, are_idle_when_nobody_was_there_between_two_looks) {
   EXPECT_EQ(blocks_in(mine), 0U);
 }
 
-// While one is waited for, all that are to be emptied are.
+// While the flush waits for one thread cache, all that are to be flushed refuse their threads.
 TEST_F(held_lanes, are_refused_to_their_threads_while_they_are_emptied) {
   constexpr int k_most_turns = 10'000;
   auto& mine = fill_own();
   std::latch known{1};
   std::latch refused{1};
   std::atomic<bool> over{false};
-  std::thread other{[&] {  // whose lane is looked at before this one
+  std::thread other{[&] {  // its thread cache is visited before that of the main thread
     auto& its = fill_own();
     const lane::hold held{its};
     known.count_down();

@@ -1,4 +1,4 @@
-// A request that the driver refuses has every pool of that memory give back what it has free.
+// When the driver refuses a request, all pools of that memory release what they have free.
 
 #include "memory/other_pools.hpp"
 
@@ -29,7 +29,7 @@ class other_pools : public testing::Test {
   ref<pool> make(const pool::options& how = {.growth_bytes = k_mib}) {
     return expect_value(pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
   }
-  // All memory of the device is the pool's, and free.
+  // The pool holds all memory of the device, and all of it is free.
   void fill(memory_resource& with) {
     std::vector<void*> blocks;
     for (std::size_t each = 0; each < k_blocks; ++each) {

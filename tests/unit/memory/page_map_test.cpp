@@ -14,7 +14,8 @@ namespace {
 constexpr std::uintptr_t k_map_base = std::uintptr_t{3} << 30;
 constexpr std::size_t k_mapped_grains = 4;
 
-// Addresses that nobody reads: the last grains of one leaf and the first of the next.
+// Addresses that are never accessed: the last pages (`grain`) of one leaf and the first of the
+// next.
 class page_maps : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Pinned ranges: shared, extended and let go of, and nothing left where the driver fails.
+// Pinned ranges: shared, extended and unpinned, and nothing left pinned where the driver fails.
 
 #include "memory/pins.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t k_page = 4096;
 
-// Registers what it is given, and knows what no driver would take.
+// Records what is registered, and counts violations: what a driver would refuse.
 class pinning_device final : public device {
  public:
   using device::device;
@@ -52,7 +52,7 @@ class pinning_device final : public device {
   void give_to_others() { belongs_to_others_ = true; }
   [[nodiscard]] int registrations() const noexcept { return registrations_; }
   [[nodiscard]] int violations() const noexcept { return violations_; }
-  // First page and number of pages.
+  // Maps the first page of each registered range to its number of pages.
   [[nodiscard]] std::map<std::size_t, std::size_t> ranges() {
     const std::lock_guard hold{lock_};
     return ranges_;

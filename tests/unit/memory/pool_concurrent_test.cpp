@@ -42,7 +42,7 @@ class pool_test : public testing::Test {
     return *got;
   }
 
-  // So many blocks that live at once, and then none of them.
+  // Allocates `count` blocks, all live at the same time, and then frees them.
   void take_and_give_all(pool& from, int count, std::size_t nbytes) {
     std::vector<void*> all;
     for (int each = 0; each < count; ++each) {
@@ -115,7 +115,7 @@ TEST_F(pool_test, all_goes_back_to_the_driver) {
   EXPECT_EQ(from->usage().held_bytes, 0U);
 }
 
-// Every unit is owned by whoever wrote its number there, so that no two blocks overlap.
+// Writes the owner's number all over a block, which shows that no two blocks overlap.
 class shadow {
  public:
   static void own(void* block, std::size_t nbytes, std::uint64_t who) {
@@ -142,7 +142,7 @@ struct block {
   std::uint64_t who;
 };
 
-// Blocks on their way to another thread.
+// Blocks passed from one thread to another.
 class exchange {
  public:
   void put(const block& given) {
@@ -214,7 +214,7 @@ void churn(pool& of, queue& on, exchange& between, unsigned seed, int steps) {
 TEST_F(pool_test, no_two_blocks_overlap_whoever_frees_them) {
   const auto from = make({.growth_bytes = 4 * k_mib});
   exchange between;
-  for (unsigned round = 0; round < 4; ++round) {  // new threads take over the lanes of ended ones
+  for (unsigned round = 0; round < 4; ++round) {  // new threads reuse the caches of ended ones
     std::vector<std::thread> threads;
     for (unsigned each = 0; each < 3; ++each) {
       threads.emplace_back([&, each] {
@@ -294,7 +294,7 @@ TEST_F(pool_test, trims_to_what_is_asked) {
   EXPECT_EQ(from->trim(0), 3 * k_mib);
 }
 
-// Sanitizers do not follow a fork of several threads.
+// Sanitizers do not support a fork of a process with several threads.
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 TEST_F(pool_test, a_forked_child_ends_whoever_held_a_lock) {
   const auto from = make({.growth_bytes = k_mib});
@@ -311,12 +311,12 @@ TEST_F(pool_test, a_forked_child_ends_whoever_held_a_lock) {
       }
     });
   }
-  ASSERT_TRUE(from->deallocate(take(*from, 100), 100, queue_.get()));  // a lane of this thread's
+  ASSERT_TRUE(from->deallocate(take(*from, 100), 100, queue_.get()));  // makes a thread cache
   for (int each = 0; each < 40; ++each) {
     const auto child = fork();
     if (child == 0) {
       alarm(20);     // a child that hangs is killed
-      std::exit(0);  // with this thread's thread-local objects
+      std::exit(0);  // runs the destructors of this thread's thread-local objects
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -1,4 +1,4 @@
-// Memory freed behind a queue whose handle was given away: strangers' work may be on it.
+// Memory freed on a queue whose handle was exported: the queue may have external work.
 
 #include <chrono>
 #include <thread>
@@ -40,7 +40,7 @@ TEST_P(pool_lent_queue, keeps_what_was_freed_till_its_fence_has_passed) {
   ASSERT_TRUE((*on)->wait(std::nullopt));
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (from.trim(0) == 0 && std::chrono::steady_clock::now() < patience) {
-    std::this_thread::yield();  // the fences pass on a thread of the driver's
+    std::this_thread::yield();  // the fences complete on a thread of the driver
   }
   EXPECT_EQ(from.usage().held_bytes, 0U);
 }

@@ -1,6 +1,6 @@
-// Memory that is freed while work on it is still to come: on its own queue it is good at once,
-// elsewhere only when that work has ended. The simulated device holds every effect back till its
-// last moment, so that memory that changed hands too early shows as wrong bytes.
+// Memory freed while work on it is still pending: usable at once on its own queue, on others only
+// when that work has ended. The simulated device delays every effect as long as possible, so that
+// memory reused too early shows as wrong bytes.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ class pool_order : public testing::Test {
   [[nodiscard]] ref<pool> make(pool::options how = {}) {
     return expect_value(pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
   }
-  // Nothing on the queue runs before the gate is completed.
+  // Nothing submitted to the queue afterwards runs before the gate is completed.
   static void hold_up(queue& on, const ref<host_event>& gate) {
     const std::vector<ref<event>> after{gate};
     static_cast<void>(expect_value(on.fence(after)));
@@ -106,7 +106,7 @@ TEST_F(pool_order, nothing_goes_back_to_the_driver_under_work) {
   EXPECT_EQ(from->usage().held_bytes, 0U);
 }
 
-// What is left of a pool after its last reference, once nothing runs any more.
+// Expects that what a pool left after its last reference is released, once no work runs.
 void expect_that_all_goes(const live_total& before) {
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (process_live_counts().total(ISTHMUS_KIND_UNKNOWN).bytes != before.bytes &&
@@ -127,7 +127,7 @@ TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
     const auto from = make();
     take_and_give(*from, *busiest, 1000);
     lane::empty_own(*from);
-    from->trim(SIZE_MAX);  // nothing of it waits for the busiest queue
+    from->trim(SIZE_MAX);  // no free memory of the pool waits for the busiest queue
     hold_up(*busiest, last_gate);
     std::vector<void*> blocks;
     for (int each = 0; each < 100; ++each) {
@@ -165,7 +165,7 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
   auto* kept = expect_value(from->allocate(1, 0, *others));
   auto* run = expect_value(from->allocate(std::size_t{40} << 20, 0, *mine));
   for (std::size_t each = 0; each < blocks.size(); ++each) {
-    if (each % 4 != 0) {  // so that no slab is whole
+    if (each % 4 != 0) {  // so that no slab becomes entirely free
       EXPECT_TRUE(from->deallocate(blocks[each], k_block, others.get()));
     }
   }
@@ -189,7 +189,7 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
   finish(*others);
 }
 
-// Of one run that lay behind two queues; whichever ends first.
+// One page run was used by two queues, either of which may end first.
 TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
   constexpr std::size_t k_half = std::size_t{4} << 20;
   for (const std::size_t first_to_end : {0U, 1U}) {
@@ -259,7 +259,7 @@ TEST_F(pool_order, thousands_of_queues_come_and_go_without_a_wait) {
   finish(*on);
 }
 
-// The frees return while the work that they come after still waits.
+// The frees return while the work that they are ordered after is still waiting.
 TEST_F(pool_order, frees_on_two_thousand_busy_queues_wait_for_none) {
   const auto from = make();
   const auto gate = make_ref<host_event>();
@@ -284,7 +284,7 @@ struct sent {
   std::byte value;
 };
 
-// Writes a block, copies it out and frees it, all without a wait; what came out is looked at last.
+// Writes a block, copies it out and frees it without waiting. The copies are compared at the end.
 void write_copy_and_free(pool& from, queue& on, unsigned seed, int rounds) {
   std::mt19937 random{seed};
   std::vector<std::byte> out(std::size_t{24} << 20);

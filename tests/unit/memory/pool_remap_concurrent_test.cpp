@@ -1,6 +1,6 @@
-// Free memory of a pool that moves to where a larger request needs it: on the host, whose chunks
-// divide, on a simulated device, whose chunks do not and which notes what moves under work, and on
-// CUDA, whose chunks may lie at two places.
+// Moving free memory of a pool to where a larger request needs it. On the host, where chunks can be
+// divided; on a simulated device, where they cannot and which detects moves under running work; and
+// on CUDA, where a chunk can be mapped at two addresses.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class holder {
     all_.push_back({expect_value(from_->allocate(nbytes, 0, on_)), nbytes});
     return static_cast<std::byte*>(all_.back().start);
   }
-  // Every other one, so that what is free lies in pieces.
+  // Frees every other block, which leaves the free memory fragmented.
   void take_and_give_every_other(std::size_t count, std::size_t nbytes) {
     std::vector<taken> gone;
     for (std::size_t each = 0; each < 2 * count; ++each) {
@@ -114,7 +114,7 @@ class pool_remap : public testing::TestWithParam<const char*> {
     return pool_on(*on_, kind, how);
   }
   [[nodiscard]] bool divides() const { return std::string_view{GetParam()} == "host"; }
-  // On CUDA managed memory does not.
+  // On CUDA managed memory cannot be remapped.
   [[nodiscard]] std::vector<usm_kind> kinds_that_move() const {
     return usual_ == ISTHMUS_KIND_HOST
                ? std::vector<usm_kind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_HOST}
@@ -216,7 +216,7 @@ std::size_t reserved_bytes() {
   return pages * os::page_size();
 }
 
-// A small block where a large one was, again and again: what lay around it moves on.
+// Repeatedly allocates a small block where a large one was: the memory around it can still move.
 TEST_P(pool_remap, small_blocks_keep_no_addresses) {
   if (!divides()) {
     GTEST_SKIP() << "a chunk that does not divide keeps the addresses that it was reserved with";
@@ -256,7 +256,8 @@ TEST_P(pool_remap, an_address_that_memory_has_left_is_nobodys) {
                  "no memory of this pool");
 }
 
-// What is cut must heal: random sizes held 1.8 times what was live, and ever more, before it did.
+// Divided memory must become whole again. Otherwise random sizes held 1.8 times the live bytes, and
+// ever more.
 TEST_P(pool_remap, random_sizes_do_not_wear_it_down) {
   std::mt19937_64 random{3};
   const auto from = make({.limit_bytes = 900 * k_mib});
@@ -298,8 +299,8 @@ TEST_P(pool_remap, more_growth_than_there_is_is_only_a_wish) {
   }
 }
 
-// Each alone is served: 40 MiB lie free in each of three places, and two threads want 60 MiB each;
-// where chunks do not divide, some of them are in part in use.
+// Each thread alone would be served: three free ranges of 40 MiB each, and two threads that request
+// 60 MiB each. Where chunks cannot be divided, some are partly in use.
 TEST_P(pool_remap, threads_that_grow_at_once_take_nothing_from_one_another) {
   const std::size_t spare = (divides() ? 4 : 24) * k_mib;
   for (int round = 0; round < 20; ++round) {
@@ -356,7 +357,7 @@ TEST_P(pool_remap, threads_that_trim_at_once_leave_what_is_to_be_kept) {
   }
 }
 
-// Blocks of all sizes, on two threads, half of them freed by the other one.
+// Blocks of all sizes, on two threads. Half of them are freed by the other thread.
 TEST_P(pool_remap, blocks_never_overlap) {
   const auto from = make({.limit_bytes = 256 * k_mib}, ISTHMUS_KIND_HOST);
   std::mutex lock;
@@ -432,7 +433,7 @@ TEST(pool_remap_sim, one_without_it_does_not) {
   expect_failure(with.from().allocate(32 * k_mib, 0, *sim.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
-// No driver's answer for addresses that memory has left.
+// The driver reports nothing for addresses whose memory was moved away.
 TEST(pool_remap_sim, a_hole_is_no_memory) {
   const rig sim{""};
   const auto from = pool_on(*sim.on, ISTHMUS_KIND_SHARED, {});
@@ -448,7 +449,7 @@ TEST(pool_remap_sim, a_hole_is_no_memory) {
   EXPECT_TRUE(from->deallocate(low, 8 * k_mib, sim.on.get()));
 }
 
-// Neither the chunk that work still uses, nor what would be written late.
+// Neither a chunk that work still uses moves, nor one that pending work will write.
 TEST(pool_remap_sim, nothing_moves_under_work) {
   const rig sim{"effect=late"};
   const auto second = expect_value(sim.home->create_queue(*sim.where));
@@ -471,7 +472,7 @@ TEST(pool_remap_sim, nothing_moves_under_work) {
   EXPECT_TRUE(from->deallocate(large, 24 * k_mib, second.get()));
 }
 
-// Each call of the driver fails in turn: the request is refused or served, and nothing is lost.
+// Each driver call fails in turn: the request is refused or served, and nothing leaks.
 TEST(pool_remap_sim, any_call_may_fail) {
   for (std::uint64_t nth = 1;; ++nth) {
     rig sim{"capacity=96MiB"};

@@ -1,4 +1,5 @@
-// Where memory cannot move, a large region that nothing uses goes back rather than be cut for little.
+// Where memory cannot move, a large unused region is released rather than divided for a small
+// block.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -61,7 +62,7 @@ TEST_F(spared_region_test, serves_more_than_half_of_itself) {
   give(*from, most);
 }
 
-// Each of these requests would have the other's region go back.
+// Each of these requests would release the region of the other one.
 TEST_F(spared_region_test, asking_in_turn_for_much_and_for_little_seldom_calls_the_driver) {
   const auto from = make();
   constexpr int k_turns = 300;
@@ -107,7 +108,7 @@ TEST_F(spared_region_test, what_was_asked_for_at_first_stays) {
   give(*from, little);
 }
 
-// With work on it, it cannot go back: then it is cut.
+// A region that work still uses cannot be released, and is divided.
 TEST_F(spared_region_test, in_use_by_work_it_is_cut_for_its_own_queue) {
   const auto from = make(0, 0, 512 * k_mib);
   auto* const whole = take(*from, 512 * k_mib);

@@ -21,7 +21,7 @@ TEST_F(queue_slot_tables, find_what_was_assigned_last_and_nothing_else) {
   std::unordered_map<queue_slot_table::index, std::uint64_t> model;
   std::uint64_t last_serial = 0;
   for (int step = 0; step < 20'000; ++step) {
-    last_serial += 1 + random() % 3 * 512;  // many in one chain
+    last_serial += 1 + random() % 3 * 512;  // many in one hash chain
     auto slot = static_cast<queue_slot_table::index>(k_reserved + random() % (model.size() + 1));
     if (slot == table_->used()) {
       slot = table_->add();

@@ -1,6 +1,7 @@
-// A ticket of several queues that is made while another thread submits the fences it waits for. Each
-// of the two writes a number and then reads the other's: one must see the other, or the ticket
-// passes with fences that do not cover its queues, and their memory is handed out under work.
+// One thread creates a ticket of several queues while another submits the fences that it waits for.
+// Each of the two writes a number and then reads the number of the other: at least one must see the
+// other. Otherwise the ticket passes with fences that do not cover its queues, and memory is reused
+// while work still uses it.
 
 #include "memory/queue_slots.hpp"
 
@@ -43,7 +44,7 @@ TEST_F(queue_slots_race, a_ticket_of_several_passes_with_no_fence_that_it_came_t
     }
   }};
   for (int round = 0; round < k_rounds; ++round) {
-    // So that the fences are for a ticket of several already.
+    // Makes the fences already cover an earlier ticket of several queues.
     static_cast<void>(slots_->joined(next(*idle[0]), next(*idle[1])));
     const auto gate = make_ref<host_event>();
     for (const auto& each : busy) {

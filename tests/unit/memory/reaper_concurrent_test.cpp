@@ -1,4 +1,4 @@
-// What could not go at first goes later, whatever else there is to let go.
+// Deferred releases (`reaper`): objects are released eventually, however many others there are.
 
 #include "memory/reaper.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Comes again at once, as long as it is told to.
+// Retires itself again at once until `till` is set.
 class busy final : public reclaimable {
  public:
   explicit busy(const std::atomic<bool>& till) : till_{till} {}
@@ -41,7 +41,7 @@ class busy final : public reclaimable {
   std::atomic<bool> ended_{false};
 };
 
-// Goes only when it is tried for the fourth time.
+// Is released only at the fourth attempt.
 class stubborn final : public reclaimable {
  public:
   void let_go() noexcept override {
@@ -58,7 +58,7 @@ class stubborn final : public reclaimable {
   std::atomic<bool> gone_{false};
 };
 
-// It cannot say for a while what runs there, as one of CUDA's while it is captured.
+// A queue that temporarily cannot report its work, like a CUDA stream that is being captured.
 class captured_queue final : public queue {
  public:
   captured_queue(context& home, device& where) : queue{home, where, false} { mark_lent(); }
@@ -86,7 +86,7 @@ class captured_queue final : public queue {
   std::atomic<int> asked_{0};
 };
 
-// Goes once what is on that queue has ended.
+// Is released once the work on its queue has ended.
 class used_there final : public reclaimable {
  public:
   explicit used_there(queue& on) : on_{&on} {}
@@ -104,7 +104,7 @@ class used_there final : public reclaimable {
   std::atomic<bool> gone_{false};
 };
 
-// Keeps the reaper till it is opened.
+// Blocks the deferred release thread until it is opened.
 class gate final : public reclaimable {
  public:
   void let_go() noexcept override {
@@ -131,7 +131,7 @@ bool comes_true(Condition&& condition) {
 }
 
 TEST(reaper_concurrent, what_was_put_off_goes_while_other_things_come_all_the_time) {
-  // They outlive a test that fails: the reaper has them.
+  // Static, because the `reaper` still refers to them if the test fails.
   static std::atomic<bool> enough{false};
   static never_destroyed<busy> always{enough};
   static never_destroyed<stubborn> late;
@@ -152,7 +152,7 @@ TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
       one->end_capture();
       other->end_capture();
     }
-    // It outlives a test that fails: the reaper has it.
+    // Static, because the `reaper` still refers to it if the test fails.
     static never_destroyed<std::vector<std::unique_ptr<gate>>> gates;
     gate& held = *(*gates).emplace_back(std::make_unique<gate>());
     retire_later(held);
@@ -178,7 +178,7 @@ TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
   }
 }
 
-// What Intel's OpenCL runtime for CPUs needs of out-of-order queues.
+// Intel's OpenCL runtime for CPUs requires this of out-of-order queues.
 TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) {
   const auto host = *find_device("host");
   const auto home = *host->home().default_context();
@@ -201,7 +201,7 @@ TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) 
       demands();
       return on->asked() != 0;
     }));
-    // It cannot tell, and is tried again on demand only.
+    // The queue cannot report its work yet, and is queried again on demand only.
     std::this_thread::sleep_for(50ms);
     const auto asked = on->asked();
     std::this_thread::sleep_for(50ms);
@@ -226,7 +226,7 @@ TEST(reaper_concurrent, what_goes_on_demand_is_not_missed) {
     on->end_capture();
     used_there one{*on};
     retire_later(one);
-    // A call waits for 4 ms at most, in which a busy machine may not run the reaper at all.
+    // A call waits for 4 ms at most. A busy machine may not run the `reaper` in that time.
     ASSERT_TRUE(comes_true([&] {
       static_cast<void>(let_go_on_demand());
       return one.gone();
@@ -234,7 +234,7 @@ TEST(reaper_concurrent, what_goes_on_demand_is_not_missed) {
   }
 }
 
-// Once it leaves the program may wait for the queue.
+// Once the call has returned, the program may wait for the queue.
 TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
   const auto host = *find_device("host");
   const auto home = *host->home().default_context();
@@ -253,7 +253,7 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
     const auto began = os::clock::now();
     static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
     const auto then = asked();
-    // A call waits for 4 ms at most, in which a busy machine may not run the reaper at all.
+    // A call waits for 4 ms at most. A busy machine may not run the `reaper` in that time.
     const bool may_be_in_vain = os::clock::now() - began >= 4ms;
     std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(may_be_in_vain || asked() == then);
@@ -264,7 +264,7 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
   }
 }
 
-// Whoever asks may hold what a function needs that the driver waits for (an interpreter's lock).
+// The caller may hold a lock (an interpreter's) that a function needs for which the driver waits.
 TEST(reaper_concurrent, nobody_waits_long_for_a_queue_that_blocks_who_asks) {
   const auto host = *find_device("host");
   const auto on = make_ref<captured_queue>(**host->home().default_context(), *host);

@@ -1,4 +1,4 @@
-// The registry against std::map, through real allocations of the host.
+// The registry, compared with a std::map, with real allocations of host memory.
 
 #include "memory/registry.hpp"
 
@@ -87,7 +87,7 @@ TEST(registry_concurrent, finds_while_others_come_and_go) {
   }
 }
 
-// What is read without the lock is of one record as a whole, while chains grow and shrink about it.
+// A read without the lock sees one record consistently while chains grow and shrink around it.
 TEST(registry_concurrent, tells_the_whole_truth_while_others_come_and_go) {
   const auto on = host_queue();
   const auto kept = *allocation::create(*on, {ISTHMUS_KIND_HOST, 12'345, 0}, nullptr);
@@ -143,7 +143,7 @@ TEST(registry, knows_the_classes_about_every_byte_of_a_record) {
   }
 }
 
-// The caller's own memory, which he may hand over again while work on it goes on.
+// Memory of the caller, who may have it adopted again while work on it is still running.
 TEST(registry, tells_of_the_living_where_something_dies) {
   const auto on = host_queue();
   std::vector<std::byte> arena(100'000);
@@ -203,7 +203,7 @@ ref<pool> shared_pool(queue& on) {
 TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   const auto on = host_queue();
   const auto from = shared_pool(*on);
-  for (const std::size_t nbytes : {24U, 1000U}) {  // with marks of a bit and of a byte
+  for (const std::size_t nbytes : {24U, 1000U}) {  // marked live by a bit, and by a byte
     auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = record->what().base;
     EXPECT_EQ(process_registry().find_block(base).get(), record.get());
@@ -217,7 +217,7 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   EXPECT_TRUE(from->verify());
 }
 
-// An unchecked pool cannot tell by itself, but the block has a record.
+// An unchecked pool cannot detect this by itself, but the block has a record.
 TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
   const auto on = host_queue();
   pool::options unchecked;

@@ -53,7 +53,7 @@ TEST(result_memory, is_untouched_till_the_first_copy_takes_it) {
 }
 
 TEST(result_memory, keeps_several_large_ones_and_not_all) {
-  constexpr std::size_t k_bytes = std::size_t{1} << 30;  // addresses alone: nothing is touched
+  constexpr std::size_t k_bytes = std::size_t{1} << 30;  // address space only
   std::vector<void*> all;
   for (int each = 0; each < 4; ++each) {
     all.push_back(*allocate_result(k_bytes));
@@ -82,7 +82,7 @@ TEST(result_memory, a_forked_child_goes_on_by_itself) {
     std::memset(*first, 1, k_bytes);
     void* const was = *first;
     free_result(was);
-    auto second = allocate_result(k_bytes);  // kept: it was freed
+    auto second = allocate_result(k_bytes);  // the freed memory was kept and is reused
     std::_Exit(*second == was ? 0 : 1);
   };
   EXPECT_EXIT(in_a_child(), testing::ExitedWithCode(0), "");

@@ -14,7 +14,7 @@ namespace {
 
 using index = run_heap::index;
 
-// The same, as a map of which grains are taken.
+// The model: a map of the pages (`grain`) that are allocated.
 class model {
  public:
   explicit model(std::vector<bool> usable) : usable_{std::move(usable)}, taken_(usable_.size()) {}
@@ -29,7 +29,8 @@ class model {
     }
     return false;
   }
-  // A fit that takes the first of its own list or a longer one may miss a run of the own list.
+  // The heap tries the first run in the list for this size, then longer lists. It may miss a run
+  // further on in the first list, but always finds one of this length.
   [[nodiscard]] bool fits_surely(index count) const { return fits(count + count / 16 + 1); }
   void take(index first, index count) {
     for (auto at = first; at < first + count; ++at) {
@@ -98,7 +99,7 @@ class run_heap_test : public testing::Test {
       seen = heap_.unite_all(seen.next, whom);
     }
   }
-  // `between()` is what others do while the lock is free.
+  // Other threads use the heap, as `between()` does, while the lock is free.
   template <class Between>
   [[nodiscard]] index unite(index wanted, queue_slots::slot whom, const Between& between,
                             int most_looks = run_heap::k_most_looks) {
@@ -113,8 +114,8 @@ class run_heap_test : public testing::Test {
   [[nodiscard]] bool unite(index wanted, queue_slots::slot whom) {
     return unite(wanted, whom, [] {}) != run_heap::k_none;
   }
-  // So many of one grain each, side by side, that are all good for slot 2 and cannot be joined as
-  // they are freed.
+  // Frees `count` adjacent runs of one page each. Slot 2 can use all of them, but their tickets
+  // keep them from being joined when they are freed.
   std::vector<index> free_apart(index count) {
     std::vector<index> all(count);
     for (auto& each : all) {
@@ -126,7 +127,7 @@ class run_heap_test : public testing::Test {
     return all;
   }
 
-  // Whether it is a free run of its own.
+  // Whether the page is a free run of length 1.
   [[nodiscard]] bool is_alone(index grain) const {
     const auto free = free_runs();
     return std::binary_search(free.begin(), free.end(), run{grain, 1});
@@ -169,8 +170,8 @@ TEST_F(run_heap_test, damage_is_found_where_it_is) {
     EXPECT_EQ(heap_.look_for_damage(1, 100).at, where);
     word = was;
   };
-  expect_found(table_[taken + 7].span, taken);  // inside the run
-  expect_found(table_[100].span, 31);           // the last of the free one
+  expect_found(table_[taken + 7].span, taken);  // inside the page run
+  expect_found(table_[100].span, 31);           // the last page of the free run
   table_[31].set_links(99, run_heap::k_none);   // not the first in its list
   EXPECT_EQ(heap_.look_for_damage(1, 100).at, 31U);
   table_[31].set_links(run_heap::k_none, run_heap::k_none);
@@ -203,7 +204,7 @@ TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   EXPECT_EQ(heap_.ticket_of(1), waits);
 }
 
-// More borders than one look takes.
+// More boundaries than one step inspects.
 TEST_F(run_heap_test, goes_on_where_a_look_ended) {
   heap_.add(1, 650);
   std::vector<index> all(650);
@@ -228,7 +229,7 @@ TEST_F(run_heap_test, goes_on_where_a_look_ended) {
   EXPECT_EQ(heap_.look_for_damage(1, 650).at, run_heap::k_none);
 }
 
-// However many neighbours are good: others wait for the lock that long.
+// However many neighbours are usable: other threads wait for the lock during each step.
 TEST_F(run_heap_test, looks_at_and_joins_few_runs_at_a_time) {
   heap_.add(1, 690);
   free_apart(690);
@@ -255,7 +256,7 @@ TEST_F(run_heap_test, unites_all_a_few_runs_at_a_time) {
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 690}}));
 }
 
-// Those that were counted may go before they are joined, and more may come.
+// Runs that were counted may be allocated before they are joined, and others may become free.
 TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
   for (const std::size_t gone : {0U, 1U, 300U, 598U, 599U}) {
     for (const int after : {1, 2, 3}) {
@@ -342,7 +343,7 @@ TEST_F(run_heap_test, what_lies_around_a_removed_region_stays) {
 TEST_F(run_heap_test, an_exact_length_is_found_again) {
   heap_.add(1, 500);
   const auto a = take(37, queue_slots::k_quiet);
-  static_cast<void>(take(1, queue_slots::k_quiet));  // so that it is not joined
+  static_cast<void>(take(1, queue_slots::k_quiet));  // keeps it from being joined
   heap_.give(a, {});
   EXPECT_EQ(take(37, queue_slots::k_quiet), a);
 }
@@ -411,7 +412,7 @@ TEST_F(run_heap_test, does_what_the_model_does) {
   }
 }
 
-// What a refused request need not look at if there are none.
+// Where this count is 0, a refused request skips the search for runs to join.
 TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   constexpr index k_all = 600;
   const std::array<ticket, 3> tickets{ticket{}, {2, 1}, {3, 1}};
@@ -435,7 +436,7 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
     switch (random() % 16) {
       case 0: settle(); break;
       case 1: unite_all(whom); break;
-      case 2: {  // others take and give after every few looks
+      case 2: {  // other threads allocate and free after every few steps
         const auto wanted = static_cast<index>(1 + random() % 40);
         const auto found = unite(
             wanted, whom, [&] { take_or_give(slots.at(random() % slots.size())); },

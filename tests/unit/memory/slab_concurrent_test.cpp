@@ -13,13 +13,13 @@ namespace isthmus {
 namespace {
 
 constexpr size_classes k_slab_classes{size_classes::k_smallest_unit};
-constexpr std::uintptr_t k_slab_base = std::uintptr_t{5} << 30;  // addresses that nobody reads
+constexpr std::uintptr_t k_slab_base = std::uintptr_t{5} << 30;  // never accessed
 
 const std::byte* slab_address(std::size_t offset) {
   return reinterpret_cast<const std::byte*>(k_slab_base + offset);
 }
 
-// A slab of every class in turn, with marks of both sorts.
+// Visits a slab of every class in turn, with both kinds of live marks (bits and bytes).
 template <class Visit>
 void each_slab(Visit&& visit) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
@@ -53,7 +53,7 @@ TEST(slabs, have_no_block_beyond_their_own) {
   each_slab([](slab& in) {
     const auto end = std::size_t{in.blocks} * in.block_bytes;
     std::vector<std::size_t> beyond{end, end + 1, std::size_t{0} - 1, std::size_t{0} - 64};
-    for (unsigned bit = 22; bit < 64; ++bit) {  // of stale pointers, anywhere
+    for (unsigned bit = 22; bit < 64; ++bit) {  // stale pointers, anywhere
       beyond.push_back(std::size_t{1} << bit);
       beyond.push_back((std::size_t{1} << bit) * 3 + in.block_bytes);
     }
@@ -75,7 +75,7 @@ TEST(slabs, know_which_blocks_are_live) {
     for (std::uint32_t block = 0; block < in.blocks; ++block) {
       ASSERT_EQ(in.is_live(block), block % 3 == 0);
     }
-    in.free()[0] = ~std::uint64_t{0};  // no mark is among the bits behind them
+    in.free()[0] = ~std::uint64_t{0};  // the marks share no bits with these
     in.held_back()[0] = ~std::uint64_t{0};
     EXPECT_EQ(in.count_live(), (in.blocks + 2) / 3);
     EXPECT_TRUE(in.mark_dead(0));
@@ -85,7 +85,7 @@ TEST(slabs, know_which_blocks_are_live) {
   });
 }
 
-// Which bytes of a record differ, as lines of the cache.
+// The cache lines of a record that change when a block is marked live.
 std::vector<std::uintptr_t> lines_changed_by_mark(slab& in, std::uint32_t block) {
   const auto record =
       std::span{reinterpret_cast<const std::byte*>(&in), slab::bytes_for(in.shape())};
@@ -100,7 +100,7 @@ std::vector<std::uintptr_t> lines_changed_by_mark(slab& in, std::uint32_t block)
   return lines;
 }
 
-// What two threads get first when they begin: 8 blocks up to 4 KiB, 4 below 64 KiB, then 1 or 2.
+// The first blocks that each of two threads obtains: 8 up to 4 KiB, 4 below 64 KiB, then 1 or 2.
 TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
     const auto nbytes = k_slab_classes.bytes_of(each);
@@ -120,8 +120,8 @@ TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
   }
 }
 
-// A byte or a bit: neighbours that others change are left alone, and of two frees of one block, at
-// once, one is refused.
+// Marks of a byte or a bit: concurrent changes to neighbouring marks are preserved, and of two
+// concurrent frees of one block one is refused.
 TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
   for (const auto& shape : {slab_shape::of_first(4096), slab_shape::of_later(4096)}) {
     auto* shared = take_slab_record(shape);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr queue_slots::slot k_mine = 2;
 constexpr queue_slots::slot k_other = 3;
-constexpr ticket k_behind_mine{k_mine, 1};  // no fence of these slots passes here
+constexpr ticket k_behind_mine{k_mine, 1};  // no fence of these slots completes in this test
 constexpr ticket k_behind_other{k_other, 1};
 
 class slab_lists : public testing::Test {
@@ -27,7 +27,7 @@ class slab_lists : public testing::Test {
       give_slab_record(*each);
     }
   }
-  // Of addresses that nobody reads; all its blocks are its own.
+  // A slab at an address that is never accessed, which has all its blocks.
   slab& make() {
     auto& in = *take_slab_record(k_shape);
     made_.push_back(&in);
@@ -49,7 +49,7 @@ class slab_lists : public testing::Test {
     taken.resize(list_.take(taken, whom));
     return taken;
   }
-  // The slab that is whole then.
+  // Returns the slab if it has all its blocks afterwards.
   slab* give(slab& to, const std::vector<void*>& blocks, ticket freed) {
     slab* whole = nullptr;
     for (auto* each : blocks) {
@@ -123,7 +123,7 @@ TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
   EXPECT_EQ(take(8, k_other).size(), 2U);
 }
 
-// Nobody can tell when: not when what it is joined with has ended either.
+// It is unknown when the use ends. A joined ticket does not end either when its other part has.
 TEST_F(slab_lists, keep_what_somebody_may_use_for_ever) {
   auto& in = make();
   const auto blocks = add(in, 64);
@@ -146,8 +146,9 @@ TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
   EXPECT_EQ(list_.take_untouched(), nullptr);
 }
 
-// Beside the memory that they describe, but for a class's first few: with 40 bytes for each grain in
-// the page map and the grain table at most 0.4 %, and 0.2 % from 4 KiB on.
+// Relative to the memory that they describe, for all but the first slabs of a class. Including 40
+// bytes for each page (`grain`) in the page map and the page table: at most 0.4 %, and 0.2 % for
+// blocks of 4 KiB or more.
 TEST(slab_records, are_small_beside_their_memory) {
   constexpr size_classes k_all{size_classes::k_smallest_unit};
   for (unsigned each = 0; each < k_all.count(); ++each) {

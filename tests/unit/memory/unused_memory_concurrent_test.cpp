@@ -1,5 +1,5 @@
-// Threads that share a device without enough memory for all of them, over resources that keep some:
-// no block is another's, and all of it can be had in the end.
+// Threads share a device without enough memory for all of them, through resources that keep free
+// memory. No block is given to two callers, and all memory is available again at the end.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class sharers {
                          {.growth_bytes = k_mib, .longest_wait = std::chrono::nanoseconds{0}}))},
         shared_{make_ref<arena_resource>(*driver_, UINT64_MAX)} {}
 
-  // One of those that all share, or one that ends after a few blocks.
+  // A resource that all threads share, or a new one that is destroyed after a few blocks.
   ref<memory_resource> any(std::uint_fast32_t choice) {
     switch (choice % 6) {
       case 0: return driver_;
@@ -75,7 +75,7 @@ class sharers {
     }
   }
 
-  // What resources that have ended kept is returned on a thread of the library.
+  // A library thread returns the memory that destroyed resources kept.
   void expect_all_can_be_had() {
     EXPECT_TRUE(all_.empty());
     EXPECT_TRUE(support::patiently([this] {
@@ -85,7 +85,7 @@ class sharers {
   }
 
  private:
-  // Blocks that callers have are apart.
+  // Live blocks must not overlap.
   void enter(void* block) {
     const std::lock_guard hold{lock_};
     const auto begin = address(block);

@@ -1,5 +1,4 @@
-// Memory that resources over others keep, and no caller has, serves every request that the driver
-// refuses.
+// Memory that resources keep but no caller owns serves every request that the driver refuses.
 
 #include <gtest/gtest.h>
 
@@ -35,7 +34,7 @@ using sim_test::rig;
 using support::k_kib;
 using support::k_mib;
 
-constexpr std::size_t k_blocks = 8;  // of a MiB, all that the device has
+constexpr std::size_t k_blocks = 8;  // of 1 MiB, all memory of the device
 constexpr std::size_t k_wanted = 4 * k_mib;
 
 using resource = ref<memory_resource>;
@@ -75,7 +74,7 @@ const keeper k_keepers[] = {
     {"monotonic_over_pool", [](const rig& sim) { return monotonic_over(*pool_of(sim)); }},
 };
 
-// Takes `k_wanted` bytes, and returns them.
+// Allocates `k_wanted` bytes and frees them.
 struct requester {
   const char* name;
   std::function<void(const rig& sim)> take;
@@ -137,7 +136,7 @@ class unused_memory : public testing::Test {
       EXPECT_TRUE(of.deallocate(each, k_mib, sim_.on.get()));
     }
   }
-  // All memory of the device is with it, and free but for one block.
+  // The resource holds all memory of the device. All but one block, which it returns, is free.
   void* fill(memory_resource& with) {
     auto blocks = take_all(with);
     auto* const live = blocks.front();
@@ -146,7 +145,7 @@ class unused_memory : public testing::Test {
     return live;
   }
 
-  // Its next block is one that it has.
+  // The resource serves the next block from memory that it holds.
   void expect_kept(memory_resource& by) {
     const auto calls = sim_.calls("allocate");
     take_of(sim_, by, k_mib);
@@ -195,7 +194,7 @@ TEST_F(unused_memory, serves_the_resource_that_keeps_it) {
 
 TEST_F(unused_memory, serves_the_pool_below) { serve_the_pool_below(std::chrono::seconds{1}); }
 
-// It looks at once into what came back to it.
+// The pool inspects at once the memory that was returned to it.
 TEST_F(unused_memory, serves_the_pool_below_that_waits_for_nothing) {
   serve_the_pool_below(std::chrono::seconds{0});
 }
@@ -243,8 +242,8 @@ TEST_F(unused_memory, of_a_resource_that_ended_is_not_looked_for) {
   take_of(sim_, *provider_of(sim_), k_blocks * k_mib);
 }
 
-// Many times: the thread that ends the work also passes what waits for it, later than the request
-// may notice that the work has ended.
+// Repeated many times, because the thread that completes the work also completes what waits for it,
+// possibly after the request noticed that the work has ended.
 TEST_F(unused_memory, that_work_still_uses_is_waited_for) {
   constexpr int k_rounds = 40;
   const auto bytes = counted(k_kib);
@@ -281,7 +280,7 @@ TEST_F(unused_memory, of_a_monotonic_resource_is_a_chunk_of_which_all_was_freed)
   free(*keeps, {blocks[0]});
 }
 
-// Its kinds of memory do not count in the capacity.
+// The USM kinds that it supports do not count towards the capacity.
 TEST_F(unused_memory, of_a_debug_resource_is_what_it_keeps_to_inspect) {
   const auto below = provider_of(sim_, ISTHMUS_KIND_SHARED);
   const auto keeps = expect_value(debug_resource::create(*below, 64 * k_mib));
@@ -295,7 +294,7 @@ TEST_F(unused_memory, of_a_debug_resource_is_what_it_keeps_to_inspect) {
   free(*keeps, {live});
 }
 
-// A resource of the program's whose lock is held over its calls of the library.
+// A resource of the program that holds its lock while it calls the library.
 struct locked_source {
   resource upstream;
   std::mutex lock;

@@ -1,4 +1,4 @@
-// Counts of several threads, which each count by themselves, against a model of them all.
+// Counts of several threads, which each count in a slot of their own, compared with one model.
 
 #include "memory/adaptors/usage_counter.hpp"
 
@@ -58,13 +58,13 @@ void run_threads(unsigned count, auto body) {
   }
 }
 
-// What threads do in turn: some operations of one, then some of the next. What one allocates any
-// other frees.
+// The operations that threads run in turn, a random number at a time. Any thread frees what another
+// one allocated.
 class script {
  public:
   explicit script(unsigned seed) : random_{seed} {}
 
-  // Allocates more or frees more, by phases, so that peaks come at times only.
+  // Alternates between mostly allocating and mostly freeing, so that peaks occur only at times.
   void run(usage_counter& counter, counts_model& wanted, unsigned operations) {
     for (unsigned i = 0; i < operations; ++i, ++done_) {
       const bool grows = done_ / 700 % 3 == 0;
@@ -124,7 +124,7 @@ TEST_P(in_turn, counts_as_the_model) {
 }
 INSTANTIATE_TEST_SUITE_P(threads, in_turn, ::testing::Values(1, 2, 3, 8));
 
-// Each holds `k_each` blocks at the same time as the others, now and then.
+// Occasionally all threads hold the same number of blocks, up to `k_each`, at the same time.
 TEST(usage_counter, misses_no_peak_and_makes_none_up) {
   constexpr unsigned k_threads = 4, k_each = 3, k_rounds = 300;
   usage_counter counter;
@@ -162,7 +162,7 @@ TEST(usage_counter, misses_no_peak_and_makes_none_up) {
   EXPECT_EQ(last.total.bytes, 100 * last.total.count);
 }
 
-// What two hold at a time is seen by both: by neither alone it would not be a peak.
+// Both threads hold a block at the same time, and the peak must count both.
 TEST(usage_counter, sees_two_that_meet) {
   for (int round = 0; round < 2000; ++round) {
     usage_counter counter;
@@ -182,7 +182,7 @@ TEST(usage_counter, sees_two_that_meet) {
   }
 }
 
-// One of them within what its slot is good for, which the other takes away at that moment.
+// One of them counts within its slot's credit, while the other withdraws that credit.
 TEST(usage_counter, sees_what_is_counted_while_slots_are_closed) {
   constexpr int k_rounds = 5'000 / static_cast<int>(support::k_slower);
   constexpr int k_till_slots_may_open = 300;
@@ -220,7 +220,8 @@ TEST(usage_counter, sees_what_is_counted_while_slots_are_closed) {
   EXPECT_EQ(missed, 0);
 }
 
-// No more live at a time than there are permits: the count of a free comes before its permit.
+// No more blocks are live at a time than there are permits: a free is counted before its permit is
+// returned.
 TEST(usage_counter, counts_no_more_than_were_permitted) {
   constexpr unsigned k_threads = 4, k_permits = 3, k_rounds = 20'000;
   usage_counter counter;
@@ -259,11 +260,12 @@ TEST(usage_counter, counts_more_threads_than_have_numbers) {
   EXPECT_EQ(seen.current.count, 0U);
 }
 
-// A thread that has a number finds its slot as soon as another has slots made: between its two steps.
+// A thread with a number finds its slot as soon as another thread makes the slots exist: here
+// between the two steps of one operation.
 TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
   for (const bool frees : {true, false}) {
     usage_counter counter;
-    counter.add(100);  // this thread is the first
+    counter.add(100);  // makes this thread the first
     usage_counter numbered;
     run_threads(1, [&](unsigned) {
       numbered.add(1);
@@ -278,7 +280,7 @@ TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
   }
 }
 
-// Misuse, which the resource below finds.
+// Misuse, which the upstream resource detects.
 TEST(usage_counter, takes_back_a_free_of_any_size) {
   constexpr auto k_half = std::uint64_t{1} << 63;
   usage_counter counter;
@@ -298,7 +300,7 @@ TEST(usage_counter, takes_back_a_free_of_any_size) {
   }
 }
 
-// Each takes over what the one before it left in its slot.
+// Each thread reuses the slot of the one before it, with the counts left there.
 TEST(usage_counter, counts_threads_that_end) {
   usage_counter counter;
   counts_model wanted;

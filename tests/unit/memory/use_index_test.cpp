@@ -1,4 +1,4 @@
-// Visits in parts, against a plain model of what is there.
+// Visits in several steps, compared with a plain model of the index.
 
 #include "memory/use_index.hpp"
 
@@ -13,13 +13,13 @@
 namespace isthmus {
 namespace {
 
-// Numbers are positions in `made`, from 1 on.
+// Uses are numbered by their position in `made_`, beginning at 1.
 class indexed_uses {
  public:
   struct one {
     use what;
-    use_index::node* there = nullptr;  // null once it has left
-    std::uint64_t stands_for_it = 0;   // what left for this, or 0
+    use_index::node* there = nullptr;  // null once it was removed
+    std::uint64_t stands_for_it = 0;   // the number of the use that replaced it, or 0
   };
 
   [[nodiscard]] const use_index& index() const { return index_; }
@@ -32,7 +32,7 @@ class indexed_uses {
     index_.insert(added);
     made_.push_back({added.what, index_.find(added)});
   }
-  // All that the last one covers leaves for it.
+  // Removes all uses that the last one covers.
   void replace_covered() {
     const auto& last = made_.back().what;
     for (auto& each : made_) {
@@ -106,7 +106,7 @@ TEST(use_index, a_walk_from_a_number_on_visits_no_older_ones) {
   EXPECT_EQ(*visited.begin(), 91U);
 }
 
-// It begins before what was visited already.
+// The replacement begins before the range that was already visited.
 TEST(use_index, a_scan_finds_what_stands_for_a_use_that_left_before_it_was_visited) {
   indexed_uses uses;
   uses.add({10, 11}, true);
@@ -122,7 +122,7 @@ TEST(use_index, a_scan_finds_what_stands_for_a_use_that_left_before_it_was_visit
   EXPECT_EQ(visited, (std::vector<std::uint64_t>{1, 3}));
 }
 
-// Whatever covers what between the parts.
+// Any use may cover any other between the steps.
 TEST(use_index, a_scan_misses_nothing_in_random_histories) {
   std::mt19937 random{20261129};
   std::size_t found_instead = 0;

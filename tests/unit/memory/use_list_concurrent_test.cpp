@@ -1,5 +1,5 @@
-// One list of many threads: a thread that collects waits for all that was added before, by itself or by
-// way of what it waits for, and never for what waits for it.
+// One list used by many threads. A thread that collects waits for everything added before, directly
+// or through what it waits for, and never for anything that waits for it.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace isthmus {
 namespace {
 
-// A driver's, so that no other event stands for it.
+// Like a driver's event, so that no other event stands for it.
 class driver_event final : public event {
  public:
   void finish() noexcept { complete({}); }
@@ -28,10 +28,10 @@ struct submission {
   use what;
   ref<driver_event> ended;
   std::vector<ref<event>> after;
-  std::size_t added_before = 0;  // submissions that were added before it collected
+  std::size_t added_before = 0;  // number of submissions added before it collected
 };
 
-// In the order in which they were added.
+// All submissions, in the order in which they were added.
 class submission_log {
  public:
   [[nodiscard]] std::size_t size() {
@@ -51,7 +51,7 @@ class submission_log {
 
 constexpr std::size_t k_bytes = 400;
 
-// Small uses of many queues, and now and then a write that covers many of them, all of one device.
+// Small uses of many queues of one device, and occasionally a write that covers many of them.
 void submit_some(use_list& uses, submission_log& log, unsigned seed) {
   const auto* const where = reinterpret_cast<const device*>(64);
   std::mt19937 random{seed};
@@ -74,7 +74,7 @@ void submit_some(use_list& uses, submission_log& log, unsigned seed) {
   }
 }
 
-// All that an operation comes after, by its position in the log.
+// Positions in the log: of everything that an operation comes after.
 using positions = std::set<std::size_t>;
 void add_all_before(const std::vector<std::vector<std::size_t>>& after, std::size_t of,
                     positions& found) {

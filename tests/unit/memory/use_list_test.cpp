@@ -1,4 +1,4 @@
-// The list against a plain model: every pending operation kept for ever.
+// The list, compared with a plain model that keeps every pending operation.
 
 #include "memory/use_list.hpp"
 
@@ -11,7 +11,7 @@
 namespace isthmus {
 namespace {
 
-// Of which only the addresses are used.
+// Only the address is used.
 const device* device_number(std::uintptr_t number) {
   return reinterpret_cast<const device*>(64 * (number + 1));
 }
@@ -24,8 +24,8 @@ struct modelled {
   ref<host_event> ended;
 };
 
-// Whether waiting for `waited` is waiting for `each`: in it, or before an event of its own queue in
-// it.
+// Whether waiting for `waited` implies waiting for `each`: `each` is in it, or precedes an event of
+// its own queue in it.
 bool implied(const std::vector<modelled>& all, std::size_t each,
              const std::vector<ref<event>>& waited) {
   for (std::size_t later = each; later < all.size(); ++later) {
@@ -62,7 +62,7 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
       }
       all.push_back({next, make_ref<host_event>()});
       uses.add(next, all.back().ended, uses.begin());
-      // Queues are in order: ending one ends what came before it there.
+      // Queues are in order: when an operation ends, those before it on its queue have ended.
       const auto& done = all[random() % all.size()];
       for (const auto& earlier : all) {
         if (earlier.what.on == done.what.on && random() % 4 == 0) {
@@ -75,9 +75,9 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
   }
 }
 
-// What an operation comes after: what is earlier on its queue, what it was ordered after on its
-// device, and what these come after. What it waits for on another device may end after it, if its
-// own device is lost.
+// The operations that each operation comes after: the earlier ones of its queue, the ones on its
+// device that it was ordered after, and all that these come after. An operation of another device
+// that it waits for may end after it, if its own device is lost.
 class ordered_history {
  public:
   static constexpr std::size_t k_steps = 160;
@@ -101,7 +101,7 @@ class ordered_history {
     }
     all_.push_back(std::move(made));
   }
-  // What comes first ends first.
+  // Ends everything that it comes after first.
   void end(std::size_t which) {
     for (std::size_t each = 0; each < which; ++each) {
       if (all_[which].after[each]) {
@@ -110,7 +110,7 @@ class ordered_history {
     }
     all_[which].ended->finish({});
   }
-  // What comes before an operation on that queue which waits for `waited`.
+  // What precedes an operation on the queue `on` that waits for `waited`.
   [[nodiscard]] std::bitset<k_steps> before(std::uint64_t on,
                                             const std::vector<ref<event>>& waited) const {
     std::bitset<k_steps> found;
@@ -128,8 +128,9 @@ class ordered_history {
   std::vector<operation> all_;
 };
 
-// A write that was ordered after all that it conflicts with stands for what it covers, whoever's
-// that is; what is recorded, or was ordered after nothing, for its own queue's alone.
+// A write that was ordered after everything that it conflicts with stands for what it covers, of
+// any queue. A recorded use, or one that was ordered after nothing, stands only for uses of its own
+// queue.
 TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
   std::mt19937 random{20261128};
   std::size_t found = 0;
@@ -166,7 +167,7 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
   EXPECT_LT(waits, found) << "or nothing was tested";
 }
 
-// Each waits for the one before it alone, and a reader for the last.
+// Each write waits only for the one before it, and a reader only for the last.
 TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
   use_list uses;
   std::vector<ref<host_event>> all;
@@ -191,7 +192,7 @@ TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
   EXPECT_TRUE(uses.quiet());
 }
 
-// What began before the write did, and was added after it, is not in its wait list.
+// A use that was begun before the write, and added after it, is not in the write's wait list.
 TEST(use_list, a_write_does_not_stand_for_what_it_did_not_see) {
   use_list uses;
   const auto other = make_ref<host_event>();
@@ -206,7 +207,8 @@ TEST(use_list, a_write_does_not_stand_for_what_it_did_not_see) {
   EXPECT_EQ(uses.pending({0, 8}).size(), 3U) << "bytes that it does not cover";
 }
 
-// Its device may be lost, and then it ends although the other device's operation goes on.
+// The write's device may be lost. The write then ends although the other device's operation
+// continues.
 TEST(use_list, a_write_does_not_stand_for_another_devices_operation) {
   use_list uses;
   const auto other = make_ref<host_event>();
@@ -219,7 +221,7 @@ TEST(use_list, a_write_does_not_stand_for_another_devices_operation) {
   EXPECT_EQ(uses.pending({0, 8}).front().get(), other.get());
 }
 
-// Many queues, each with many ranges of its own: none is joined with what lies between.
+// Many queues, each with many ranges. None is joined with what lies between.
 TEST(use_list, disjoint_ranges_of_many_queues_stay_apart) {
   use_list uses;
   constexpr std::size_t k_queues = 500;
@@ -287,7 +289,7 @@ TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
   EXPECT_TRUE(uses.pending({0, 4}).empty());
 }
 
-// Or each queue that uses the memory later would wait for an event that no driver knows.
+// Otherwise each queue that uses the memory later would wait for an event unknown to any driver.
 TEST(use_list, a_write_of_all_on_its_queue_stands_for_what_was_inherited) {
   for (const auto& [write, stands] :
        {std::pair{use{7, {0, 4}, true}, true}, std::pair{use{7, {0, 3}, true}, false},
@@ -301,7 +303,7 @@ TEST(use_list, a_write_of_all_on_its_queue_stands_for_what_was_inherited) {
     uses.collect({9, {0, 4}, true}, found);
     EXPECT_EQ(found.size(), stands ? 1U : 2U);
     EXPECT_EQ(found.front().get(), own.get());
-    end->finish({});  // for those who wait for it
+    end->finish({});  // for those that wait for it
     own->finish({});
   }
 }
@@ -329,7 +331,7 @@ TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
   EXPECT_EQ(uses.pending({0, 100}).size(), 2U);
 }
 
-// As a driver's, whose end nobody is told.
+// Like a driver's event that does not report its completion.
 class silent_event final : public event {
  public:
   bool ended = true;
@@ -358,7 +360,7 @@ TEST(use_list, does_not_grow_by_what_ended_unseen) {
   EXPECT_TRUE(uses.pending({0, 8}).empty());
 }
 
-// Many events of the caller's that are pending: the list stays short, and every one is waited for.
+// Many pending events of the caller: the list stays short, and every one is waited for.
 TEST(use_list, joins_many_events_of_the_callers) {
   use_list uses;
   constexpr std::size_t k_pending = 20'000;
@@ -379,7 +381,7 @@ TEST(use_list, joins_many_events_of_the_callers) {
   EXPECT_TRUE(uses.pending({0, 8}).empty());
 }
 
-// A caller who waits for one of them may have to complete the others.
+// A caller that waits for one of them may have to complete the others.
 TEST(use_list, only_uses_of_the_same_bytes_and_kind_are_joined) {
   use_list uses;
   constexpr std::size_t k_each = 600;
@@ -406,7 +408,7 @@ TEST(use_list, only_uses_of_the_same_bytes_and_kind_are_joined) {
   EXPECT_TRUE(uses.pending({0, 10 + k_each}).empty());
 }
 
-// As a driver's: it can be waited for where an event of the library's would hold work back.
+// Like a driver's event: waiting for it does not hold work back, unlike a library event.
 class native_event final : public event {
  public:
   void finish() noexcept { complete({}); }
