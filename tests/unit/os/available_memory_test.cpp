@@ -83,7 +83,7 @@ TEST(available_memory, is_not_bounded_by_what_cannot_be_read) {
   const kernel files;
   files.in_group("/a/b");
   files.group("/a/b", "garbage", 10 * k_mib, 0);
-  files.write("/groups/a/memory.max", 1);  // without its use
+  files.write("/groups/a/memory.max", 1);  // memory.current is missing
   files.write("/proc/meminfo", "MemTotal: 5 kB\n");
   const memory_bounds bounds{files.root()};
   EXPECT_EQ(bounds.room().bytes, SIZE_MAX);

@@ -106,7 +106,7 @@ TEST_F(moved_pages, stay_where_the_kernel_refuses) {
     GTEST_SKIP() << "the sanitizer itself needs memory";
   }
   const auto under_a_limit = [&] {
-    const rlimit one_byte{1, RLIM_INFINITY};  // of private memory that can be written; 0: no limit
+    const rlimit one_byte{1, RLIM_INFINITY};  // of private writable memory; 0 would mean no limit
     setrlimit(RLIMIT_DATA, &one_byte);
     bool to_lost = false;
     if (move_pages(from_, to_, k_nbytes, left_pages::reserved, to_lost)) {

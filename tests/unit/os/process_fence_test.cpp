@@ -1,4 +1,5 @@
-// A fence in all threads: of two that each write a word and read the other's, one sees the other.
+// A fence on all threads of the process: of two threads that each write a word and then read the
+// other's, at least one sees the other's write.
 #include "os/process_fence.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 namespace isthmus::os {
 namespace {
 
-// Stores that take a processor long, so that one behind them stays unseen for long.
+// Stores that take long to complete, so that a later store stays invisible for long.
 class slow_stores {
  public:
   void operator()() {
@@ -28,7 +29,7 @@ class slow_stores {
   std::size_t next_ = 0;
 };
 
-// Where threads meet at almost the same moment.
+// Lets two threads continue at almost the same moment.
 class meeting {
  public:
   void operator()(int round) {
@@ -47,7 +48,8 @@ TEST(process_fence, is_one_in_threads_that_have_none) {
     GTEST_SKIP() << "the kernel has no membarrier";
   }
   constexpr int k_rounds = 20'000;
-  // By builtins: without optimization an order that is passed on is the strictest.
+  // Builtins, because without optimization a memory order passed as a parameter becomes the
+  // strictest.
   struct alignas(64) word {
     int round = -1;
 

@@ -1,4 +1,4 @@
-// Memory that is mapped several times, privately after a fork, and given back.
+// Memory that is mapped several times, mapped privately after a fork, and released.
 
 #include "os/shared_file.hpp"
 
@@ -21,10 +21,10 @@ namespace {
 
 constexpr unsigned k_noexec_seal = 8;  // MFD_NOEXEC_SEAL
 
-// How the kernel answers memfd_create, and what it was called with.
+// Controls how memfd_create fails, and records its calls.
 struct memfd_calls {
-  unsigned unknown_flags = 0;  // EINVAL
-  int failure = 0;             // of all others
+  unsigned unknown_flags = 0;  // fail with EINVAL
+  int failure = 0;             // errno of all other calls
   std::vector<unsigned> flags = {};
   int last = -1;
 };
@@ -45,7 +45,7 @@ int watched_memfd(const char* name, unsigned flags) noexcept {
 }  // namespace
 }  // namespace isthmus::os
 
-// The program's own, which the library linked into it calls, too.
+// Replaces memfd_create for the whole program, including the library linked into it.
 extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
   return isthmus::os::watched_memfd(name, flags);
 }
@@ -57,7 +57,7 @@ class shared_file_test : public testing::Test {
  protected:
   const std::size_t page_ = page_size();
 
-  // Addresses of four pages, with the file's second and third in the middle.
+  // Maps the file's second and third page in the middle of four pages of addresses.
   std::byte* mapped(const shared_file& file) {
     auto at = reserve_addresses(4 * page_, page_);
     EXPECT_TRUE(at);
@@ -130,7 +130,7 @@ class shared_file_flags : public shared_file_test {
   memfd_calls calls_;
 };
 
-// Where vm.memfd_noexec is 2 any other is refused; where it is 1 the kernel logs a warning.
+// With vm.memfd_noexec=2 the kernel refuses any other file; with 1 it logs a warning.
 TEST_F(shared_file_flags, ask_for_a_file_that_is_not_executable) {
   auto file = shared_file::open(page_);
   ASSERT_TRUE(file);

@@ -1,4 +1,4 @@
-// What the kernel tells of written pages: all that was written, once, and nothing else.
+// Written pages as the kernel reports them: everything that was written, once, and nothing else.
 
 #include "os/written_pages.hpp"
 
@@ -56,7 +56,7 @@ class written_pages_test : public testing::Test {
     const auto first = at / page_size() * page_size();
     return {{first, first + page_size()}};
   }
-  // False where the kernel has none to give.
+  // False where the kernel provides none.
   [[nodiscard]] bool have_huge_pages() const {
     prefer_huge_pages(seen(), k_bytes);
     for (std::size_t at = 0; at < k_bytes; at += k_huge_page) {
@@ -108,7 +108,7 @@ TEST_F(written_pages_test, tells_what_the_kernel_wrote) {
   EXPECT_EQ(taken(), (range_set{{3 * page_size(), 5 * page_size()}}));
 }
 
-// More runs than one call of the kernel lists, too.
+// Also more ranges than one call of the kernel returns.
 TEST_F(written_pages_test, random_writes_against_a_model) {
   watch();
   std::mt19937_64 random{11};
@@ -180,7 +180,7 @@ TEST_F(written_pages_test, refuses_what_cannot_be_watched) {
   EXPECT_FALSE(kernel_->watch(*none, page_size()));
 }
 
-// It would look through the parent's.
+// The child would inspect its parent's pages.
 TEST_F(written_pages_test, are_not_there_in_a_forked_child) {
   watch();
   seen()[0] = std::byte{1};
@@ -197,7 +197,7 @@ TEST_F(written_pages_test, are_not_there_in_a_forked_child) {
   EXPECT_EQ(taken(), page_of(0));
 }
 
-// Who looks first and copies then never misses a write that lands meanwhile.
+// Scanning before copying never misses a write that happens meanwhile.
 TEST_F(written_pages_test, lose_nothing_beside_threads_that_write) {
   using word = std::uint64_t;
   constexpr std::size_t k_words = k_bytes / sizeof(word), k_writes = 40'000;
