@@ -11,7 +11,7 @@
 namespace isthmus {
 namespace {
 
-// Hands out numbers as addresses, and tells what was asked in which order.
+// Returns numbers as addresses, and records its requests in order.
 class written_down : public memory_resource {
  public:
   written_down(context& home, device& where)
@@ -73,7 +73,8 @@ class replays_of_events : public ::testing::Test {
   std::vector<queue*> raw_;
 };
 
-// Random events, ids used again, frees on other queues; and what a resource is asked for them.
+// Random events, with reused ids and frees on other queues, and the requests that a resource should
+// receive for them.
 struct random_trace {
   std::vector<trace_event> events;
   std::vector<written_down::request> requests;
