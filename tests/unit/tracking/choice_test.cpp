@@ -1,4 +1,4 @@
-// Which means are in force, and what is said of them.
+// Which means of dirty tracking are in force, and how that is reported.
 
 #include "tracking/choice.hpp"
 

@@ -1,4 +1,4 @@
-// Taken ranges never overlap, and what is given back is one again.
+// Allocated ranges never overlap, and freed ranges become one again.
 
 #include "tracking/free_ranges.hpp"
 
@@ -34,7 +34,7 @@ TEST(free_ranges, random_taking_and_giving_against_a_model) {
       want.add(each);
       nbytes += each.nbytes();
     }
-    EXPECT_EQ(want.nbytes(), nbytes);  // none overlaps another
+    EXPECT_EQ(want.nbytes(), nbytes);  // no two overlap
     free.each_taken(k_all, [&](const byte_range& taken) { got.add(taken); });
     ASSERT_EQ(got, want);
   }

@@ -1,4 +1,5 @@
-// What is hashed late: what nobody could write since it was the same, and what is written in place.
+// Chunks that are hashed late: those that cannot have been written since both sides were equal, and
+// those that are being written in place.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ constexpr auto k_hashed = hash_memory::k_chunk;
 
 class hash_memory_test : public testing::Test {
  protected:
-  // Begins a write that nobody else's is beside.
+  // Begins a write while there are no other writers.
   std::byte* begin_in_place(const byte_range& range) {
     auto at = memory_->begin_write(range, true, writers::none);
     EXPECT_TRUE(at);
@@ -62,12 +63,12 @@ TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
   EXPECT_EQ(taken(*memory_), first);
 }
 
-// XXH3 multiplies the halves of each word, xored with its secret, and adds the word itself. With a
-// lower half equal to the secret's the product is 0, and only the sum over the words of a lane counts.
-// The first two words of the published secret: xxhash.h, XXH3_kSecret.
+// XXH3 multiplies the halves of each word, xored with its secret, and adds the word itself. If the
+// lower half equals the secret's, the product is 0, and only the sum over the words of an XXH3 lane
+// counts. The constants are the first two words of the published secret: xxhash.h, XXH3_kSecret.
 TEST_F(hash_memory_test, finds_contents_that_collide_under_the_published_secret) {
   constexpr std::uint32_t k_secret[] = {0x396cfeb8, 0x2c81017c};
-  constexpr std::size_t k_lane = 64;  // bytes from a word to the next one of its lane
+  constexpr std::size_t k_lane = 64;  // distance of two words of one XXH3 lane
   const auto write = [&](std::uint32_t first, std::uint32_t second) {
     auto* const view = memory_->view();
     std::memcpy(view, &k_secret[0], 4);
@@ -85,7 +86,7 @@ TEST_F(hash_memory_test, finds_contents_that_collide_under_the_published_secret)
   EXPECT_EQ(taken(*memory_), first);
 }
 
-// And then nobody can write any more.
+// After the write there are no writers any more.
 TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it) {
   auto* const at = begin_in_place(across_);
   ASSERT_NE(at, nullptr);
@@ -99,7 +100,7 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it)
   EXPECT_EQ(taken(*memory_), (range_set{{0, 2 * k_hashed}}));
 }
 
-// Writers came and went while it was under way.
+// Writers began and ended while the write was in progress.
 TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_hashes_of_what_was_there) {
   auto* const at = begin_in_place(across_);
   ASSERT_NE(at, nullptr);
@@ -163,7 +164,7 @@ TEST_F(hash_memory_test, what_is_found_is_kept_in_one_look) {
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
-// Large enough for several threads, and for several parts.
+// Large enough for several threads and several chunks.
 TEST(hash_memory_parts, are_told_in_order_till_one_is_refused_and_the_rest_counts_as_written) {
   constexpr std::size_t nbytes = (std::size_t{70} << 20) + 5;
   const auto memory = make_tracked({.nbytes = nbytes, .by = means::hashes});

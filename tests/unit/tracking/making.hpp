@@ -1,4 +1,4 @@
-// Tracked memory for tests, and what they write to it.
+// Tracked memory for tests, and helpers that write to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr std::size_t k_kib = 1024, k_mib = 1024 * k_kib;
 
 using bytes = std::vector<std::byte>;
 
-// Where two byte strings first differ, instead of a page of numbers.
+// Reports where two byte strings first differ, rather than printing all bytes.
 inline testing::AssertionResult same(std::span<const std::byte> got,
                                      std::span<const std::byte> want) {
   if (got.size() == want.size() && std::memcmp(got.data(), want.data(), got.size()) == 0) {
@@ -47,7 +47,7 @@ inline memory_pointer make_tracked(const request& wanted) {
   return std::move(*made);
 }
 
-// Skips where the kernel tells nothing.
+// Skips its tests where the kernel cannot report written pages.
 class with_pages : public testing::Test {
  protected:
   void SetUp() override {
@@ -70,7 +70,7 @@ inline void write(const tracked_memory& to, const byte_range& range, int value =
   std::memset(to.view() + range.begin, value, range.nbytes());
 }
 
-// Whole granules around it, as far as the memory goes.
+// Extends the range to whole granules, up to the end of the memory.
 inline byte_range granules(const tracked_memory& of, const byte_range& range, std::size_t granule) {
   return {range.begin / granule * granule,
           std::min(of.nbytes(), (range.end + granule - 1) / granule * granule)};

@@ -1,4 +1,4 @@
-// Memory of which the kernel tells the written pages: what is its own.
+// Tracked memory whose written pages the kernel reports: what is specific to it.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -69,9 +69,9 @@ TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
     memory->view()[at] = std::byte{1};
     EXPECT_EQ(taken(*memory), page_of(*memory, at));
   }
-  memory->view()[4 * k_mib + 5] = std::byte{1};  // covered whole
+  memory->view()[4 * k_mib + 5] = std::byte{1};  // entirely covered by the request
   EXPECT_EQ(taken(*memory), chunk_of(*memory, 4 * k_mib));
-  write(*memory, {2 * k_mib, 4 * k_mib});  // it stays so when it is written densely
+  write(*memory, {2 * k_mib, 4 * k_mib});  // remains split after a dense write
   EXPECT_EQ(taken(*memory), (range_set{{2 * k_mib, 4 * k_mib}}));
   memory->view()[2 * k_mib] = std::byte{5};
   EXPECT_EQ(taken(*memory), page_of(*memory, 2 * k_mib));
@@ -92,12 +92,12 @@ TEST_F(page_memory_test, asked_for_no_longer_it_is_told_whole_again) {
   memory->view()[10] = std::byte{1};
   memory->view()[2 * k_mib + 10] = std::byte{1};
   memory->view()[7 * k_mib] = std::byte{1};
-  EXPECT_GE(taken(*memory).nbytes(), 4 * k_mib);  // but for one that may stay as it is
+  EXPECT_GE(taken(*memory).nbytes(), 4 * k_mib);  // one huge page may remain split
   memory->coarsen({});
   EXPECT_TRUE(taken(*memory).empty());
 }
 
-// Such writes do not count for how a page is watched from then on.
+// Writes made before `coarsen` do not affect how a page is watched afterwards.
 TEST_F(page_memory_test, told_whole_again_it_stays_so_after_writes_of_before) {
   const auto memory = make(8 * k_mib);
   if (!is_told_whole(*memory)) {
@@ -142,14 +142,15 @@ TEST_F(page_memory_test, sparse_writes_are_soon_told_by_pages_and_dense_ones_go_
     EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
     return found.nbytes();
   };
-  // It is tried once a sixteenth of the copies so far pays for that, at faults as slow as here.
+  // Small pages are tried once a sixteenth of the copies so far pays for that, given how slow page
+  // faults are on this machine.
   std::size_t nbytes = 0;
   for (std::size_t i = 0; i < 16 * copies_of_dense_writes() + 8; ++i) {
     nbytes = round(4, 0, 2 * k_mib);
   }
   EXPECT_LE(nbytes, 4 * os::page_size());
   EXPECT_EQ(round(5000, 0, 2 * k_mib), 2 * k_mib);
-  EXPECT_EQ(round(1, 0, 2 * k_mib), 2 * k_mib);  // by the huge page again
+  EXPECT_EQ(round(1, 0, 2 * k_mib), 2 * k_mib);  // reported by the huge page again
 }
 
 TEST_F(page_memory_test, without_huge_pages_is_told_by_small_ones) {
@@ -205,7 +206,8 @@ TEST_F(page_memory_test, comes_and_goes_by_thousands) {
   }
 }
 
-// What a child does to all of it; its own copies hold what it wrote.
+// Run in a child: reads and writes the memory through both mappings. The child's own copies must
+// hold what it wrote.
 bool is_private(tracked_memory& memory) {
   range_set written;
   memory.take(written);

@@ -1,4 +1,4 @@
-// Which huge pages are told by small ones: those that gain by it, never too many.
+// Which huge pages are tracked by small pages: those that gain by it, and never too many.
 
 #include "tracking/refinement.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t k_chunk = os::k_huge_page, k_page = 4096;
 
-// The kernel's part: what is told of pages that were written.
+// Simulates the kernel: which pages it reports as written.
 class refinement_test : public testing::Test {
  protected:
   static constexpr std::size_t k_chunks = 480;
@@ -29,7 +29,7 @@ class refinement_test : public testing::Test {
                                : byte_range{chunk * k_chunk, (chunk + 1) * k_chunk});
     }
   }
-  // Bytes that the round's copies take.
+  // Returns the number of bytes that the copies of this round take.
   std::size_t look() {
     const auto& changes = policy_.judge(found_);
     for (const auto each : changes.split) {
@@ -158,7 +158,7 @@ TEST_F(refinement_test, what_is_kept_small_never_goes_back) {
   EXPECT_EQ(merged_, 0U);
 }
 
-// The kernel had no huge page: there is nothing to be gained.
+// The kernel had no huge page there: splitting would gain nothing.
 TEST_F(refinement_test, small_pages_of_the_kernels_own_are_left) {
   for (int round = 0; round < 100; ++round) {
     for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {

@@ -1,4 +1,4 @@
-// Threads that write while others look, copy, ask for parts, make and fork: nothing is lost.
+// Threads write while others scan, copy, request chunks, create memory and fork: no write is lost.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ class tracked_concurrent : public testing::TestWithParam<means> {
   }
 };
 
-// Now sparsely, now densely, now in one place.
+// Writes sparsely, densely, or in one place, at random.
 void write_for_a_while(const tracked_memory& memory, unsigned seed,
                        std::chrono::steady_clock::time_point end) {
   std::mt19937_64 random{seed};
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(each, tracked_concurrent,
                          testing::Values(means::pages, means::bytes, means::hashes),
                          [](const auto& by) { return means_name(by.param); });
 
-// A look at one finds what is another's, and that one must still be told of it.
+// A scan for one memory also finds writes to others, which must still be reported for those.
 TEST_F(with_pages, looks_of_several_threads_find_all) {
   constexpr std::size_t k_memories = 8;
   std::vector<memory_pointer> all;

@@ -1,4 +1,5 @@
-// What holds of tracked memory by whatever means: random sequences against plain arrays.
+// Properties of tracked memory with any means of tracking: random operations, compared with plain
+// arrays.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +23,7 @@ std::string kind_name(const testing::TestParamInfo<kind>& info) {
          (info.param.grain == granularity::page ? "_page" : "");
 }
 
-// A device's copy, kept the same by what the memory tells.
+// A model of a device's copy, which is updated by what the memory reports.
 class tracked_memory_test : public testing::TestWithParam<kind> {
  protected:
   void SetUp() override {
@@ -58,7 +59,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     std::memcpy(memory_->view() + range.begin, view_.data() + range.begin, range.nbytes());
     changed_.add(range);
   }
-  // Pages tell that they were written, the others what differs.
+  // Page tracking reports what was written, the other means what differs.
   range_set must_be_told() {
     if (memory_->by() == means::pages) {
       return changed_;
@@ -79,12 +80,12 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     }
     owed_.add(found);
     changed_.clear();
-    if (memory_->by() != means::hashes) {  // which may have had to forget some
+    if (memory_->by() != means::hashes) {  // hashes may have been discarded
       found.remove(allowed);
       EXPECT_EQ(found.nbytes(), 0U);
     }
   }
-  // Nobody writes from here on, if so, till `write`.
+  // Sometimes declares that there are no writers from here on, until the next `write`.
   void stop_writers() {
     take();
     who_ = random_() % 2 == 0 ? writers::none : who_;
@@ -121,7 +122,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     changed_.clear();
     EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
   }
-  // Others may begin to write meanwhile, elsewhere.
+  // Other ranges may be written meanwhile.
   void write_exactly() {
     stop_writers();
     const auto range = any_range();
@@ -167,7 +168,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
 
   memory_pointer memory_;
   bytes view_, device_;
-  range_set changed_;  // since the last look
+  range_set changed_;  // since the last scan
   range_set owed_;
   writers who_ = writers::some;
   std::mt19937_64 random_{7};
@@ -258,7 +259,7 @@ TEST(tracked_memory, take_all_gives_each_its_own) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i % 5 == 0) {
       EXPECT_TRUE(found[i].empty());
-      all[i]->take(found[i]);  // the look at the others may have found it
+      all[i]->take(found[i]);  // the scan of the others may have found it
     }
     EXPECT_EQ(!found[i].empty(), i % 2 == 0) << i;
     EXPECT_EQ(found[i].overlaps({i, i + 1}), i % 2 == 0) << i;
