@@ -1,5 +1,5 @@
-// How many threads copies of plain host memory have: what the program's own copies took, or what
-// the environment says.
+// The number of threads that copy pageable memory: chosen by how long the program's earlier copies
+// took, or set by the environment.
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,7 +28,7 @@ class cuda_copy_threads : public cuda_test {
   }
 };
 
-// However few processors there are: one has nothing to find out.
+// Holds for any number of processors: with one there is nothing to find out.
 TEST_F(cuda_copy_threads, are_known_after_some_copies) {
   const auto there = make();
   std::vector<std::byte> data(k_copy_bytes);

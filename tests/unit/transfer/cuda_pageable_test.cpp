@@ -1,5 +1,5 @@
-// Copies of plain host memory by way of pinned memory, beside what others put to the same streams,
-// and where the driver, the memory or the process fails.
+// Copies of pageable memory through pinned memory, beside external work on the same streams, and
+// with failures of the driver, of memory allocation and of the process.
 
 #include <sys/resource.h>
 
@@ -42,7 +42,7 @@ class cuda_pageable : public cuda_test {
                                       bool blocking) {
     return is_better_staged(on, {to, from, k_bytes, k_bytes, k_bytes}, blocking);
   }
-  // As others do who know the stream: not through the library.
+  // External work on the stream, not submitted through the library.
   void fill_as_others(cuda::stream_handle on, std::byte* at, unsigned char value,
                       std::size_t nbytes) const {
     const cuda::made_current here{calls(), primary()};
@@ -96,7 +96,7 @@ TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_
 TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
   constexpr std::size_t k_large = 64 / support::k_slower * k_mib;
   constexpr unsigned k_times =
-      20 / support::k_slower;  // so that the stream is busy when the copy is asked for
+      20 / support::k_slower;  // keeps the stream busy while the copy is submitted
   const auto stream = static_cast<cuda::stream_handle>(*line().lend());
   auto usual = *where().default_queue();
   for (const auto& [on, handle] :
@@ -112,7 +112,8 @@ TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
   }
 }
 
-// Pieces as large as a slot: other ones would lie elsewhere.
+// Chunks as large as a staging slot show that the copy goes through pinned memory: other chunks
+// would be elsewhere.
 TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
   isthmus_device_t* handle = nullptr;
   ASSERT_EQ(isthmus_sim_create("", &handle), ISTHMUS_OK);
@@ -139,7 +140,7 @@ TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
   isthmus_device_release(handle);
 }
 
-// Gathered by the host, where the kernel would have to reach into its own memory.
+// The host gathers the ranges, because the kernel would have to access the host's own memory.
 TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
   std::vector<std::byte> data(k_bytes);
   const auto there = make(line(), k_bytes);
@@ -186,7 +187,8 @@ TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
   EXPECT_TRUE(got == zero);
 }
 
-// A copy of as many pieces as take all lanes for long, and small ones meanwhile.
+// A copy with enough chunks to keep all staging slots (`lane`) busy for long, and small copies
+// meanwhile.
 TEST_F(cuda_pageable, large_and_small_ones_share_the_lanes) {
   constexpr std::size_t k_large = 128 / support::k_slower * k_mib;
   const auto large = make(line(), k_large);
@@ -226,7 +228,7 @@ TEST_F(cuda_pageable, lets_the_process_end_in_its_midst) {
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(7), "");
 }
 
-// The stand-in alone can be told to fail.
+// Only the stand-in driver can be made to fail.
 class cuda_failing : public cuda_pageable {
  protected:
   void SetUp() override {
@@ -265,8 +267,7 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
   }
   EXPECT_GT(told, 10);
   auto& ring = staging_ring::of(where());
-  std::vector<staging_ring::lane*>
-      all;  // waited for: a helper may have come too late, and have one
+  std::vector<staging_ring::lane*> all;  // by waiting: a late helper thread may still have one
   while (all.size() < staging_ring::k_most_lanes) {
     all.push_back(&ring.take());
   }
@@ -275,7 +276,7 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
   }
 }
 
-// Of memory that is pinned in part before that, and some of it twice.
+// Part of the memory is already pinned, and some of it twice.
 TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
   const auto there = make(line(), k_bytes);
   bool reached = true;
@@ -308,8 +309,8 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
   EXPECT_GT(told, 5);
 }
 
-// In a child, whose address space has no room for the stack of another thread; a real driver may
-// want some itself.
+// In a child process whose address space has no space for the stack of another thread. Only with
+// the stand-in: a real driver may itself need address space.
 TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
   if (k_address_sanitizer || k_thread_sanitizer) {
     GTEST_SKIP() << "the sanitizer itself needs address space";
@@ -319,20 +320,21 @@ TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
     const auto there = make(line(), k_bytes);
     auto data = numbered(k_bytes);
     std::vector<std::byte> got(k_bytes);
-    bool right{copy_all(line(), there, plain(data), true, {}, k_mib / 2)};  // makes its lane
-    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();   // for small things
+    bool right{copy_all(line(), there, plain(data), true, {}, k_mib / 2)};  // creates its `lane`
+    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();  // free heap space
     const rlimit nothing_more{1, 1};
     right = setrlimit(RLIMIT_AS, &nothing_more) == 0 && right;
     right = copy_all(line(), there, plain(data)) && right;
     auto later = copy_all(line(), plain(got), there, false);
     right = !later && later.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && right;
-    right = copy_all(line(), plain(got), there) && right;  // the queue goes on
+    right = copy_all(line(), plain(got), there) && right;  // the queue is still usable
     std::_Exit(right && got == data ? 0 : 3);
   };
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
 }
 
-// Lanes beyond those that there are cannot be made here, so that they can be counted.
+// The driver fails from then on, so that no further `lane` can be created and those that exist are
+// counted.
 TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_for) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this](bool asks) {
@@ -359,7 +361,8 @@ TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_fo
   EXPECT_EXIT(in_child(true), ::testing::ExitedWithCode(1), "");
 }
 
-// The stream of the first lane, then its memory; before there is one, so in a process of its own.
+// Creating the stream of the first `lane` fails, then allocating its memory. Runs in a child
+// process, where no `lane` exists yet.
 TEST_F(cuda_failing, leaves_it_to_the_driver_where_nothing_can_be_pinned) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this](long calls) {

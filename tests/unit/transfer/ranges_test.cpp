@@ -1,4 +1,4 @@
-// How lists of ranges are checked, put in order and joined, and cut into parts.
+// How lists of ranges are checked, sorted, joined, and divided into chunks.
 
 #include "transfer/ranges.hpp"
 
@@ -67,7 +67,7 @@ TEST(ranges, that_are_refused) {
   }
 }
 
-// Every byte once, by way of parts no larger than they may be.
+// Moves the ranges in chunks of at most `most` bytes, and expects every byte to arrive.
 void expect_moved(const range_vector& all, const bytes& from, std::size_t most, side device_side) {
   bytes got(5000);
   bytes want(5000);

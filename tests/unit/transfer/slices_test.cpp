@@ -1,5 +1,5 @@
-// A copy of more runs than one operation takes, cut in several, the second of which finds no
-// memory: nothing is in flight then.
+// A strided copy with more runs than one operation takes is divided into several operations. When
+// the second finds no memory, nothing remains in flight.
 #include "transfer/strided_parts.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 using namespace isthmus;
 using namespace isthmus::sim_test;
 
-// Has memory for the first copy alone, and then none or an error.
+// Has memory only for the first copy. The second throws or returns an error.
 class short_of_memory final : public queue {
  public:
   short_of_memory(rig& with, bool throws)
@@ -46,7 +46,7 @@ TEST(slices, leave_nothing_in_flight_without_memory) {
     rig with{"effect=late"};
     const auto source = counted(2 * k_half);
     auto* const memory = with.make(2 * k_half);
-    strided_copy what;  // of two slices, turned round
+    strided_copy what;  // two slices, transposed
     what.destination = memory;
     what.source = source.data();
     what.width = 1;

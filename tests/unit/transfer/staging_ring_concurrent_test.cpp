@@ -26,7 +26,7 @@ class ring_test : public ::testing::Test {
       ring_.give_back(*each);
     }
   }
-  // Some time after somebody has begun to wait.
+  // Returns some time after another thread began to wait.
   void await_asking() {
     while (!ring_.asks_for_one()) {
       std::this_thread::yield();
@@ -102,7 +102,7 @@ TEST_F(ring_test, serves_more_threads_than_it_has_lanes) {
     threads.emplace_back([this] {
       for (int round = 0; round < 200; ++round) {
         auto& own = ring().take();
-        *own.slots.front().memory = std::byte{1};  // a race if somebody else has it
+        *own.slots.front().memory = std::byte{1};  // a data race if another thread has it
         ring().give_back(own);
       }
     });

@@ -1,4 +1,4 @@
-// How many threads a copy is given, on machines that are made up: GB/s by the number of threads.
+// The number of threads chosen for a copy, on model machines: GB/s by the number of threads.
 
 #include "transfer/thread_choice.hpp"
 
@@ -16,7 +16,7 @@ constexpr std::size_t k_mib = std::size_t{1} << 20;
 
 using speed = std::function<double(std::size_t threads)>;
 
-// One thread's share, up to what the bus or the memory allows.
+// Each thread adds `each` GB/s, up to the limit of the bus or the memory.
 speed up_to(double gigabytes, double each) {
   return
       [=](std::size_t threads) { return std::min(gigabytes, each * static_cast<double>(threads)); };
@@ -26,14 +26,14 @@ class machine {
  public:
   explicit machine(speed of) : of_{std::move(of)} {}
 
-  // What it had for the copy.
+  // Simulates a copy, and returns its number of threads.
   std::size_t copy(std::size_t nbytes, std::size_t most, double slower = 1) {
     const auto threads = choice_.threads_for(nbytes, most);
     const auto time = static_cast<double>(nbytes) / of_(threads) * slower;
     choice_.took(nbytes, threads, std::chrono::nanoseconds{static_cast<std::int64_t>(time)});
     return threads;
   }
-  // Copies till nothing is left to find out, and then how many threads one has.
+  // Copies until the choice is settled, and returns the number of threads chosen.
   std::size_t settled(std::size_t nbytes, std::size_t most) {
     for (copies_ = 0; !choice_.is_settled(nbytes, most); ++copies_) {
       EXPECT_LT(copies_, 100U);
@@ -64,7 +64,7 @@ TEST(thread_choice, finds_the_best_where_more_threads_lose) {
   EXPECT_EQ(machine(crowded).settled(64 * k_mib, 16), 3U);
 }
 
-// So that a program's first copies cost little more than its later ones.
+// The first copies of a program should cost little more than the later ones.
 TEST(thread_choice, settles_after_a_few_copies) {
   machine eight(up_to(80, 10));
   EXPECT_EQ(eight.settled(64 * k_mib, 16), 8U);
@@ -76,7 +76,7 @@ TEST(thread_choice, copes_with_copies_that_something_else_slowed) {
   for (int time = 0; time < 50; ++time) {
     machine one(up_to(55, 10));
     for (int copies = 0; copies < 60; ++copies) {
-      // Most are up to 1 % late, one in four is up to three times as slow.
+      // Most copies take up to 1 % longer, one in four up to three times as long.
       const double late = random() % 4 == 0 ? 1 + static_cast<double>(random() % 200) / 100
                                             : 1 + static_cast<double>(random() % 100) / 10'000;
       one.copy(64 * k_mib, 16, late);
