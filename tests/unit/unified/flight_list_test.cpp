@@ -1,4 +1,4 @@
-// Copies on their way, of any lengths and queues, against a list that is searched from end to end.
+// Pending transfers (`flight`) of any lengths and queues, compared with a linear search.
 
 #include "unified/flight_list.hpp"
 
@@ -15,7 +15,7 @@ constexpr std::size_t k_bytes = 10'000;
 class flight_list_test : public testing::Test {
  protected:
   std::size_t below(std::size_t end) { return random_() % end; }
-  // Of any length, short ones more often.
+  // A range of any length, more often a short one.
   byte_range any_range() {
     const auto begin = below(k_bytes);
     const auto length = below(std::size_t{1} << below(14));
@@ -65,7 +65,7 @@ TEST_F(flight_list_test, finds_those_of_some_bytes) {
   }
 }
 
-// One that has not ended stands for those of its queue behind it, and for no other's.
+// A transfer that has not completed stands for the later ones of its queue, and for no others.
 TEST_F(flight_list_test, asks_the_first_of_each_queue) {
   for (int i = 0; i < 200; ++i) {
     add_any();
@@ -87,7 +87,7 @@ TEST_F(flight_list_test, asks_the_first_of_each_queue) {
   EXPECT_EQ(asked, first);
 }
 
-// What was not submitted leaves nothing behind.
+// A transfer that was not submitted leaves no entry.
 TEST_F(flight_list_test, forgets_what_was_not_added) {
   static_cast<void>(all_.make(1, true, {{0, 10}}));
   EXPECT_TRUE(all_.empty());
