@@ -1,9 +1,10 @@
-// A libcuda.so.1 without a card: devices whose memory is the host's and whose streams are threads.
-// ISTHMUS_CUDA_LIBRARY names it, and the suites run on it where there is no GPU.
+// A stand-in for libcuda.so.1 without a card: its devices' memory is host memory, and its streams
+// are threads. The suites run on it where there is no GPU, through ISTHMUS_CUDA_LIBRARY.
 //
-// As the driver does it refuses what a thread without a current context asks for, and what mixes
-// two devices' things; and, as a driver may, work of one that touches another's memory. A test may
-// have one call fail, of those that allocate, make streams and events, and submit.
+// Like the driver, it refuses calls of a thread without a current context, and calls that mix
+// objects of two devices. As a driver may, it also refuses work of one device that accesses
+// another's memory. A test can make one call fail, of those that allocate, create streams and
+// events, or submit.
 
 #include <algorithm>
 #include <array>
@@ -26,7 +27,7 @@ namespace {
 
 namespace cu = isthmus::cuda::cu;
 
-// Never destroyed: its threads outlive `main`.
+// Never destroyed: threads that use it outlive `main`.
 stand_in::memory& memory() {
   static auto* const only = new stand_in::memory;
   return *only;
@@ -42,9 +43,10 @@ std::array<char, k_devices> primary_contexts;
 context_handle primary(ordinal of) {
   return reinterpret_cast<context_handle>(&primary_contexts.at(static_cast<std::size_t>(of)));
 }
-// In the thread's static room: LeakSanitizer of g++ 12 crashes on that of libraries opened late.
+// In static TLS: LeakSanitizer of g++ 12 crashes on the dynamic TLS of libraries that were opened
+// late.
 [[gnu::tls_model("initial-exec")]] thread_local context_handle current = nullptr;
-// Of the current context; the first without one.
+// The device of the current context; the first device without one.
 ordinal device_here() {
   for (ordinal each = 0; each < k_devices; ++each) {
     if (current == primary(each)) {
@@ -66,7 +68,7 @@ stand_in::stream& legacy() {
   return *all->at(static_cast<std::size_t>(device_here()));
 }
 
-// The per-thread default streams, which end with the thread.
+// The per-thread default streams, destroyed with their thread.
 [[gnu::tls_model("initial-exec")]] thread_local std::array<std::unique_ptr<stand_in::stream>,
                                                            k_devices> of_thread;
 
@@ -84,7 +86,7 @@ stand_in::stream& stream_of(stream_handle handle) {
   }
   return *own;
 }
-// Of a question, or of work, to it.
+// Whether a query of the stream, or work on it, is an error because of a capture.
 code capture_of(stream_handle on) {
   const auto& stream = stream_of(on);
   return &stream == &legacy() && stand_in::stream::any_is_captured(stream.device())
@@ -162,19 +164,19 @@ code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
 
 extern "C" {
 
-// Has the call after that many others fail; negative: none. Gives how many were still to come.
+// Makes the call after the next `calls` fail; negative: none. Returns how many calls remained.
 long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
-// Has the next so many mappings of memory at an address fail.
+// Makes the next `count` mappings of memory at an address fail.
 void stand_in_refuse_maps(long count) { memory().refuse_maps(count); }
-// Has the node of the host's memory that is near the device no room.
+// Leaves no free memory on the host's NUMA node near the device.
 void stand_in_fill_node(int is_full) { node_is_full = is_full != 0; }
-// Has the driver make no memory that can be exported.
+// Makes the driver refuse to create exportable memory.
 void stand_in_refuse_exports(int refuses) { exports_are_refused = refuses != 0; }
-// Has each device reach the other's memory where it is let in.
+// Lets each device access the other's memory where it was given access.
 void stand_in_let_peers(int may) { memory().let_peers(may != 0); }
-// The devices that may use what is mapped there: a bit for each.
+// The devices that may access what is mapped there, one bit each.
 unsigned stand_in_users(const void* at) { return memory().users_of(place_of(at)); }
-// Ranges of callers' memory that are registered.
+// The number of registered ranges of callers' memory.
 std::size_t stand_in_registered() { return memory().registered(); }
 int stand_in_is_write_combined(const void* at) {
   return memory().is_write_combined(place_of(at)) ? 1 : 0;
@@ -204,13 +206,13 @@ code cuDeviceGetAttribute(int* value, number what, ordinal) {
     case k_attribute_pool_handle_types:
       *value = std::getenv("STAND_IN_WITH_FABRIC") != nullptr ? 1 | 8 : 1;
       break;
-    case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests go beyond it
+    case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests exceed it
     default: *value = 1;
   }
   return cu::k_success;
 }
 code cuDeviceGetPCIBusId(char* address, int room, ordinal of) {
-  std::snprintf(address, static_cast<std::size_t>(room), "FFFF:%02d:00.0", of);  // of no device
+  std::snprintf(address, static_cast<std::size_t>(room), "FFFF:%02d:00.0", of);  // no real device's
   return cu::k_success;
 }
 code cuDeviceTotalMem_v2(std::size_t* nbytes, ordinal) {
@@ -270,7 +272,7 @@ code cuMemHostUnregister(void* at) {
   }
   return memory().remove(place_of(at)) ? cu::k_success : cu::k_error_HOST_MEMORY_NOT_REGISTERED;
 }
-// As the driver does these wait for all work on the device.
+// Like the driver's, these wait for all work on the device.
 code cuMemFree_v2(place at) {
   if (in_context() == cu::k_success) {
     stand_in::stream::wait_for_all();
@@ -279,7 +281,7 @@ code cuMemFree_v2(place at) {
 }
 code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
 
-// Pools of the driver's, which programs make and the library does not.
+// The driver's memory pools, which programs create and the library does not.
 struct pool_properties {
   int type, handle_types;
   struct {
@@ -389,7 +391,7 @@ code cuStreamIsCapturing(stream_handle of, number* state) {
   *state = stream_of(of).is_captured ? cu::k_not_capturing + 1 : cu::k_not_capturing;
   return in_context() == cu::k_success ? capture_of(of) : in_context();
 }
-// These too are for tests. Nothing is recorded: the stream takes no work meanwhile.
+// Also for tests. Nothing is recorded: a stream only refuses work while it is captured.
 code cuStreamBeginCapture_v2(stream_handle of, number) {
   stream_of(of).is_captured = true;
   return in_context();
@@ -399,7 +401,7 @@ code cuStreamEndCapture(stream_handle of, void** graph) {
   *graph = nullptr;
   return in_context();
 }
-// Not of those that the library calls: for tests that keep a stream at work.
+// Not called by the library: lets tests keep a stream busy.
 code cuLaunchHostFunc(stream_handle on, void (*call)(void*), void* with) {
   return push(on, [=] { call(with); });
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of the stand-in in several processes: a file without a name, which another process finds
-// among the descriptors of the one that has it.
+// Memory of the stand-in shared between processes: an unnamed file, which another process opens
+// through the descriptors of the process that owns it (/proc/PID/fd).
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 namespace stand_in {
 
-// What a handle's bytes are. 0 everywhere is none.
+// The content of an IPC handle. All zero: no handle.
 struct ipc_name {
   std::uint64_t sign = 0;
   pid_t process = 0;
@@ -25,7 +25,7 @@ struct ipc_name {
   static constexpr std::uint64_t k_sign = 0x6970632068616e64;
 };
 
-// Moves what is at `at` into a file of its own, at the same address. -1 if that fails.
+// Moves the memory at `at` into a file, at the same address. Returns -1 if that fails.
 inline int into_file(void* at, std::size_t nbytes) {
   const int file = memfd_create("stand-in, shared", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(nbytes)) != 0 ||
@@ -43,7 +43,7 @@ inline ipc_name name_of(int file, std::size_t nbytes) {
   return {ipc_name::k_sign, getpid(), file, told.st_ino, nbytes};
 }
 
-// Null if there is no such memory.
+// Returns null if there is no such memory.
 inline void* open_by_name(const ipc_name& name) {
   if (name.sign != ipc_name::k_sign) {
     return nullptr;

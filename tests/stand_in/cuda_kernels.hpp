@@ -1,5 +1,5 @@
 #pragma once
-// The library's kernels, as functions of the stand-in's.
+// The library's kernels, implemented as host functions of the stand-in.
 
 #include <array>
 #include <cstdio>
@@ -12,19 +12,19 @@
 
 namespace stand_in {
 
-// What kernels of a device find.
+// The memory that kernels of a device can access.
 struct reach {
   memory& all;
   int device;
 };
 
-// The block that a kernel touched last.
+// The block that a kernel accessed last: saves a lookup for each access.
 struct touched {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
 };
 
-// What a kernel may touch: a real one would end its context.
+// Aborts unless the kernel may access the memory: a real kernel would break its context.
 inline unsigned char* known_to_kernels(const reach& of, touched& last, std::uint64_t at,
                                        std::uint64_t nbytes) {
   if (at < last.begin || at + nbytes > last.end) {
@@ -42,7 +42,7 @@ inline unsigned char* known_to_kernels(const reach& of, touched& last, std::uint
   return reinterpret_cast<unsigned char*>(at);
 }
 
-// As src/backend/cuda/ranges_kernel_ptx.hpp says it, backwards: nothing may rest on an order.
+// The kernel of src/backend/cuda/ranges_kernel_ptx.hpp, backwards: nothing may rely on the order.
 inline void copy_ranges(const reach& of, std::uint64_t list, unsigned count) {
   struct entry {
     std::uint64_t destination, source, nbytes;
@@ -57,7 +57,7 @@ inline void copy_ranges(const reach& of, std::uint64_t list, unsigned count) {
   }
 }
 
-// As src/backend/cuda/strided_kernel_ptx.hpp says it, backwards too.
+// The kernel of src/backend/cuda/strided_kernel_ptx.hpp, also backwards.
 struct strided {
   struct dimension {
     std::uint64_t destination_stride, source_stride;
@@ -86,7 +86,7 @@ inline void copy_strided(const reach& of, const strided& what) {
   }
 }
 
-// The parameters are read when it is launched.
+// `bind` reads the parameters at the launch.
 struct kernel {
   std::string_view name;
   std::function<void()> (*bind)(const reach& of, void** parameters);
@@ -107,13 +107,13 @@ inline constexpr kernel k_kernels[] = {
        return [of, what = parameter<strided>(given, 0)] { copy_strided(of, what); };
      }}};
 
-// Each device has its own.
+// A kernel as loaded on one device.
 struct loaded_kernel {
   const kernel& what;
   int device;
 };
 
-// That of which `image` is the text, or null.
+// The kernel whose text is in `image`, or null.
 inline const loaded_kernel* kernel_in(const char* image, int device) {
   static const loaded_kernel all[][memory::k_devices] = {{{k_kernels[0], 0}, {k_kernels[0], 1}},
                                                          {{k_kernels[1], 0}, {k_kernels[1], 1}}};

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of the stand-in's devices: the host's, of which it knows what is whose. No device reaches
-// another's: there are no peers.
+// Memory of the stand-in's devices: host memory whose kind and device are recorded. No device
+// accesses another's memory unless a test enables it (`let_peers`).
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ enum class sort : std::uint8_t {
 };
 enum class addition : std::uint8_t { made, there_already, not_there };
 
-using device_set = unsigned;  // a bit for each
+using device_set = unsigned;  // one bit each
 
 struct block {
   std::size_t nbytes = 0;
@@ -39,8 +39,8 @@ struct block {
   int where = 0;  // the device whose memory it is
   device_set users = ~device_set{0};
   bool write_combined = false;
-  bool device_came_first = false;  // when it was opened
-  int file = -1;                   // that is mapped there
+  bool device_came_first = false;  // opened for the device before the host
+  int file = -1;                   // mapped there
   bool for_rdma = false;
   unsigned handle_types = 0;
 };
@@ -52,7 +52,7 @@ class memory {
   static constexpr std::size_t k_granularity = std::size_t{2} << 20;
   static constexpr std::size_t k_used_by_context = std::size_t{64} << 20;
 
-  // 0 if there is no room.
+  // Returns 0 if there is not enough memory.
   [[nodiscard]] std::uintptr_t allocate(std::size_t nbytes, sort of, int where) {
     const std::lock_guard hold{lock_};
     if (of != sort::host && nbytes > k_device_bytes - used(where)) {
@@ -80,14 +80,14 @@ class memory {
     blocks_.erase(found);
     return true;
   }
-  // Whether it begins in memory of the caller's that is registered and goes beyond that.
+  // Whether the range begins in registered memory of the caller and extends beyond it.
   [[nodiscard]] bool goes_beyond(std::uintptr_t at, std::size_t nbytes) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
     block found;
     return find_in(registered_, at, base, found) && at + nbytes > base + found.nbytes;
   }
-  // Host memory of several handles that was opened for the device first.
+  // Whether the range is host memory of several handles, opened for the device before the host.
   [[nodiscard]] bool refuses_fill(std::uintptr_t at, std::size_t nbytes) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
@@ -95,7 +95,8 @@ class memory {
     return find_in(mapped_, at, base, found) && found.of == sort::mapped_host &&
            found.device_came_first && at + nbytes > base + found.nbytes;
   }
-  // Memory of the caller's: each byte once, and what the process may write unless said otherwise.
+  // Registers memory of the caller. Each byte can be registered once, and the process must be able
+  // to write it unless `read_only`.
   [[nodiscard]] addition add(std::uintptr_t at, std::size_t nbytes, bool read_only) {
     const std::lock_guard hold{lock_};
     if (nbytes == 0 || lies_in_blocks(at, nbytes)) {
@@ -132,8 +133,8 @@ class memory {
     block found;
     return find_in(blocks_, at, base, found) && found.write_combined;
   }
-  // The block that an address lies in. As the driver tells it that is all of a reservation, if
-  // something is mapped there.
+  // The block that contains an address. Like the driver, reports all of a reservation if something
+  // is mapped at the address.
   [[nodiscard]] bool find(std::uintptr_t at, std::uintptr_t& base, block& found) {
     const std::lock_guard hold{lock_};
     if (find_in(mapped_, at, base, found)) {
@@ -149,7 +150,7 @@ class memory {
     const std::lock_guard hold{lock_};
     return k_device_bytes - used(where);
   }
-  // Whether work of a device may touch it: memory that nobody knows is the host's own.
+  // Whether work of a device may access the memory. Unknown memory is the host's own.
   [[nodiscard]] bool may_touch(int device, std::uintptr_t at, std::size_t nbytes) {
     const std::lock_guard hold{lock_};
     const auto is_open = [&](std::uintptr_t end) {
@@ -161,7 +162,7 @@ class memory {
     return is_open(at) && is_open(at + nbytes - 1);
   }
 
-  // False for what is not a block of device memory of its own.
+  // False for anything but a block of device memory that was allocated here.
   bool share(std::uintptr_t at, ipc_name& name) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
@@ -176,7 +177,8 @@ class memory {
     name = name_of(block.file, block.nbytes);
     return block.file >= 0;
   }
-  // 0 if there is none. The same address each time, till it was closed as often.
+  // Returns 0 if there is none. The address stays the same until it is closed as often as it was
+  // opened.
   [[nodiscard]] std::uintptr_t open_shared(const ipc_name& name, int where) {
     const std::lock_guard hold{lock_};
     for (auto& [at, each] : opened_) {
@@ -206,7 +208,7 @@ class memory {
     return true;
   }
 
-  // 0 if there are not as many addresses.
+  // Returns 0 if there is not enough address space.
   [[nodiscard]] std::uintptr_t reserve(std::size_t nbytes, std::size_t alignment) {
     const std::lock_guard hold{lock_};
     const auto at = pages(nbytes + alignment, PROT_NONE);
@@ -231,7 +233,7 @@ class memory {
     blocks_.erase(found);
     return true;
   }
-  // A descriptor, or -1.
+  // Returns a file descriptor, or -1.
   [[nodiscard]] int create(std::size_t nbytes, bool of_host, bool for_rdma, int where,
                            unsigned handle_types = 0) {
     const std::lock_guard hold{lock_};
@@ -250,7 +252,7 @@ class memory {
     handles_[file].is_released = true;
     free_if_unused(file);
   }
-  // Has the next ones fail.
+  // Makes the next `count` mappings fail.
   void refuse_maps(long count) {
     const std::lock_guard hold{lock_};
     maps_to_refuse_ = count;
@@ -279,7 +281,7 @@ class memory {
     ++handles_[file].maps;
     return true;
   }
-  // Whether a device reaches memory of another one's.
+  // Whether a device can access another one's memory.
   void let_peers(bool may) {
     const std::lock_guard hold{lock_};
     peers_ = may;
@@ -288,15 +290,15 @@ class memory {
     const std::lock_guard hold{lock_};
     return peers_;
   }
-  // The devices that may use what is mapped there.
+  // The devices that may access what is mapped there.
   [[nodiscard]] device_set users_of(std::uintptr_t at) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
     block found;
     return find_in(mapped_, at, base, found) ? found.users : 0;
   }
-  // Of the host's memory both have to be let in; of a device's the host cannot be, and another
-  // device only where peers may.
+  // Opens a mapping. Host memory must be opened for the host as well as for devices. Device memory
+  // cannot be opened for the host, and for another device only where peers are enabled.
   bool open(std::uintptr_t at, std::size_t nbytes, device_set users, bool to_host,
             bool device_came_first) {
     const std::lock_guard hold{lock_};
@@ -342,7 +344,7 @@ class memory {
     bool is_released = false;
   };
 
-  // As the driver does: not while it is mapped anywhere.
+  // Like the driver, keeps the memory while it is mapped anywhere.
   void free_if_unused(int file) {
     const auto& of = handles_[file];
     if (of.is_released && of.maps == 0) {
@@ -379,7 +381,7 @@ class memory {
     return find_in(blocks_, at, base, found) ||
            (next != blocks_.end() && next->first < at + nbytes);
   }
-  // By the kernel's own list of what is mapped how.
+  // Checks the kernel's list of mappings.
   [[nodiscard]] static bool is_mapped(std::uintptr_t at, std::size_t nbytes, bool read_only) {
     std::ifstream all{"/proc/self/maps"};
     const auto end = at + nbytes;

@@ -1,5 +1,5 @@
 #pragma once
-// Memory pools of the stand-in's driver: which there are, and of what their memory is. They keep no
+// Memory pools of the stand-in driver: which exist, and the kind of their memory. They cache no
 // free memory.
 
 #include <map>
@@ -29,7 +29,7 @@ class memory_pools {
     const std::lock_guard hold{lock_};
     return pools_.erase(gone) != 0;
   }
-  // Null for one that there is not, or not any more.
+  // Returns null for a pool that does not exist, or no longer does.
   memory_pool* find(memory_pool* wanted) {
     const std::lock_guard hold{lock_};
     return pools_.contains(wanted) ? wanted : nullptr;

@@ -1,6 +1,6 @@
-// A libcuda.so.1 in front of another one: every call goes on to the library that
-// ISTHMUS_TEST_CUDA_DRIVER names (libcuda.so.1), but for those that a test wants to fail; all are
-// counted. ISTHMUS_CUDA_LIBRARY names it. So failures can be had of a real driver, too.
+// A libcuda.so.1 that forwards every call to the library named by ISTHMUS_TEST_CUDA_DRIVER
+// (default: libcuda.so.1), except calls that a test makes fail, and counts all of them. So failures
+// can be tested with a real driver too. ISTHMUS_CUDA_LIBRARY selects it.
 
 #include <dlfcn.h>
 
@@ -55,7 +55,7 @@ std::array<std::atomic<long>, k_calls> succeeded{};
 std::array<std::atomic<long>, k_calls> taken{};  // ns
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 
-// What a call is to a program whose calls fail.
+// The kinds of calls, as far as a program whose calls fail is concerned.
 enum class sort { asks, takes, gives_back };
 
 constexpr bool is_any(std::string_view name, std::initializer_list<std::string_view> of) {
@@ -66,7 +66,7 @@ constexpr bool is_any(std::string_view name, std::initializer_list<std::string_v
   }
   return false;
 }
-// An event's query fails with what broke the context alone.
+// An event's query counts as a query: it fails only with the error that broke the context.
 constexpr sort sort_of(std::string_view name) {
   if (name.starts_with("cuDeviceGet") || name.starts_with("cuCtx") ||
       is_any(name, {"cuInit", "cuDriverGetVersion", "cuDeviceTotalMem_v2", "cuEventQuery",
@@ -82,8 +82,8 @@ constexpr sort sort_of(std::string_view name) {
 }
 
 // Calls that the driver may answer only when work on the device has ended: frees by their contract,
-// allocations and mappings where it has to synchronize, copies from or to memory that is not pinned;
-// and a query that takes the locks which such calls hold.
+// allocations and mappings where it has to synchronize, copies from or to pageable memory; and a
+// query that takes the locks which such calls hold.
 constexpr bool may_wait(std::string_view name) {
   return name == "cuMemGetInfo_v2" ||
          is_any(name,
@@ -94,17 +94,17 @@ constexpr bool may_wait(std::string_view name) {
                  "cuModuleLoadData", "cuMemcpyAsync", "cuMemcpy2DAsync_v2"});
 }
 
-// Calls of the chosen sort still to come before one fails; negative: none does.
+// Remaining calls of the chosen kind before one fails; negative: none does.
 std::atomic<long> before_failure{-1};
 std::atomic<sort> failing{sort::takes};
 std::atomic<code> failure{cu::k_error_OUT_OF_MEMORY};
-// Calls that take or give back still to come before the device is lost; negative: it is not.
+// Remaining calls that allocate, submit or release before the device is lost; negative: never.
 std::atomic<long> before_loss{-1};
 
-// So that nothing is put to the driver once the device is lost.
+// Ensures that no call reaches the driver once the device is lost.
 std::shared_mutex losing;
 
-// What a lost device has in flight is over: here it has to end before calls may say so.
+// Work in flight on a lost device is over. Here it must end before calls report the loss.
 void end_what_is_in_flight() {
   const auto find = [](const char* name) { return dlsym(driver(), name); };
   const auto retain =
@@ -162,7 +162,8 @@ struct relayed<Number, code(Parameters...)> {
     count_towards_loss(what);
     const std::shared_lock hold{losing};
     if (const auto refused = refuse(k_names[Number], what); refused != cu::k_success) {
-      // The memory of a lost device goes with its context: the driver behind the relay lost nothing.
+      // The memory of a lost device is freed with its context. The real driver lost nothing: free
+      // it.
       if (before_loss == 0 && what == sort::gives_back) {
         reinterpret_cast<code (*)(Parameters...)>(theirs[Number])(arguments...);
       }
@@ -178,7 +179,7 @@ struct relayed<Number, code(Parameters...)> {
   }
 };
 
-// What the driver lacks is not to be had here either.
+// A function that the driver lacks is missing here too.
 template <call Number, class Signature>
 Signature* resolve() {
   theirs[Number] = driver() != nullptr ? dlsym(driver(), k_names[Number].data()) : nullptr;
@@ -189,17 +190,17 @@ Signature* resolve() {
 
 extern "C" {
 
-// Has the call of the sort (1: those that take or submit, 2: those that give back) after that many
-// of it fail with `with`; negative: none. Gives how many were still to come.
+// Makes the call of kind `of` (1: those that allocate or submit, 2: those that release) after the
+// next `calls` of that kind fail with `with`; negative: none. Returns how many calls remained.
 long relay_fail_after(long calls, int of, code with) {
   failing = static_cast<sort>(of);
   failure = with;
   return before_failure.exchange(calls);
 }
-// Has every call fail as if the context were broken, after that many that take or give back;
-// negative: none. Gives 0 if it came to that before.
+// Makes every call fail as if the context were broken, after `calls` more that allocate, submit or
+// release; negative: none. Returns 0 if that had already happened.
 long relay_lose_after(long calls) { return before_loss.exchange(calls + (calls < 0 ? 0 : 1)); }
-// The names of all calls, and null behind the last.
+// The name of a call. Null after the last one.
 const char* relay_name(std::size_t number) {
   return number < k_calls ? k_names[number].data() : nullptr;
 }
@@ -207,12 +208,12 @@ const char* relay_name(std::size_t number) {
 long relay_succeeded(std::size_t number) { return succeeded[number]; }
 // Whether a call of that number may wait for the device.
 int relay_may_wait(std::size_t number) { return may_wait(k_names[number]) ? 1 : 0; }
-// How many calls of that number, if they may wait, a thread made that held the interpreter's lock.
+// How many calls of that number, if it may wait, were made while holding the interpreter's lock.
 long relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
-// The time that all calls of that number took, in nanoseconds.
+// The total time of all calls of that number, in nanoseconds.
 long relay_taken(std::size_t number) { return taken[number]; }
 
-// One name for each call, of which only the type is known: its address is asked for once.
+// One symbol for each call, of which only the type is known. Its address is resolved once.
 #define RELAY_ENTRY(member, name, ...)                                                     \
   using name##_type = __VA_ARGS__;                                                         \
   [[gnu::used]] name##_type* resolve_##name() { return resolve<k_##name, name##_type>(); } \

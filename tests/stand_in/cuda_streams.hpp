@@ -1,10 +1,9 @@
 #pragma once
-// Streams and events of the stand-in: a thread for each stream, so that what is not waited for is
-// not there yet.
+// Streams and events of the stand-in: a thread for each stream, so that missing waits show.
 //
-// As with the driver what is put to the legacy default stream comes behind all that was put before
-// to the blocking ones, those of threads that have ended too, and what is put to these later comes
-// behind it.
+// As with the driver, work submitted to the legacy default stream comes after all work submitted
+// before to the blocking streams, including those of threads that have ended. Work submitted to the
+// blocking streams later comes after it.
 
 #include <algorithm>
 #include <array>
@@ -23,7 +22,7 @@
 
 namespace stand_in {
 
-// Of one recording of an event.
+// One recording of an event.
 class mark {
  public:
   void set() {
@@ -55,7 +54,7 @@ class mark {
 
 enum class manner : std::uint8_t { legacy, blocking, apart };
 
-// Runs what it is given in order. Its thread ends with what was given before its end.
+// Runs its work in order. Its thread ends after the work submitted before the destruction.
 class stream {
  public:
   stream(manner how, int device)
@@ -94,7 +93,7 @@ class stream {
     stand_behind_others();
     put(std::move(work));
   }
-  // Whether work on the device's legacy default stream would spoil a capture.
+  // Whether work on the device's legacy default stream would invalidate a capture.
   [[nodiscard]] static bool any_is_captured(int device) {
     auto& all = of_device(device);
     const std::lock_guard hold{all.order};
@@ -106,7 +105,7 @@ class stream {
     push([made] { made->set(); });
     return made;
   }
-  // Of every stream, closed ones too.
+  // Waits for all streams, destroyed ones too.
   static void wait_for_all() {
     for (auto left = in_flight().load(); left != 0; left = in_flight().load()) {
       in_flight().wait(left);
@@ -122,10 +121,10 @@ class stream {
     bool works = false;
   };
   struct registry {
-    std::mutex order;  // of what is put to all but those apart
+    std::mutex order;  // of submissions to all streams but `apart` ones
     stream* legacy = nullptr;
     std::vector<stream*> blocking;
-    std::vector<std::shared_ptr<mark>> ended;  // of blocking ones
+    std::vector<std::shared_ptr<mark>> ended;  // destroyed blocking streams
   };
 
   // Never destroyed: threads outlive `main`.
@@ -153,7 +152,7 @@ class stream {
       put([last = other.end()] { last->wait(); });
     }
   }
-  // Pre: the order is held.
+  // Pre: `order` is held.
   void stand_behind_others() {
     if (how_ == manner::blocking && all_.legacy != nullptr) {
       stand_behind(*all_.legacy);
@@ -182,7 +181,7 @@ class stream {
       of.waiting.pop_front();
       of.works = true;
       hold.unlock();
-      std::this_thread::sleep_for(std::chrono::microseconds{20});  // a device is never done at once
+      std::this_thread::sleep_for(std::chrono::microseconds{20});  // never done at once
       work();
       work = nullptr;
       --in_flight();
@@ -201,7 +200,7 @@ class stream {
 struct event {
   int device = 0;
   bool knows_time = false;
-  std::shared_ptr<mark> last;  // none: never recorded, which counts as done
+  std::shared_ptr<mark> last;  // null: never recorded, which counts as complete
 };
 
 }  // namespace stand_in

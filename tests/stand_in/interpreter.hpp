@@ -1,8 +1,8 @@
 #pragma once
-// Whether the calling thread holds the lock of a Python interpreter that is in the process.
+// Whether the calling thread holds the lock of a Python interpreter in this process.
 //
-// A driver's call that may wait for the device must be made without it: all other threads of Python
-// would stand still meanwhile, and one that the device waits for would never come to run.
+// A driver call that may wait for the device must be made without this lock. Otherwise all other
+// Python threads stop meanwhile, and one that the device waits for would never run.
 
 #include <dlfcn.h>
 

@@ -1,8 +1,8 @@
-// A library of OpenCL in front of another one: every call goes on to the one that
-// ISTHMUS_TEST_OPENCL_LIBRARY names (libOpenCL.so.1), but for commands that a test wants the driver
-// to refuse; those that may wait for work are counted. ISTHMUS_OPENCL_LIBRARY names it.
+// An OpenCL library that forwards every call to the library named by ISTHMUS_TEST_OPENCL_LIBRARY
+// (default: libOpenCL.so.1), except commands that a test wants the driver to refuse. It counts
+// calls that may wait for work. ISTHMUS_OPENCL_LIBRARY selects it.
 //
-// OPENCL_RELAY_LATE_PATTERNS has devices offer SVM alone, as NVIDIA's do, and read the pattern of a
+// With OPENCL_RELAY_LATE_PATTERNS devices offer only SVM, as NVIDIA's do, and read the pattern of a
 // fill when the fill begins.
 
 #include <dlfcn.h>
@@ -54,7 +54,7 @@ std::array<std::atomic<void*>, k_calls> theirs{};
 
 constexpr code k_refused = -59;  // CL_INVALID_OPERATION
 
-// Commands still to come before one is refused; negative: none is.
+// Remaining commands before one is refused; negative: none is.
 std::atomic<long> before_refusal{-1};
 
 bool is_refused() {
@@ -85,7 +85,7 @@ void fill_now(void* arguments) {
   ++late_fills;
 }
 
-// By a native kernel, in the place of the fill. Pre: the memory is the host's.
+// Replaces the fill by a native kernel. Pre: the memory is the host's.
 code fill_late(queue_handle on, void* destination, const void* pattern, std::size_t pattern_bytes,
                std::size_t nbytes, number count, const event_handle* after, event_handle* made) {
   using native =
@@ -96,8 +96,8 @@ code fill_late(queue_handle on, void* destination, const void* pattern, std::siz
       on, fill_now, &what, sizeof what, 0, nullptr, nullptr, count, after, made);
 }
 
-// Calls that return only when work has ended, or may do so: frees and allocations as the driver sees
-// fit, copies that say so.
+// Calls that return only when work has ended, or may do so: frees and allocations at the driver's
+// discretion, copies if their arguments say so.
 constexpr bool is_any(call number, std::initializer_list<call> of) {
   for (const auto each : of) {
     if (number == each) {
@@ -115,10 +115,10 @@ constexpr bool may_wait(call number) {
                          k_clHostMemAllocINTEL, k_clDeviceMemAllocINTEL, k_clSharedMemAllocINTEL,
                          k_clSVMAlloc});
 }
-std::array<std::atomic<long>, k_calls> calls_made{};  // of those that may wait
+std::array<std::atomic<long>, k_calls> calls_made{};  // only calls that may wait
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 
-// A wait for events that have all ended is how the library reads their outcome.
+// The library reads the outcome of events by waiting for them, which does not block if all ended.
 bool any_pends(number count, const event_handle* all) {
   using question = code (*)(event_handle, number, std::size_t, void*, std::size_t*);
   const auto ask = reinterpret_cast<question>(theirs[k_clGetEventInfo].load());
@@ -178,7 +178,7 @@ struct relayed<Number, Result(Parameters...)> {
   }
 };
 
-// Of several platforms with functions of their own the first is relayed.
+// If several platforms have functions of their own, those of the first are relayed.
 template <call Number, class Signature>
 void* relay_extension(void* found) {
   void* known = nullptr;
@@ -199,7 +199,7 @@ void* extension(void* found, std::string_view name) {
   return found;
 }
 
-// What the library lacks is not to be had here either.
+// A function that the library lacks is missing here too.
 template <call Number, class Signature>
 Signature* resolve() {
   void* const found = library() != nullptr ? dlsym(library(), k_names[Number].data()) : nullptr;
@@ -211,14 +211,14 @@ Signature* resolve() {
 
 extern "C" {
 
-// Has the driver refuse the command after that many others; negative: none. Gives how many were
-// still to come of what was asked for before; negative: it came to that.
+// Makes the driver refuse the command after the next `commands`; negative: none. Returns how many
+// commands remained of the previous request; negative if it was fulfilled.
 long opencl_relay_refuse_after(long commands) { return before_refusal.exchange(commands); }
 
-// Fills so far that read their pattern when they began; negative: none does.
+// The number of fills that read their pattern when they began; negative: fills do not do so.
 long opencl_relay_late_fills() { return reads_patterns_late() ? late_fills.load() : -1; }
 
-// The names of all calls, and null behind the last.
+// The name of a call. Null after the last one.
 const char* opencl_relay_name(std::size_t number) {
   return number < k_calls ? k_names[number].data() : nullptr;
 }
@@ -226,12 +226,12 @@ const char* opencl_relay_name(std::size_t number) {
 int opencl_relay_may_wait(std::size_t number) {
   return may_wait(static_cast<call>(number)) ? 1 : 0;
 }
-// How many calls of that number were made that might wait, and by threads that held the
+// How many calls of that number were made that might wait, and how many of these while holding the
 // interpreter's lock.
 long opencl_relay_made(std::size_t number) { return calls_made[number]; }
 long opencl_relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
 
-// One name for each call, of which only the type is known: its address is asked for once.
+// One symbol for each call, of which only the type is known. Its address is resolved once.
 #define RELAY_ENTRY(member, name, ...)                                                     \
   using name##_type = __VA_ARGS__;                                                         \
   [[gnu::used]] name##_type* resolve_##name() { return resolve<k_##name, name##_type>(); } \

@@ -1,9 +1,11 @@
-// dpctl's C interface to SYCL in front of another one: every call goes on to the library that
-// ISTHMUS_TEST_SYCL_LIBRARY names, but for those that a test wants to fail; what was given and not
-// taken back is known. ISTHMUS_SYCL_LIBRARY names it. So failures can be had of SYCL itself.
+// dpctl's C interface to SYCL: forwards every call to the library named by
+// ISTHMUS_TEST_SYCL_LIBRARY, except calls that a test makes fail, and records objects that were
+// returned and not yet released. So failures of SYCL itself can be tested. ISTHMUS_SYCL_LIBRARY
+// selects it.
 //
-// SYCL_RELAY_FAIL_AFTER=n: the call that gives something, after n of them, fails from the start.
-// SYCL_RELAY_WITHOUT_NATIVE=1: the one function that SYCL's own library has is not to be found.
+// SYCL_RELAY_FAIL_AFTER=n: after n calls that return an object, the next one fails, from the start
+// of the process on.
+// SYCL_RELAY_WITHOUT_NATIVE=1: hides the one function of SYCL's own library.
 
 #include <dlfcn.h>
 
@@ -52,8 +54,8 @@ void* interface() {
 
 std::array<void*, k_calls> theirs{};
 
-// How a call fails: what gives something gives null; what lets exceptions out (api.hpp) throws; an
-// operation ends, and is said to have failed by who is asked for its state for the first time.
+// How a call fails. One that returns an object returns null. One that lets exceptions out (api.hpp)
+// throws. An operation ends, and the first query of its state reports that it failed.
 enum class failing { gives_null, throws, ends_badly };
 
 constexpr bool is_any(call number, std::initializer_list<call> of) {
@@ -77,13 +79,13 @@ long from_environment(const char* name) {
   return given != nullptr ? std::atol(given) : -1;
 }
 
-// Calls that return only when work has ended, or may do so: frees and allocations as the runtime
-// sees fit.
+// Calls that return only when work has ended, or may do so: frees and allocations at the runtime's
+// discretion.
 constexpr bool may_wait(call number) {
   return is_any(number, {k_finish, k_wait_for_event, k_free, k_allocate_device, k_allocate_shared,
                          k_allocate_host});
 }
-std::array<std::atomic<long>, k_calls> calls_made{};  // of those
+std::array<std::atomic<long>, k_calls> calls_made{};  // only calls that may wait
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 void note_interpreter(call number) {
   if (may_wait(number)) {
@@ -92,7 +94,7 @@ void note_interpreter(call number) {
   }
 }
 
-// Calls that can fail in the chosen way still to come before one does; negative: none does.
+// Remaining calls that can fail in the chosen way before one does; negative: none does.
 std::atomic<long> before_failure{from_environment("SYCL_RELAY_FAIL_AFTER")};
 std::atomic<failing> chosen{failing::gives_null};
 
@@ -106,7 +108,8 @@ bool fails_now(failing how) {
   return left == 0;
 }
 
-// What was given and not taken back: texts, lists, references, memory. Outlives every thread.
+// Objects that were returned and not released: texts, lists, references, memory. Outlives every
+// thread.
 class register_of_all {
  public:
   void add(const void* given, call by) {
@@ -115,7 +118,7 @@ class register_of_all {
       all_[given] = {by, false};
     }
   }
-  // Before it goes: its address may be another's right after.
+  // Called before the release, after which another object may have the same address at once.
   void remove(const void* taken) {
     const std::lock_guard hold{lock_};
     if (taken != nullptr && all_.erase(taken) == 0) {
@@ -209,7 +212,7 @@ struct relayed<Number, Result(Parameters...)> {
   }
 };
 
-// What the library lacks is not to be had here either.
+// A function that the library lacks is missing here too.
 template <call Number, class Signature>
 Signature* resolve() {
   const bool hidden =
@@ -223,28 +226,28 @@ Signature* resolve() {
 
 extern "C" {
 
-// Has the call that can fail in that way (0: gives null, 1: throws, 2: ends badly), after that many
-// that can, do so; negative: none. Gives how many were still to come.
+// Makes a call fail in the way `how` (0: returns null, 1: throws, 2: ends badly), after the next
+// `calls` that can fail so; negative: none. Returns how many calls remained.
 long sycl_relay_fail_after(long calls, int how) {
   chosen = static_cast<failing>(how);
   return before_failure.exchange(calls);
 }
-// The names of all calls, and null behind the last.
+// The name of a call. Null after the last one.
 const char* sycl_relay_name(std::size_t number) {
   return number < k_calls ? k_names[number] : nullptr;
 }
 // Whether a call of that number may wait for work.
 int sycl_relay_may_wait(std::size_t number) { return may_wait(static_cast<call>(number)) ? 1 : 0; }
-// How many calls of that number were made, if they may wait, and by threads that held the
+// How many calls of that number were made, if it may wait, and how many while holding the
 // interpreter's lock.
 long sycl_relay_made(std::size_t number) { return calls_made[number]; }
 long sycl_relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
-// How much of what the call of that number gave was not taken back.
+// The number of objects returned by that call which have not been released.
 long sycl_relay_held(std::size_t number) { return held().count(static_cast<call>(number)); }
-// How often something was to be taken back that had not been given, or been taken back before.
+// How often an object was released that was never returned here, or had already been released.
 long sycl_relay_strangers() { return held().strangers(); }
 
-// One name for each call, of which only the type is known: its address is asked for once.
+// One symbol for each call, of which only the type is known. Its address is resolved once.
 #define RELAY_ENTRY(member, name, ...)                                                           \
   using member##_type = __VA_ARGS__;                                                             \
   [[gnu::used]] member##_type* resolve_##name() { return resolve<k_##member, member##_type>(); } \
