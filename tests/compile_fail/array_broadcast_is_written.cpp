@@ -1,5 +1,5 @@
 // expect: elements are const
-// An element may lie at several indices.
+// One element may have several indices.
 #include <isthmus/isthmus.hpp>
 
 void write(const isthmus::array<float, 1>& a) { isthmus::fill(a.broadcast_to({3, 4}), 1.0f); }

@@ -1,5 +1,5 @@
 // expect: destination's elements are const
-// A vector that is const is no destination either.
+// A const vector cannot be a destination either.
 #include <isthmus/isthmus.hpp>
 
 void read_back(const std::vector<float>& values, const isthmus::array<float, 1>& a) {

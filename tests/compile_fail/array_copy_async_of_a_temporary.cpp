@@ -1,5 +1,5 @@
 // expect: outlives_call
-// Its memory would be gone before it was copied.
+// Its memory would be freed before it is copied.
 #include <isthmus/isthmus.hpp>
 
 auto copied(const isthmus::array<float, 1>& a) {

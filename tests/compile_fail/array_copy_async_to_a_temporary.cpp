@@ -1,5 +1,5 @@
 // expect: outlives_call
-// Nobody could look at it, and its memory would be gone.
+// The result could not be read, and the memory would be freed before the copy.
 #include <isthmus/isthmus.hpp>
 
 auto copied(const isthmus::array<float, 1>& a) {

@@ -1,5 +1,5 @@
 // expect: operator=
-// It borrows the array, which may be gone by then.
+// The element borrows the array, which may have been destroyed by then.
 #include <isthmus/isthmus.hpp>
 
 void set(const isthmus::array<float, 1>& a) {

@@ -1,5 +1,5 @@
 // expect: no match|constraints
-// What is true or false is no place.
+// A truth value is not an index.
 #include <isthmus/isthmus.hpp>
 
 auto cut(const isthmus::array<float, 2>& a) { return a.view(true); }

@@ -1,5 +1,5 @@
 // expect: conversion|could not convert|no viable|no match
-// An array that is only read does not become one that is written.
+// A read-only array does not convert to a writable one.
 #include <isthmus/isthmus.hpp>
 
 isthmus::array<float, 1> writable(const isthmus::array<const float, 1>& a) { return a; }

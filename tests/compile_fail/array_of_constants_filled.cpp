@@ -1,5 +1,5 @@
 // expect: destination's elements are const
-// What is only read is no destination.
+// A read-only array cannot be a destination.
 #include <isthmus/isthmus.hpp>
 
 void overwrite(const isthmus::array<const float, 2>& a) { isthmus::fill(a, 1.0f); }

@@ -1,5 +1,5 @@
 // expect: elements are bool, integers|constraint
-// Nor are records: an array's elements are single numbers.
+// An array's elements are single numbers, not records.
 #include <isthmus/isthmus.hpp>
 
 struct point {

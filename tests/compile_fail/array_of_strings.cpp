@@ -1,5 +1,5 @@
 // expect: elements are bool, integers|constraint
-// Memory holds numbers: objects with constructors are no elements.
+// An array's elements are numbers, not objects with constructors.
 #include <isthmus/isthmus.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // expect: cannot convert|passing|no suitable|qualifiers
-// It borrows the array, which may be gone by then.
+// The element borrows the array, which may have been destroyed by then.
 #include <isthmus/isthmus.hpp>
 
 float read(const isthmus::array<float, 1>& a) {

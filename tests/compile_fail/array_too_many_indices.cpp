@@ -1,5 +1,5 @@
 // expect: more indices than the array has axes
-// A view takes no more axes away than there are.
+// A view cannot remove more axes than there are.
 #include <isthmus/isthmus.hpp>
 
 auto cut(const isthmus::array<float, 2>& a) { return a.view(1, isthmus::every, 2); }

@@ -1,5 +1,5 @@
 // expect: one ellipsis at most
-// Nobody could tell how many axes each of two is.
+// It would be ambiguous how many axes each of the two stands for.
 #include <isthmus/isthmus.hpp>
 
 auto cut(const isthmus::array<float, 4>& a) {

@@ -1,5 +1,5 @@
 // expect: no member named .?complete
-// Only an event of the host's is completed by the host.
+// The host can complete only host events.
 #include <isthmus/isthmus.hpp>
 
 void end(const isthmus::event& event) { event.complete(); }

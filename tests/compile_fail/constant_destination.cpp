@@ -1,5 +1,5 @@
 // expect: no matching function|could not convert|no viable conversion|invalid initialization
-// Memory that is const is no destination.
+// Const memory cannot be a destination.
 #include <isthmus/isthmus.hpp>
 
 void overwrite(std::span<const std::byte> memory, const isthmus::buffer& from) {

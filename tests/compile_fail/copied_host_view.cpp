@@ -1,5 +1,5 @@
 // expect: deleted
-// A host view is one export: it moves, and is not copied.
+// A host view is one export: it can be moved, not copied.
 #include <isthmus/isthmus.hpp>
 
 void twice(const isthmus::host_view<>& view) { isthmus::host_view<> copy = view; }

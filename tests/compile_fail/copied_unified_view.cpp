@@ -1,5 +1,5 @@
 // expect: deleted
-// Each view is ended once.
+// Each view ends exactly once.
 #include <isthmus/isthmus.hpp>
 
 isthmus::unified_view<float> twice(const isthmus::unified_view<float>& of) { return of; }

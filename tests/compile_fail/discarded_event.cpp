@@ -1,5 +1,5 @@
 // expect: nodiscard|ignoring return
-// An event that nobody holds is an operation that nobody waits for.
+// If the event is discarded, the operation cannot be waited for.
 #include <isthmus/isthmus.hpp>
 
 void forget(const isthmus::buffer& buffer, std::span<const std::byte> bytes) {

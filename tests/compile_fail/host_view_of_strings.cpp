@@ -1,5 +1,5 @@
 // expect: trivially copyable
-// Nor does a view of the host's.
+// A host view is over bytes, which do not make objects that have constructors.
 #include <isthmus/isthmus.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // expect: could not convert|no viable conversion|invalid initialization|no matching function
-// A number does not become a buffer by itself.
+// A number does not convert to a buffer implicitly.
 #include <isthmus/isthmus.hpp>
 
 void take(const isthmus::buffer&);

@@ -1,5 +1,5 @@
 // expect: no matching (function|constructor)|cannot convert|no known conversion
-// A number is no kind: dpctl's 1 and a size that slipped are told apart.
+// A number is not a USM kind: neither dpctl's constant 1 nor a misplaced size is accepted.
 #include <isthmus/isthmus.hpp>
 
 isthmus::buffer make() { return isthmus::buffer(1024, 1); }

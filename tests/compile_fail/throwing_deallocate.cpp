@@ -1,5 +1,5 @@
 // expect: no matching function|constraints not satisfied|template constraint failure
-// A free cannot fail: what takes memory back must not throw.
+// A free cannot fail: `deallocate` must be noexcept.
 #include <isthmus/isthmus.hpp>
 
 struct heap {

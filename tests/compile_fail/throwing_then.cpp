@@ -1,5 +1,5 @@
 // expect: mark the function noexcept
-// What runs on a thread of a driver has nowhere to throw to.
+// The function runs on a driver's thread, where an exception cannot be handled.
 #include <isthmus/isthmus.hpp>
 
 void watch(const isthmus::event& event) {

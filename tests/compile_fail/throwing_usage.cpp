@@ -1,5 +1,5 @@
 // expect: usage\(\) of a source is noexcept
-// The library asks in places where nothing can be told: a usage() that may throw is no usage().
+// The library calls `usage` where it cannot report an error: one that may throw does not count.
 #include <isthmus/isthmus.hpp>
 
 struct heap {

@@ -1,5 +1,5 @@
 // expect: T is trivially copyable and not const
-// Both copies are raw memory, which objects that have constructors are not.
+// Both copies are raw memory, which cannot hold objects that have constructors.
 #include <isthmus/isthmus.hpp>
 
 #include <string>

@@ -1,5 +1,5 @@
 // expect: no matching function|could not convert|no viable conversion|invalid initialization
-// Bytes alone do not make objects that have constructors.
+// Copying bytes does not create objects that have constructors.
 #include <isthmus/isthmus.hpp>
 
 #include <string>
