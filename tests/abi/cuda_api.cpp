@@ -1,5 +1,5 @@
-// Holds the declarations of src/backend/cuda/api.hpp against NVIDIA's own header, where a toolkit of
-// CUDA 13.0 or later is installed (CUDA_PATH, or /usr/local/cuda) or the Python environment has
+// Checks the declarations of src/backend/cuda/api.hpp against NVIDIA's own header, where a toolkit
+// of CUDA 13.0 or later is installed (CUDA_PATH, or /usr/local/cuda) or the Python environment has
 // NVIDIA's wheel of it (nvidia-cuda-runtime). Only compiled.
 
 #if __has_include(<cuda.h>)
@@ -16,7 +16,8 @@
 
 namespace isthmus::cuda {
 
-// What a type is to a caller: an enumeration is its number, a structure of theirs that of ours.
+// A type as the calling convention sees it: an enumeration is its number, a structure of the
+// driver's header is ours.
 template <class T>
 struct plain {
   using type = T;
@@ -148,7 +149,7 @@ static_assert(cu::k_allocation_pinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(cu::k_access_read_write == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(cu::k_granularity_minimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 
-// No constants, but casts of a number: as they are written.
+// These are not constants but casts of a number, and are compared as text.
 #define ISTHMUS_TEXT(...) ISTHMUS_TEXT_OF(__VA_ARGS__)
 #define ISTHMUS_TEXT_OF(...) \
   std::string_view { #__VA_ARGS__ }

@@ -1,7 +1,7 @@
-/* The public C header stands alone in strict C99. */
+/* The public C header compiles alone in strict C99. */
 #include <isthmus/isthmus.h>
 
-#include <isthmus/isthmus.h> /* and bears being included twice */
+#include <isthmus/isthmus.h> /* can be included twice */
 
 typedef char isthmus_status_has_32_bits[sizeof(isthmus_status_t) == 4 ? 1 : -1];
 typedef char isthmus_kind_has_32_bits[sizeof(isthmus_kind_t) == 4 ? 1 : -1];

@@ -1,4 +1,4 @@
-// The public headers stand alone in C++20: the C contract, and where it is there the C++ face.
+// The public headers compile alone in C++20: the C header and, where it is installed, the C++ one.
 #include <isthmus/isthmus.h>
 
 #if __has_include(<isthmus/isthmus.hpp>)

@@ -1,4 +1,4 @@
-/* Only compiled, as C99: the layout of isthmus.h is the one that layout.h froze. */
+/* Only compiled, as C99: the ABI layout of isthmus.h is the one frozen in layout.h. */
 #include <isthmus/isthmus.h>
 
 /* C99 has no static assertion: an array of -1 elements does not compile. */

@@ -1,5 +1,5 @@
-// Only compiled, as C++20: the layout of isthmus.h is the one that layout.h froze, and its handles,
-// types and functions are what C++ callers rely on.
+// Only compiled, as C++20: the ABI layout of isthmus.h is the one frozen in layout.h, and its
+// handles, types and functions have the properties that C++ callers rely on.
 #include <isthmus/isthmus.h>
 
 #include <cstddef>

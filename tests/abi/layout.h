@@ -1,6 +1,6 @@
-/* The frozen binary interface on LP64: every structure's size, every field's offset and size, every
- * constant. A line that no longer holds is a new major version, never a line to be changed; what is
- * added gets lines of its own. Included by layout.c and layout.cpp, which say how to assert. */
+/* The frozen ABI on LP64: every structure's size, every field's offset and size, every constant. If
+ * a line no longer holds, that is a new major version: lines are never changed, and additions get
+ * new lines. Included by layout.c and layout.cpp, which define the assertions. */
 SIZE(isthmus_owner_t, 16)
 FIELD(isthmus_owner_t, object, 0, 8)
 FIELD(isthmus_owner_t, release, 8, 8)

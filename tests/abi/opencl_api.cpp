@@ -1,5 +1,5 @@
-// Holds the declarations of src/backend/opencl/api.hpp against Khronos' own headers, where they are
-// installed (apt: opencl-c-headers). Only compiled.
+// Checks the declarations of src/backend/opencl/api.hpp against Khronos' own headers, where they
+// are installed (apt: opencl-c-headers). Only compiled.
 
 #if __has_include(<CL/cl.h>)
 

@@ -1,4 +1,4 @@
-// Holds the declarations of src/backend/sycl/api.hpp against dpctl's own headers, where its wheel
+// Checks the declarations of src/backend/sycl/api.hpp against dpctl's own headers, where its wheel
 // is in .venv. Only compiled.
 
 #if __has_include(<dpctl_sycl_queue_interface.h>)
@@ -20,8 +20,8 @@
 
 namespace isthmus::sycl {
 
-// Enumerations and vectors are ints and plain pointers to us; what is passed in a register of the
-// same class and width is the same call.
+// We declare enumerations as ints and vectors as plain pointers. An argument passed in a register
+// of the same class and width makes the same call.
 template <class Ours, class Theirs>
 constexpr bool is_as_good_as =
     std::is_same_v<Ours, Theirs> || (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) ||

@@ -1,4 +1,4 @@
-/* A C program of a user's: finds the host, and tells what ran. */
+/* A C user program: finds the host device, and prints which version ran on it. */
 #include <isthmus/isthmus.h>
 #include <stdio.h>
 

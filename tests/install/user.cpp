@@ -1,4 +1,4 @@
-// A C++20 program of a user's: the umbrella header compiles as installed, and the library answers.
+// A C++20 user program: the umbrella header compiles as installed, and the library can be called.
 #include <isthmus/isthmus.hpp>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// RMM's containers over a pool of Isthmus, on a GPU. A program of its own that says what was wrong;
-// 77, which ctest takes as skipped, where there is no CUDA device.
+// RMM's containers over an Isthmus pool, on a GPU. A program of its own that prints what failed.
+// Returns 77, which ctest counts as skipped, where there is no CUDA device.
 
 #include <isthmus/isthmus.hpp>
 #include <isthmus/rmm.hpp>
@@ -30,7 +30,7 @@ isthmus::resource new_pool() {
                                  isthmus::kind::device);
 }
 
-// Streams that stay are made before the pool, and so destroyed behind it.
+// Streams passed as `streams::stay` are created before the pool, and so destroyed after it.
 void buffers() {
   const rmm::cuda_stream stream;
   const isthmus::rmm_resource memory(new_pool(), isthmus::streams::stay);

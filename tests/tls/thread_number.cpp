@@ -1,2 +1,2 @@
-// What needs no other file, and has thread-local storage of every sort that the library has.
+// Needs no other file, and has every kind of thread-local storage that the library uses.
 #include "core/thread_number.cpp"

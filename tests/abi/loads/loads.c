@@ -1,6 +1,6 @@
-/* loads LIBRARY: opens the library in every way that a process may, and counts one registry: an
- * allocation made through one opening is seen through all the others. Not linked with the library.
- */
+/* loads LIBRARY: opens the library in every way that a process may, and checks that there is one
+ * registry: an allocation made through one handle is visible through all others. Not linked with
+ * the library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <isthmus/isthmus.h>
@@ -16,7 +16,7 @@ static void expect(int holds, const char* what, const char* how) {
   ++failures;
 }
 
-/* A function's address through an opening, without the cast that ISO C forbids. */
+/* Looks up a function through a handle of the library, without the cast that ISO C forbids. */
 static void find(void* opening, const char* name, void* function) {
   void* found = dlsym(opening, name);
   if (found == NULL) {
@@ -88,15 +88,15 @@ int main(int argc, char** argv) {
 
   open_every_way(argv[1], "by path", before + 1);
   open_every_way("libisthmus.so.0", "by soname", before + 1);
-  dlclose(first); /* it stays: the buffer lives in it */
+  dlclose(first); /* not unloaded: the buffer needs it */
   open_every_way(argv[1], "by path after dlclose", before + 1);
   open_every_way("libisthmus.so.0", "by soname after dlclose", before + 1);
 
-  release(buffer); /* a pointer into what was closed: still there */
+  release(buffer); /* a function looked up before dlclose: still valid */
   void* last = dlopen(argv[1], RTLD_NOW);
   isthmus_status_t (*trim)(uint64_t*) = NULL;
   if (last != NULL) find(last, "isthmus_default_pools_trim", &trim);
-  if (trim != NULL) (void)trim(NULL); /* the buffer's pool keeps what is free */
+  if (trim != NULL) (void)trim(NULL); /* the pool caches the freed memory */
   expect(last != NULL && live_through(last) == before, "after release", "last opening");
   printf("%s\n", failures == 0 ? "one registry" : "failed");
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
