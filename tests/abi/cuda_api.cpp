@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the declarations of src/backend/cuda/api.hpp against NVIDIA's own header, where a toolkit
 // of CUDA 13.0 or later is installed (CUDA_PATH, or /usr/local/cuda) or the Python environment has
 // NVIDIA's wheel of it (nvidia-cuda-runtime). Only compiled.

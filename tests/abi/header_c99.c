@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The public C header compiles alone in strict C99. */
 #include <isthmus/isthmus.h>
 

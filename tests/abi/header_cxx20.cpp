@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public headers compile alone in C++20: the C header and, where it is installed, the C++ one.
 #include <isthmus/isthmus.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Only compiled, as C99: the ABI layout of isthmus.h is the one frozen in layout.h. */
 #include <isthmus/isthmus.h>
 

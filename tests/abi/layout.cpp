@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Only compiled, as C++20: the ABI layout of isthmus.h is the one frozen in layout.h, and its
 // handles, types and functions have the properties that C++ callers rely on.
 #include <isthmus/isthmus.h>

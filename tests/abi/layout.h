@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The frozen ABI on LP64: every structure's size, every field's offset and size, every constant. If
  * a line no longer holds, that is a new major version: lines are never changed, and additions get
  * new lines. Included by layout.c and layout.cpp, which define the assertions. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the declarations of src/backend/opencl/api.hpp against Khronos' own headers, where they
 // are installed (apt: opencl-c-headers). Only compiled.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks the declarations of src/backend/sycl/api.hpp against dpctl's own headers, where its wheel
 // is in .venv. Only compiled.
 

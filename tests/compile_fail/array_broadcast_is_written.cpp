@@ -1,4 +1,5 @@
 // expect: elements are const
+// SPDX-License-Identifier: Apache-2.0
 // One element may have several indices.
 #include <isthmus/isthmus.hpp>
 

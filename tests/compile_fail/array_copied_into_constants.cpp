@@ -1,4 +1,5 @@
 // expect: destination's elements are const
+// SPDX-License-Identifier: Apache-2.0
 // A const vector cannot be a destination either.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: outlives_call
+// SPDX-License-Identifier: Apache-2.0
 // Its memory would be freed before it is copied.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: outlives_call
+// SPDX-License-Identifier: Apache-2.0
 // The result could not be read, and the memory would be freed before the copy.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: lvalue required|not assignable|no match for|no viable
+// SPDX-License-Identifier: Apache-2.0
 // An element of an array of const elements is a value.
 #include <isthmus/isthmus.hpp>
 

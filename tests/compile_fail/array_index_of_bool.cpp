@@ -1,4 +1,5 @@
 // expect: no match|constraints
+// SPDX-License-Identifier: Apache-2.0
 // A truth value is not an index.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: conversion|could not convert|no viable|no match
+// SPDX-License-Identifier: Apache-2.0
 // A read-only array does not convert to a writable one.
 #include <isthmus/isthmus.hpp>
 

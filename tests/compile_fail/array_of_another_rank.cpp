@@ -1,4 +1,5 @@
 // expect: conversion|could not convert|no viable|no match
+// SPDX-License-Identifier: Apache-2.0
 // The number of axes is part of the type.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: destination's elements are const
+// SPDX-License-Identifier: Apache-2.0
 // A read-only array cannot be a destination.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: elements are bool, integers|constraint
+// SPDX-License-Identifier: Apache-2.0
 // An array's elements are single numbers, not records.
 #include <isthmus/isthmus.hpp>
 

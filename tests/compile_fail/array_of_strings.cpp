@@ -1,4 +1,5 @@
 // expect: elements are bool, integers|constraint
+// SPDX-License-Identifier: Apache-2.0
 // An array's elements are numbers, not objects with constructors.
 #include <isthmus/isthmus.hpp>
 

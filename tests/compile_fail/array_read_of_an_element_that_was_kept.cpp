@@ -1,4 +1,5 @@
 // expect: cannot convert|passing|no suitable|qualifiers
+// SPDX-License-Identifier: Apache-2.0
 // The element borrows the array, which may have been destroyed by then.
 #include <isthmus/isthmus.hpp>
 

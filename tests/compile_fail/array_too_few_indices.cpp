@@ -1,4 +1,5 @@
 // expect: one index for each axis
+// SPDX-License-Identifier: Apache-2.0
 // An element has as many indices as the array has axes.
 #include <isthmus/isthmus.hpp>
 

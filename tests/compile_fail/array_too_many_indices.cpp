@@ -1,4 +1,5 @@
 // expect: more indices than the array has axes
+// SPDX-License-Identifier: Apache-2.0
 // A view cannot remove more axes than there are.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: one ellipsis at most
+// SPDX-License-Identifier: Apache-2.0
 // It would be ambiguous how many axes each of the two stands for.
 #include <isthmus/isthmus.hpp>
 

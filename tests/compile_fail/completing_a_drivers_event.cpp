@@ -1,4 +1,5 @@
 // expect: no member named .?complete
+// SPDX-License-Identifier: Apache-2.0
 // The host can complete only host events.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: no matching function|could not convert|no viable conversion|invalid initialization
+// SPDX-License-Identifier: Apache-2.0
 // Const memory cannot be a destination.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: deleted
+// SPDX-License-Identifier: Apache-2.0
 // Each view ends exactly once.
 #include <isthmus/isthmus.hpp>
 

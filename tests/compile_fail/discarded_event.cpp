@@ -1,4 +1,5 @@
 // expect: nodiscard|ignoring return
+// SPDX-License-Identifier: Apache-2.0
 // If the event is discarded, the operation cannot be waited for.
 #include <isthmus/isthmus.hpp>
 

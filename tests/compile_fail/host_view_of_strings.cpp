@@ -1,4 +1,5 @@
 // expect: trivially copyable
+// SPDX-License-Identifier: Apache-2.0
 // A host view is over bytes, which do not make objects that have constructors.
 #include <isthmus/isthmus.hpp>
 

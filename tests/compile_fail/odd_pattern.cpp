@@ -1,4 +1,5 @@
 // expect: constraints not satisfied|no matching function
+// SPDX-License-Identifier: Apache-2.0
 // Patterns have 1, 2, 4, 8 or 16 bytes.
 #include <isthmus/isthmus.hpp>
 

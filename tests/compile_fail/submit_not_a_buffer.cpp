@@ -1,4 +1,5 @@
 // expect: constraints not satisfied|no matching (member )?function
+// SPDX-License-Identifier: Apache-2.0
 // A function given to a queue operates on buffers: a raw pointer would not be kept alive.
 #include <isthmus/isthmus.hpp>
 

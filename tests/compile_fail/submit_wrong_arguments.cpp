@@ -1,4 +1,5 @@
 // expect: no match for call|no matching function|too few arguments
+// SPDX-License-Identifier: Apache-2.0
 // A function given to a queue takes one span for each buffer.
 #include <isthmus/isthmus.hpp>
 

@@ -1,4 +1,5 @@
 // expect: no matching function|constraints not satisfied|template constraint failure
+// SPDX-License-Identifier: Apache-2.0
 // A free cannot fail: `deallocate` must be noexcept.
 #include <isthmus/isthmus.hpp>
 

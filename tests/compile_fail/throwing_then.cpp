@@ -1,4 +1,5 @@
 // expect: mark the function noexcept
+// SPDX-License-Identifier: Apache-2.0
 // The function runs on a driver's thread, where an exception cannot be handled.
 #include <isthmus/isthmus.hpp>
 

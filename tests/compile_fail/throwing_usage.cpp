@@ -1,4 +1,5 @@
 // expect: usage\(\) of a source is noexcept
+// SPDX-License-Identifier: Apache-2.0
 // The library calls `usage` where it cannot report an error: one that may throw does not count.
 #include <isthmus/isthmus.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limit, fallback and other adaptors: which requests they reject, which they forward to another
 // resource, and which resource memory is returned to.
 #include "support/bytes.hpp"

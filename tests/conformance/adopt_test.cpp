@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adopting memory that another library allocated, and exporting the library's own.
 #include <atomic>
 

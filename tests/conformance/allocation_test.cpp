@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocation of every kind that a device supports.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

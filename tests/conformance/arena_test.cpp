@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The arena resource: blocks of any size from arenas that threads do not share.
 #include <set>
 

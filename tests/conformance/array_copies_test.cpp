@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // C++ copies and fills of arrays against a reference model: between all kinds and plain memory,
 // strided, converted, overlapping, blocking and asynchronous.
 #include "support/array_model.hpp"

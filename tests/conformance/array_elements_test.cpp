@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Access to single elements and host views of arrays waits for pending work on their bytes, and for
 // nothing else.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills of strided arrays on a device, and the temporary memory that they use.
 #include "support/arrays.hpp"
 #include "support/backends.hpp"

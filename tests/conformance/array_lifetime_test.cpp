@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What keeps the memory of an array alive, what ends its lifetime, and which resource it comes
 // from.
 #include "support/array_model.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays print as NumPy's do, in any kind of memory, and only the elements that are shown are
 // copied.
 #include <complex>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills of arrays in the C interface against a reference model: any strides of either
 // sign, broadcasting, every pair of dtypes, between all kinds, blocking and asynchronous.
 #include <atomic>

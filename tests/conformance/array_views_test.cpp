@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views of arrays against a reference model, in memory of every kind.
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"

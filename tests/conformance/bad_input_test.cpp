@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Invalid input is rejected with the right status, a message that has the value and the limit, and
 // no side effects.
 #include "support/backends.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Addresses without a buffer, for every function that takes one. An address in no live block is
 // rejected before anything is written. Plain host memory can be an endpoint of a copy, but a device
 // does not work on it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies from a device of one backend to a device of another, which go through the host: large
 // copies, rows, ranges and arrays, blocking and asynchronous. A failure of either side is reported
 // and leaks nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffers that are dropped while operations are pending on them: in which queue's order the pool
 // gets their memory back, and which requests it serves with that memory before the operations
 // complete.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies in every direction between host memory and all kinds, blocking and asynchronous.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations ordered by one queue and executed by another. Two threads submit such operations to
 // the same two queues in opposite directions while their dependencies are pending.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Custom resources: which calls they get, which of their results are rejected, and when memory is
 // returned to them.
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resources that divide blocks of their upstream: which queue's order applies to a chunk of theirs,
 // and what the free of a block waits for.
 #include "support/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Custom resources that cut blocks out of a buffer.
 #include <memory>
 #include <mutex>

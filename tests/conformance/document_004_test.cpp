@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every block of the document on typed arrays (oneAPI.jl's page on memory) in its order, in C++.
 // The lines between two marks are shown beside the Julia in docs/typed-arrays.md. Runs on the
 // default device; tests/CMakeLists.txt runs it once for each back-end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations that move no bytes are still ordered by their queue and wait for their dependencies.
 #include <functional>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: waiting, polling, continuations, notification of event loops, and host events.
 #include <sys/eventfd.h>
 #include <unistd.h>

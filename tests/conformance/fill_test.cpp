@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 2-D copies, fills, prefetch and advice.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The resource that allocates blocks of one size.
 #include <set>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 16-bit floating-point types: every number converts to float and back, and every rounding is
 // tested next to its neighbours.
 #include <gtest/gtest.h>

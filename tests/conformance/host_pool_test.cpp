@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools of memory that host and device both access, on every backend: a block made of pieces from
 // different addresses behaves like any other.
 #include <array>

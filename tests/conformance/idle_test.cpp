@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether operations are pending on a buffer, queried without blocking: by a call, and by flags in
 // memory.
 #include <algorithm>

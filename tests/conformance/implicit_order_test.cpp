@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operation that is ordered after another one only by a conflict runs even if that one fails,
 // before or after it was submitted. An operation that names the other one in `after` fails with it.
 #include "support/backends.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of platforms, devices and contexts.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

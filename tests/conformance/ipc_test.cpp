@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory shared by two processes: this one and a child that runs the same program.
 #include <spawn.h>
 #include <sys/wait.h>

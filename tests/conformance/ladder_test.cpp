@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The out-of-memory stages of a pool (`ladder` and `rung` in the code): which requests fail at
 // once, which must be served, and what may happen meanwhile.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thread caches (`lanes`): what a thread keeps of a pool, and which other threads get it when the
 // thread does not need it.
 #include <linux/filter.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The size that a snapshot reports as the largest request a pool can serve without more memory of
 // the driver.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frees while operations are in flight, slices, exports and recorded uses: what keeps memory alive,
 // and until when.
 #include "support/backends.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits on what pools hold: in bytes and as shares, budgets of several pools, decay.
 #include <cstddef>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The low-level interface below arrays: pointers, copies and fills counted in elements, lists,
 // advice by name.
 #include "support/array_model.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The monotonic resource, which frees all of its memory together.
 #include <atomic>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of N-dimensional arrays against a reference model: any strides, between all kinds, in both
 // directions, blocking and asynchronous.
 #include "support/backends.hpp"

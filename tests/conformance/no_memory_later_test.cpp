@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host runs out of memory during an asynchronous call, or when what the call waits for
 // completes. The call fails and can be repeated, has no partial effect and does not hang. Tested on
 // the backends whose driver is part of the library, because other drivers may behave differently.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host runs out of memory during a call. The failure is reported, nothing is lost, there are no
 // partial effects, and a free needs no memory. Tested on the backends whose driver is part of the
 // library, because other drivers may behave differently.

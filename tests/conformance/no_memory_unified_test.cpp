@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host runs out of memory during a call on a unified buffer. The call or the event that it
 // returned fails and the call can be repeated; no write of either side is lost, and no conflict is
 // reported for bytes that only one side wrote. Tested on the backends whose driver is part of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NULL for every pointer parameter: an error and never a crash. Only retain and release accept it.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This program is linked with the library. Other ways to open the library in the same process find
 // the same registry. (tests/abi/loads tests a program that is not linked with it,
 // tests/python/test_one_registry.py a Python process.)

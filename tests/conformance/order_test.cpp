@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Order of operations: on one queue, across queues by conflicts, and by `after`.
 #include <atomic>
 

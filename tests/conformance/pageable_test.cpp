@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Large copies between pageable memory and a device, which some backends divide into chunks that
 // several threads copy. Every byte arrives, in order with the operations before and after on the
 // queue.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between every two backends of this machine, and between contexts of one backend.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Defects that other allocators of this field had. Each test is named after the project and what
 // went wrong there. The defects were found by running UMF 1.2 (V1 to V13) and by reading Umpire (U1
 // to U7). Those of handles shared between processes (V7: a mapping closed by another provider, V8:

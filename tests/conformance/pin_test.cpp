@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinned memory of the caller: copies of it are correct and in order, whatever part of it is
 // pinned, and it is unregistered when the last pin has ended and no copy of it is in flight.
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a query of a pointer returns: device and context of the memory, the resource it came from,
 // and its state, up to and after the free.
 #include <cstddef>

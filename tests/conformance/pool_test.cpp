@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools: what they allocate, what queries report about it, which requests they reject, and in which
 // order memory is reused.
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools over another resource instead of the driver: custom resources and adaptors.
 #include <atomic>
 #include <functional>

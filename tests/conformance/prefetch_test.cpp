@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An adaptor that prefetches shared memory to the device when it is allocated.
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Out-of-memory conditions: what a pool holds and tries, what its error reports, and out-of-memory
 // callbacks.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of many ranges against a reference model: any lengths and alignments, between all kinds,
 // in both directions, blocking and asynchronous.
 #include "support/backends.hpp"

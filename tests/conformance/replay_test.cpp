@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces replayed on every backend: the memory held and the counts, rejected traces, and no memory
 // left.
 #include <array>

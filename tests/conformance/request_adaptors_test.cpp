@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adaptors that select a resource by size, and the logging adaptor.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources, and std::pmr containers in memory that a device can access.
 #include <numeric>
 

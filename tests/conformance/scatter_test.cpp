@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scattering arrays over several devices and gathering them, also when a copy of one device fails.
 #include <future>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resources over one another, in all combinations: which block an address belongs to, and which
 // resource may free it.
 #include <unistd.h>

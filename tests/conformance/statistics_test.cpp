@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The statistics adaptor, and the scopes of threads.
 #include <atomic>
 #include <deque>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host functions in the order of a queue.
 #include <atomic>
 #include <future>

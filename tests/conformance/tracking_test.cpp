@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The allocation tracker, a resource that records every live block, and tags.
 #include <set>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two devices of one platform in one context. A queue accesses only the memory of its own device.
 // Copies between the devices go through the host. Fills, and copies of plain memory, are executed
 // by a queue of the memory's device. All are ordered by the queue that was named.

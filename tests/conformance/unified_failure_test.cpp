@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No byte of a unified buffer is copied from a side that never held it, and failures of external
 // work do not affect its contents.
 #include <memory>

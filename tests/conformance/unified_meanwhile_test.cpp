@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A request for memory, and a wait, may call functions of the program. These may use the unified
 // buffer that the call is on, cause the release of its device copy, or free it.
 #include <functional>

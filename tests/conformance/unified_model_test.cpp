@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operations on a unified buffer against a plain array: either side reads what was written
 // last, by either side, and only ranges that were written are ever dirty.
 #include "support/unified.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operations on a unified buffer against a model of both sides, byte by byte: what each side
 // holds, what it ever held, and which one is newer. Device copies are made for a part and evicted
 // when memory is short, either side may win, work that a copy is ordered after may fail, and driver

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The unified buffer: every state and what leads to it, conflicts, and the lifetime of views.
 #include "support/unified.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A function of the calling thread ends its waits early. The call then has no effect.
 #include <atomic>
 #include <climits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes every call of the CUDA driver fail in turn, with the real driver if there is a GPU.
 #include "cuda_relay.hpp"
 #include "in_turn.hpp"

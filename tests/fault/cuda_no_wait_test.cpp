@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations that never wait for the device: while a stream is busy until the test ends its work,
 // all of them return, and they make no driver call that waits.
 #include <atomic>

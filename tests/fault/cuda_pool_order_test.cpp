@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model of pool ordering on a CUDA device, with a relay that makes driver calls fail.
 #include "cuda_relay.hpp"
 #include "pool_order_model.hpp"

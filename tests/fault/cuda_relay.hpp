@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Test control of the library in front of the CUDA driver (stand_in/cuda_relay.cpp).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of a unified buffer that fail in the driver, when they are submitted or when a blocked
 // queue reaches them. After each failure a retry copies the right bytes, no conflict is reported
 // for bytes that only one side wrote, and the failure was reported exactly once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // System calls that fail from now on, for all threads of the process and until it ends: as if a
 // container forbade them, an older kernel lacked them, or the kernel had no memory.

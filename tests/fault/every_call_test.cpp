@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes every driver call fail in turn, until a run makes too few calls for one to fail. There are
 // no leaks and no hangs, and operations that succeed have produced the right bytes.
 #include "every_nth.hpp"

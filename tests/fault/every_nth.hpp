@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Selects the calls of a scenario to fail in turn: all of them without a sanitizer or with
 // ISTHMUS_LONG=1. Under AddressSanitizer, where each run takes five times as long, the first eight

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A scenario with objects that another library created through dpctl and Isthmus adopts: a context,
 // an out-of-order queue, an event, memory. Any call of it may fail.

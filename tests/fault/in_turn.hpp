@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Repeats a scenario, each time with another one of its calls failing.
 

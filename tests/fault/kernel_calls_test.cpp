@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Denies each of the system calls that the unified buffer depends on, in a new process: from its
 // start, as in a container or on an older kernel, and later, as when the kernel has no memory. No
 // write is lost, and the library reports what it does instead.

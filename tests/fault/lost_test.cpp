@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A lost device, and one without free memory: what is reported, and what still works.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"

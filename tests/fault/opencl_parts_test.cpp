@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations that take several OpenCL commands, each of which fails in turn. If the first fails,
 // the call reports it. If a later one fails, the event reports it after what is in flight has
 // completed. A retry produces the right bytes, and no conflict is reported for bytes that only one

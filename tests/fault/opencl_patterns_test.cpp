@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fills with a driver that reads the pattern when the fill begins. They write the pattern that the
 // caller passed, even if the caller's memory has changed since. The memory of the pattern is not
 // freed before that, and is freed eventually; sanitizers check both.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Failures in the model of pool ordering: driver calls, one at a time, and events of other
 // libraries.

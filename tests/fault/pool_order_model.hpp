@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A random single-threaded program that allocates from small pools, compared with a model. Blocks
 // change owners while work on them is blocked, fails or depends on work that fails; driver calls

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the model of pool ordering knows of blocks: their identity and the bytes that they must
 // hold.

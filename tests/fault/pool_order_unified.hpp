@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A unified buffer in the model of pool ordering. Its device copy comes from the pool and is
 // evicted when memory is short. Each side is brought up to date before it writes.

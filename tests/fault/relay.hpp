@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Test control of a library in front of a driver (stand_in/*_relay.cpp).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A program that uses most of the library on a device, in which anything may fail. There are no
 // leaks and no hangs, and operations that succeed have produced the right bytes.

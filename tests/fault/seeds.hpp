@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Seeds for random models: a few, many with ISTHMUS_LONG=1, or the one in ISTHMUS_SEED.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The model of pool ordering on simulated devices, which delay work as long as its order allows.
 #include "pool_order_model.hpp"
 #include "seeds.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of a unified buffer that fail when the simulated device executes them, with each way of
 // finding host writes. Their calls have returned, so either the event of the copy reports the
 // failure, or the next call on the buffer does, once. A retry copies the right bytes, and no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that repeats its steps makes no driver call for memory, even though its pools decay.
 #include <numeric>
 

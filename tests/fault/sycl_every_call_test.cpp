@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes every call of dpctl's C interface to SYCL fail in turn, in front of the real one. Nothing
 // is leaked, nothing is released twice, and operations that succeed have produced the right bytes.
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A call fails while SYCL's platforms are listed (SYCL_RELAY_FAIL_AFTER). The device is either
 // present and works, or it is reported as absent with the reason. One process for each call.
 #include "support/bytes.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Test control of the library in front of dpctl's C interface (stand_in/sycl_relay.cpp).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Support for tests of failed copies of a unified buffer, on any device.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A scenario with unified buffers, in which any driver call may fail. Unless the device is lost,
 // the following holds after each failure. The host's view is unchanged, and dirty ranges stay

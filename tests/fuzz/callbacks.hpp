@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Callbacks that the fuzzer of memory resources passes to the library.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes bytes to calls of the C interface, on the host and on a simulated device with late
 // effects. Whatever the order and the arguments, every call returns a documented status, nothing is
 // leaked, nothing hangs, and ASan and UBSan find no error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fuzzes the parser of device filters. It finds a device, finds none or rejects the text, with a
 // message. Simulated devices are found only by name, so a filter that names no backend never
 // returns one.

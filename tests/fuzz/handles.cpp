@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes bytes to buffers over adopted memory and on other queues, hints, and actions at the
 // completion of events. Whatever the order, every call returns a documented status, every owner is
 // released once, every descriptor is notified once, and ASan and UBSan find no error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Decodes the bytes of a fuzzer, and checks what holds for every call of the C interface.
 

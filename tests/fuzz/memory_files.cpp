@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fuzzes the parsers of the kernel's files on memory and control groups: what they return lies
 // within the text.
 #include <string_view>

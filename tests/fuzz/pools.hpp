@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Options for pools that soon run out of memory and wait only briefly.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes bytes to pools that run out of memory: over the driver and over resources that fail, with
 // work that does not complete, and with callbacks that free memory, allocate more, and are added
 // and removed. Whatever the calls, each returns a documented status, counts are consistent, nothing

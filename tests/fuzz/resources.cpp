@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes bytes to memory resources over one another, on the host and on simulated devices, which
 // are made, used, misused and released in any order. Whatever the order, every call returns a
 // documented status, counts match what is live, nothing is leaked, and ASan and UBSan find no

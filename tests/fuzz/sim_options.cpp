@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fuzzes the parser of a simulated device's options. The result is a device that works, or an error
 // that says why not.
 #include <isthmus/isthmus.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes bytes to calls on unified buffers, with each way of finding host writes. Whatever the
 // order and the arguments, every call returns a documented status, ranges lie in the buffer, and
 // views remain writable until they end. After conflicts are resolved both copies are equal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A C user program: finds the host device, and prints which version ran on it. */
 #include <isthmus/isthmus.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A C++20 user program: the umbrella header compiles as installed, and the library can be called.
 #include <isthmus/isthmus.hpp>
 

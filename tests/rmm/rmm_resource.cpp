@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMM's containers over an Isthmus pool, on a GPU. A program of its own that prints what failed.
 // Returns 77, which ctest counts as skipped, where there is no CUDA device.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stand-in for libcuda.so.1 without a card: its devices' memory is host memory, and its streams
 // are threads. The suites run on it where there is no GPU, through ISTHMUS_CUDA_LIBRARY.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of the stand-in shared between processes: an unnamed file, which another process opens
 // through the descriptors of the process that owns it (/proc/PID/fd).

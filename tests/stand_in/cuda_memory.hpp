@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory of the stand-in's devices: host memory whose kind and device are recorded. No device
 // accesses another's memory unless a test enables it (`let_peers`).

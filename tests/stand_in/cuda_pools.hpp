@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory pools of the stand-in driver: which exist, and the kind of their memory. They cache no
 // free memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 that forwards every call to the library named by ISTHMUS_TEST_CUDA_DRIVER
 // (default: libcuda.so.1), except calls that a test makes fail, and counts all of them. So failures
 // can be tested with a real driver too. ISTHMUS_CUDA_LIBRARY selects it.

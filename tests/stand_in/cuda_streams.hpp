@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Streams and events of the stand-in: a thread for each stream, so that missing waits show.
 //

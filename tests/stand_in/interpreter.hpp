@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether the calling thread holds the lock of a Python interpreter in this process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An OpenCL library that forwards every call to the library named by ISTHMUS_TEST_OPENCL_LIBRARY
 // (default: libOpenCL.so.1), except commands that a test wants the driver to refuse. It counts
 // calls that may wait for work. ISTHMUS_OPENCL_LIBRARY selects it.

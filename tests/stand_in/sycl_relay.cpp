@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dpctl's C interface to SYCL: forwards every call to the library named by
 // ISTHMUS_TEST_SYCL_LIBRARY, except calls that a test makes fail, and records objects that were
 // returned and not yet released. So failures of SYCL itself can be tested. ISTHMUS_SYCL_LIBRARY

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects shared by threads, and dropped by one thread while others use them.
 #include <atomic>
 #include <barrier>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many threads allocate and free blocks of a pool at random on several queues. Half of the blocks
 // are freed by another thread than the one that allocated them, and most while work on them is
 // pending. Each block is filled with a number that identifies its owner, by the host, by a function

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random operations from many threads, compared with a model: a vector of bytes for each buffer.
 //
 // Each thread owns its buffers and its model, so that what it reads must be what it wrote. Queues,

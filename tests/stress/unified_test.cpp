@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads write the host copy of a unified buffer while others bring either copy up to date, write
 // on a device and query dirty ranges. No version of any page is lost.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A reference model of arrays: values in a vector, of which every view is a copy. Also the fixture
 // of the tests that compare `isthmus::array` with it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reference implementation for tests of array copies: arrays of any dtype and strides in plain host
 // memory, copied one element at a time.
 #pragma once

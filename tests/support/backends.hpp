@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backends that a suite is instantiated for, and fixtures that check each test for leaks.
 //
 // The list of names is fixed, so that a suite lists the same tests on every machine. The tests of a

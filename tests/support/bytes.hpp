@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Test data, and assertions on contents and on failures.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of copies between the device memory of two queues, of the same device or of different
 // ones.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A temporary folder that imitates the files in which the Linux kernel reports memory and control
 // groups.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Every form of asynchronous call of the C interface, on two small buffers that may belong to two
 // devices.

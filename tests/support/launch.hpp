@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Substitutes for kernels in tests and examples of arrays: runs a host function on the spans of
 // contiguous arrays, in the order of their queue.
 #pragma once

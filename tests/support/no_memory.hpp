@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces the program's operator new, and calloc where no sanitizer replaces it, by versions that
 // fail as support/without_memory.hpp says. To be included by exactly one file of a program.
 #pragma once

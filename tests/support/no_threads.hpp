@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces the program's pthread_create by a version that fails on request. To be included by
 // exactly one file of a program. It also serves the library, whether linked or loaded.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Waiting for conditions that another thread establishes: one of the library or of a driver.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pools of kind device limited to 8 MiB, and blocks of 1 MiB from them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Units of bytes, and the factor by which tests reduce their work under a slow sanitizer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a function at the very end of a thread, after the destructors of its thread-local objects.
 #pragma once
 

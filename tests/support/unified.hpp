@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unified buffers on every backend and with every way of finding host writes, each with two
 // separate copies and with as many copies as the device needs.
 #pragma once

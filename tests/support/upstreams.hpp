@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Support for tests of adaptors: the upstreams they are tested over, and a comparison of
 // statistics.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ends the program if a call does not return in time. A blocked call cannot be ended otherwise.
 #pragma once
 

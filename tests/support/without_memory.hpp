@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes allocations of the calling thread fail. Requires that one file of the program includes
 // support/no_memory.hpp.
 #pragma once

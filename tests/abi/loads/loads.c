@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* loads LIBRARY: opens the library in every way that a process may, and checks that there is one
  * registry: an allocation made through one handle is visible through all others. Not linked with
  * the library. */

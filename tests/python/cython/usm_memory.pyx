@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
 # The two Cython blocks of "USM Memory Instructions": allocation, and a copy from the host, written on
 # the declarations that Isthmus ships.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between all pairs of dtypes, compared with a model that computes in long double.
 // Covers all bit patterns of the short dtypes; of the others special values, neighbours of limits,
 // halfway cases between two representable numbers, and random bits.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions to a CUDA device, from it and within it. They go through pinned memory and use
 // several threads.
 

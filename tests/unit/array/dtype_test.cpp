@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of dtypes, and NumPy's casting rules. The expected rows are the results of
 // numpy.can_cast.
 #include "array/dtype.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves of blocks of elements: at once, by several threads, through packed memory and in chunks.
 // The results are compared with moving one element at a time.
 #include "array/element_move.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves of elements through host memory in many small chunks. The memory of a chunk is reused
 // repeatedly, but never while the driver still uses it.
 #include <numeric>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which elements of a layout share bytes, compared with enumerating every byte.
 #include "array/layout.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two operations combined into one: what the caller keeps alive must outlive the first, whatever
 // the outcome of the second.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A reference model of conversions: decodes elements to long double, which represents all of them
 // exactly where it has 64 significant digits, and converts as plainly as possible.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Allocations and operations on the backend interface directly, without pools or records, for
 // tests.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Physical chunks of a CUDA device and of pinned host memory, and moving them to other addresses.
 
 #include <algorithm>

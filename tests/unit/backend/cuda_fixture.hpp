@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The first CUDA device, for tests. They are skipped where there is none, and fail instead with
 // ISTHMUS_REQUIRE_CUDA=1.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of a CUDA device, and the calling thread's current context.
 
 #include <algorithm>

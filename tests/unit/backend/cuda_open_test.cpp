@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is testable of the CUDA backend without a device: the reason for its absence, error codes.
 
 #include <gtest/gtest.h>

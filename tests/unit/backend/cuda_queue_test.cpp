@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA streams: adopted, captured, with operations held back, and in a broken context.
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of ranges by a kernel: its lists, copies that do not use it, and failures of the driver.
 
 #include "backend/cuda/ranges.hpp"

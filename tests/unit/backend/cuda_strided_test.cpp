@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strided copies by a kernel: in which units and order it copies, when it is used, and failures of
 // the driver.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The per-thread default stream: one handle that stands for a different stream on each thread.
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many threads wait for, add continuations to and complete the same events.
 
 #include <gtest/gtest.h>

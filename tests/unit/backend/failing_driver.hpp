@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Makes chosen calls of the CUDA stand-in driver fail.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens where no thread can be started: nothing hangs, work is done as soon as a thread
 // exists, and objects of a refused operation may use the same queue.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adopted queues and contexts, created by the test with the driver's own functions.
 
 #include <sys/wait.h>

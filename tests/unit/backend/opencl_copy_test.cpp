@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills between host memory and every USM kind.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events: waiting, timestamps, ordering after host events, and the consequences of a failed one.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that exit while operations on adopted queues wait for an event that never completes.
 // For queues that the library created see tests/python/test_exits.py.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // All OpenCL devices found, for tests: Intel's CPU runtime, which is required with
 // ISTHMUS_REQUIRE_OPENCL=1, and what else is installed (Debian: PoCL, without USM).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocations of every kind and alignment, and what the driver reports of pointers.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which OpenCL platforms are found, and the reason reported where there are none.
 
 #include <set>

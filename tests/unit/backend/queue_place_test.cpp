@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An operation that runs on another queue keeps its position in the order of this one, even where
 // the host has no memory left.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host functions in the order of a queue: when they are destroyed and complete, where the driver
 // may be called, and what happens to a function that is refused.
 

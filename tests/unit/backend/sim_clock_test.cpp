@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The virtual clock: what operations cost, what overlaps, and that runs are reproducible.
 
 #include "unit/backend/sim_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects released while operations are pending, and many threads on one device.
 
 #include <thread>

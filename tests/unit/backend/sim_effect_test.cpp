@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When bytes move: a missing wait shows as wrong data, a correct program sees right data.
 
 #include "unit/backend/sim_fixture.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Injected faults: the n-th call of a kind fails, and devices are lost.
 
 #include "core/text.hpp"

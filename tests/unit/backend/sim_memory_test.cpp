@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of a simulated device: its two mappings, its capacity, and which pointers are refused.
 
 #include <csignal>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of simulated devices: parsing, and errors that name the key and value.
 
 #include "backend/sim/options.hpp"

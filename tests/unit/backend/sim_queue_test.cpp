@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations of a simulated queue: their effect on memory, and what they wait for.
 
 #include "backend/order_only.hpp"

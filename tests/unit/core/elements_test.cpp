@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of elements, and rows and blocks copied by several threads, compared with moving one element
 // at a time.
 #include "core/elements.hpp"

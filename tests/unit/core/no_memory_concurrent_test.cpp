@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors are reported even where the host has no memory left, on any number of threads at once.
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers that grow with time, taken by several threads at once.
 #include "core/order.hpp"
 

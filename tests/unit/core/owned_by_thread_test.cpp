@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/owned_by_thread.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of byte ranges, compared with a model of one bool for each byte.
 
 #include "core/range_set.hpp"

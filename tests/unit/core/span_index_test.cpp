@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding items by the bytes that they span, compared with a linear search.
 
 #include "core/span_index.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tree, compared with a sorted set, and its depth.
 
 #include "core/treap.hpp"

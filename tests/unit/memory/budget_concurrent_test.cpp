@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Budgets: the memory that several pools hold together, which pool releases memory for which other,
 // and how failures are reported.
 

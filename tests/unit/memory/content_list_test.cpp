@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of copies that will fill bytes of an allocation.
 
 #include "memory/content_list.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory freed on adopted streams that are destroyed before a pool reuses the memory.
 
 #include "memory/pool.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chunks of a CUDA device that are to move, or have moved, while work still uses them.
 
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Free memory that was not needed for some time is released; memory that was needed is not.
 
 #include "memory/decay.hpp"

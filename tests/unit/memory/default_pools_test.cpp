@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One pool for each kind of memory of a device in a context, destroyed when it is no longer needed.
 
 #include "memory/default_pools.hpp"

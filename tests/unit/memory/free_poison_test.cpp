@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Under AddressSanitizer, pool memory that no caller owns is poisoned, and no other memory: every
 // invalid access is reported, no valid one is.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory that cannot be remapped requests huge pages, like memory that can.
 
 #include <gtest/gtest.h>

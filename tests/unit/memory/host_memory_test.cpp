@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much host memory drivers may allocate, for numbers that the test chooses. Also tests that the
 // process's own memory use is counted.
 

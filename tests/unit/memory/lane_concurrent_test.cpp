@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thread caches (`lane`) that another thread flushes: not while the owning thread uses them, but
 // then at once.
 #include "memory/lane.hpp"

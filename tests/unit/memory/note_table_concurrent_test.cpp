@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Notes that are overwritten while other threads read them.
 #include <gtest/gtest.h>
 

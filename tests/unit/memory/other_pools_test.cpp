@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When the driver refuses a request, all pools of that memory release what they have free.
 
 #include "memory/other_pools.hpp"

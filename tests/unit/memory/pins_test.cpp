@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinned ranges: shared, extended and unpinned, and nothing left pinned where the driver fails.
 
 #include "memory/pins.hpp"

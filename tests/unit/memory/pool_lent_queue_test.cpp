@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory freed on a queue whose handle was exported: the queue may have external work.
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory freed while work on it is still pending: usable at once on its own queue, on others only
 // when that work has ended. The simulated device delays every effect as long as possible, so that
 // memory reused too early shows as wrong bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moving free memory of a pool to where a larger request needs it. On the host, where chunks can be
 // divided; on a simulated device, where they cannot and which detects moves under running work; and
 // on CUDA, where a chunk can be mapped at two addresses.

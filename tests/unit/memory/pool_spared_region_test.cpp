@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where memory cannot move, a large unused region is released rather than divided for a small
 // block.
 #include <gtest/gtest.h>

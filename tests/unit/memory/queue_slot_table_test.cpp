@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "memory/queue_slot_table.hpp"
 
 #include <gtest/gtest.h>

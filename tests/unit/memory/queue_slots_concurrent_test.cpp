@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread creates a ticket of several queues while another submits the fences that it waits for.
 // Each of the two writes a number and then reads the number of the other: at least one must see the
 // other. Otherwise the ticket passes with fences that do not cover its queues, and memory is reused

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Deferred releases (`reaper`): objects are released eventually, however many others there are.
 
 #include "memory/reaper.hpp"

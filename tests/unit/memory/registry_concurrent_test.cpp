@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The registry, compared with a std::map, with real allocations of host memory.
 
 #include "memory/registry.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads share a device without enough memory for all of them, through resources that keep free
 // memory. No block is given to two callers, and all memory is available again at the end.
 

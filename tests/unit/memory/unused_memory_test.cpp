@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that resources keep but no caller owns serves every request that the driver refuses.
 
 #include <gtest/gtest.h>

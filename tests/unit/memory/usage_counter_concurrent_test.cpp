@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts of several threads, which each count in a slot of their own, compared with one model.
 
 #include "memory/adaptors/usage_counter.hpp"

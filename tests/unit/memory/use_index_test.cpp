@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Visits in several steps, compared with a plain model of the index.
 
 #include "memory/use_index.hpp"

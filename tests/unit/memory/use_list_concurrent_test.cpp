@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One list used by many threads. A thread that collects waits for everything added before, directly
 // or through what it waits for, and never for anything that waits for it.
 

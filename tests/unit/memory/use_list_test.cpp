@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list, compared with a plain model that keeps every pending operation.
 
 #include "memory/use_list.hpp"

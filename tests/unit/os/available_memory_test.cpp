@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "os/available_memory.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "os/cgroup_files.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A fence on all threads of the process: of two threads that each write a word and then read the
 // other's, at least one sees the other's write.
 #include "os/process_fence.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory that is mapped several times, mapped privately after a fork, and released.
 
 #include "os/shared_file.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Written pages as the kernel reports them: everything that was written, once, and nothing else.
 
 #include "os/written_pages.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which means of dirty tracking are in force, and how that is reported.
 
 #include "tracking/choice.hpp"

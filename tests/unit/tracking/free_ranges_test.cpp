@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Allocated ranges never overlap, and freed ranges become one again.
 
 #include "tracking/free_ranges.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chunks that are hashed late: those that cannot have been written since both sides were equal, and
 // those that are being written in place.
 

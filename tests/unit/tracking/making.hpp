@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tracked memory for tests, and helpers that write to it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tracked memory whose written pages the kernel reports: what is specific to it.
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which huge pages are tracked by small pages: those that gain by it, and never too many.
 
 #include "tracking/refinement.hpp"

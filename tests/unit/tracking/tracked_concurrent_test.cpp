@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads write while others scan, copy, request chunks, create memory and fork: no write is lost.
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of tracked memory with any means of tracking: random operations, compared with plain
 // arrays.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number of threads that copy pageable memory: chosen by how long the program's earlier copies
 // took, or set by the environment.
 

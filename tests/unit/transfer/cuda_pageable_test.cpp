@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies of pageable memory through pinned memory, beside external work on the same streams, and
 // with failures of the driver, of memory allocation and of the process.
 

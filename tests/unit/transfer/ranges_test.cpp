@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How lists of ranges are checked, sorted, joined, and divided into chunks.
 
 #include "transfer/ranges.hpp"

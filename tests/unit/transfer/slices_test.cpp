@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A strided copy with more runs than one operation takes is divided into several operations. When
 // the second finds no memory, nothing remains in flight.
 #include "transfer/strided_parts.hpp"

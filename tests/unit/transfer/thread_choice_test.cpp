@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number of threads chosen for a copy, on model machines: GB/s by the number of threads.
 
 #include "transfer/thread_choice.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pending transfers (`flight`) of any lengths and queues, compared with a linear search.
 
 #include "unified/flight_list.hpp"
