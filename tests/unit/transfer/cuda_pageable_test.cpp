@@ -322,7 +322,7 @@ TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
     auto data = numbered(k_bytes);
     std::vector<std::byte> got(k_bytes);
     bool right{copy_all(line(), there, plain(data), true, {}, k_mib / 2)};  // creates its `lane`
-    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();  // free heap space
+    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();   // free heap space
     const rlimit nothing_more{1, 1};
     right = setrlimit(RLIMIT_AS, &nothing_more) == 0 && right;
     right = copy_all(line(), there, plain(data)) && right;
