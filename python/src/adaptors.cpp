@@ -1,4 +1,4 @@
-// Memory resources over others: statistics and their scopes, limit, fallback.
+// Adaptors over other memory resources: statistics and their scopes, limit, fallback.
 
 #include "arguments.hpp"
 #include "budget.hpp"
@@ -24,7 +24,7 @@ struct statistics_scope {
 };
 nb::handle scope_type;
 
-context_stack scopes;  // of statistics_scope
+context_stack scopes;  // the statistics scopes
 
 isthmus_scope_t* raw_scope(nb::handle object) {
   return object.is_none() ? nullptr : nb::inst_ptr<statistics_scope>(object)->raw.get();
@@ -61,7 +61,7 @@ isthmus_statistics_t counts_of(const statistics_scope& self) {
   return counts;
 }
 
-// In the order of bind_counts, the first two with a sign.
+// In the order of bind_counts; the first two are signed.
 nb::object net_counts_of(const statistics_scope& self) {
   isthmus_statistics_t counts{};
   counts.struct_size = sizeof counts;
@@ -83,13 +83,16 @@ void bind_counts(Bound& bound) {
   using raw = isthmus_statistics_t;
   bound
       .def_prop_ro("current_bytes", &count<Class, &raw::current_bytes>,
-                   nb::sig("def current_bytes(self) -> int"), "Bytes live now, as requested.")
+                   nb::sig("def current_bytes(self) -> int"),
+                   "Bytes that are live now, as requested.")
       .def_prop_ro("current_count", &count<Class, &raw::current_count>,
-                   nb::sig("def current_count(self) -> int"), "Allocations live now.")
+                   nb::sig("def current_count(self) -> int"), "Allocations that are live now.")
       .def_prop_ro("peak_bytes", &count<Class, &raw::peak_bytes>,
-                   nb::sig("def peak_bytes(self) -> int"), "The most bytes live at a time.")
+                   nb::sig("def peak_bytes(self) -> int"),
+                   "The most bytes that were live at a time.")
       .def_prop_ro("peak_count", &count<Class, &raw::peak_count>,
-                   nb::sig("def peak_count(self) -> int"), "The most allocations live at a time.")
+                   nb::sig("def peak_count(self) -> int"),
+                   "The most allocations that were live at a time.")
       .def_prop_ro("total_bytes", &count<Class, &raw::total_bytes>,
                    nb::sig("def total_bytes(self) -> int"), "Bytes of all allocations so far.")
       .def_prop_ro("total_count", &count<Class, &raw::total_count>,
@@ -134,25 +137,24 @@ std::uint64_t limit_of(const limit_resource& self) {
 void bind_statistics(nb::module_& module) {
   nb::class_<statistics_scope> scope(
       module, "StatisticsScope",
-      "What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by\n"
-      "this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,\n"
-      "wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones\n"
-      "count too. May be read at any time, on any thread. Entered once. What native code "
-      "allocates\n"
-      "itself counts in the scopes that it is in by the C interface; Buffers made meanwhile count\n"
-      "there where no scope of Python's is entered.");
+      "Counts what was allocated from a StatisticsResource within `with resource.statistics()\n"
+      "as s:`, by this thread or asyncio task and by tasks started within it, and the release\n"
+      "of that memory, wherever and whenever it happens. Scopes nest: the outer ones include\n"
+      "what an inner one counts. May be read at any time, on any thread. A scope can be entered\n"
+      "once. What native code allocates itself counts in the scopes that it entered through the\n"
+      "C interface; Buffers created meanwhile count there if no scope of Python is entered.");
   scope_type = scope;
   bind_counts<statistics_scope>(scope);
   scope
       .def("_net", &net_counts_of, nb::sig("def _net(self) -> tuple[int, int, int, int, int, int]"),
-           "The same counts less memory from outside of the scope that was freed within it.")
+           "The same counts, minus the memory from outside of the scope that was freed within it.")
       .def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scope, nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<statistics_resource, adaptor_resource> counted(
       module, "StatisticsResource",
-      "Counts what goes through it: StatisticsResource(upstream).\n\n"
-      "Counts are exact, with threads too. Buffers count until they are freed, also where their\n"
-      "memory goes back later, when the work on it has ended.");
+      "Counts the allocations that go through it: StatisticsResource(upstream).\n\n"
+      "Counts are exact, with threads too. A Buffer counts until it is freed, even if its\n"
+      "memory is returned later, once the work on it has ended.");
   bind_counts<statistics_resource>(counted);
   counted
       .def("__init__", &init_statistics, nb::arg("upstream").none(),
@@ -160,19 +162,20 @@ void bind_statistics(nb::module_& module) {
       .def(
           "reset",
           [](const statistics_resource& self) { check(isthmus_statistics_reset(self.raw.get())); },
-          nb::sig("def reset(self) -> None"), "The peaks become what is live now, the totals 0.")
+          nb::sig("def reset(self) -> None"),
+          "Sets the peaks to what is live now and the totals to 0.")
       .def(
           "statistics",
           [](nb::pointer_and_handle<statistics_resource> self) {
             return make_instance<statistics_scope>(scope_type, nb::borrow(self.h));
           },
           nb::sig("def statistics(self) -> StatisticsScope"),
-          "A scope, to be entered: `with resource.statistics() as s:`.");
+          "Returns a scope to enter: `with resource.statistics() as s:`.");
 }
 
 }  // namespace
 
-// An error that is set while an object ends stays what it is.
+// An error that is set while an object is destroyed must remain set.
 void free_within_scope::enter() noexcept {
   nb::error_scope kept;
   try {
@@ -189,37 +192,38 @@ void bind_adaptors(nb::module_& module) {
   scopes.create("isthmus.statistics");
   nb::class_<adaptor_resource, resource>(
       module, "AdaptorResource",
-      "A resource over another, whose kind, device, context and queue it has: what the classes\n"
-      "below have in common. What it hands out goes back to it, and through it to what it stands\n"
-      "on.")
+      "Base of the resources over one upstream, which have its kind, device, context and queue.\n"
+      "Memory that an adaptor allocates is returned to it, and through it to its upstream.")
       .def("__init__", &refuse_to_make)
       .def_prop_ro(
           "upstream", [](const adaptor_resource& self) { return self.upstream; },
-          nb::sig("def upstream(self) -> MemoryResource"), "What it stands on.");
+          nb::sig("def upstream(self) -> MemoryResource"),
+          "The resource that it obtains its memory from.");
   bind_statistics(module);
   nb::class_<limit_resource, adaptor_resource>(
       module, "LimitResource",
-      "Bounds what is live at a time: LimitResource(upstream, limit_bytes).\n\n"
-      "What would exceed it, as requested, raises USMAllocationError, which names the request,\n"
-      "the limit and what is in use. An integer, or text: \"4GiB\", or \"80%\" of the device's\n"
-      "memory or, for memory that lies in the host's, of what the process may have of that.")
+      "Limits the bytes that are live at a time: LimitResource(upstream, limit_bytes).\n\n"
+      "A request that would exceed the limit, in bytes as requested, raises USMAllocationError,\n"
+      "which names the request, the limit and the bytes in use. The limit is an integer or\n"
+      "text: \"4GiB\", or \"80%\" of the device's memory or, for memory that resides on the\n"
+      "host, of what the process may use of that.")
       .def("__init__", &init_limit, nb::arg("upstream").none(), nb::arg("limit_bytes").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None"))
       .def_prop_ro("limit_bytes", &limit_of, nb::sig("def limit_bytes(self) -> int"),
-                   "The most bytes that are live at a time.")
+                   "The most bytes that may be live at a time.")
       .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),
-                   "Bytes live now.");
+                   "Bytes that are live now.");
   nb::class_<fallback_resource, adaptor_resource>(
       module, "FallbackResource",
-      "Asks a second resource where the first has no memory: FallbackResource(first, second).\n\n"
-      "The second is of the same context; where it is of another kind, a Buffer tells the kind\n"
-      "that it has. Raises WrongContextError.")
+      "Uses a second resource when the first has no memory: FallbackResource(first, second).\n\n"
+      "The second must be of the same context (WrongContextError). It may be of another kind;\n"
+      "the `kind` of a Buffer is the one that it got.")
       .def("__init__", &init_fallback, nb::arg("first").none(), nb::arg("second").none(),
            nb::sig("def __init__(self, first: MemoryResource, second: MemoryResource) -> None"))
       .def_prop_ro(
           "second", [](const fallback_resource& self) { return self.second; },
           nb::sig("def second(self) -> MemoryResource"),
-          "What is asked where `upstream` has none.");
+          "The resource that is used when `upstream` has no memory.");
   bind_request_adaptors(module);
   bind_custom(module);
   bind_tracking(module);

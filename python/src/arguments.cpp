@@ -24,7 +24,7 @@ bool is_integral(nb::handle value) {
   return PyLong_Check(value.ptr()) != 0 || nb::isinstance(value, nb::handle(abstract));
 }
 
-// Of int itself, not of a subclass.
+// For int itself, not for a subclass.
 nb::object as_integer(nb::handle value, std::optional<nb::python_error>* cause) {
   if (PyLong_CheckExact(value.ptr()) != 0) {
     return nb::borrow(value);
@@ -54,7 +54,7 @@ nb::object to_integer(nb::handle value, const char* what) {
 
 namespace {
 
-// None, or one of Python's own integers, of which PySlice_Unpack calls nothing.
+// None or a Python int. PySlice_Unpack then runs no Python code.
 nb::object plain_bound(nb::handle slice, const char* name) {
   nb::object bound = slice.attr(name);
   if (bound.is_none()) {
@@ -223,7 +223,7 @@ void* to_pointer(nb::handle value, const char* what) {
   return pointer;
 }
 
-// Names written in a program are interned, so that pointers tell most of the time.
+// Names written in a program are interned, so comparing pointers suffices most of the time.
 isthmus_kind_t to_kind(nb::handle value) {
   const auto* given = value.ptr();
   if (given == interned.device) return ISTHMUS_KIND_DEVICE;

@@ -15,7 +15,7 @@ namespace {
                ndim);
 }
 
-// An integer, or a sequence, as a tuple.
+// An integer or a sequence, as a tuple.
 nb::object to_list(nb::handle given, const char* must_be) {
   if (PyTuple_CheckExact(given.ptr())) {
     return nb::borrow(given);
@@ -27,7 +27,7 @@ nb::object to_list(nb::handle given, const char* must_be) {
   return to_tuple_of(given, must_be, std::move(cause));
 }
 
-// Dimensions of an extent other than 1, which alone decide.
+// Keeps the dimensions with an extent other than 1: only these matter.
 void keep_wide(const array_layout& of, array_numbers& shape, array_numbers& strides) {
   for (std::size_t i = 0; i < of.shape.size(); ++i) {
     if (of.shape[i] != 1) {
@@ -37,7 +37,7 @@ void keep_wide(const array_layout& of, array_numbers& shape, array_numbers& stri
   }
 }
 
-// Whether the dimensions [begin, end) are one run, as far as their strides go.
+// Whether the dimensions [begin, end) can be merged into one, judged by their strides.
 bool is_one_run(const array_numbers& shape, const array_numbers& strides, std::size_t begin,
                 std::size_t end) {
   for (auto i = begin; i + 1 < end; ++i) {
@@ -126,8 +126,8 @@ array_numbers to_shape_of(nb::handle given, std::int64_t size) {
   return shape;
 }
 
-// Runs of old and of new dimensions with as many elements each are matched, and each run of old
-// ones must be one run in memory.
+// Groups of old and new dimensions with the same number of elements are matched. Each group of old
+// dimensions must be mergeable into one.
 bool find_strides(const array_layout& of, const array_numbers& shape, array_numbers& strides) {
   array_numbers old_shape, old_strides;
   keep_wide(of, old_shape, old_strides);

@@ -1,15 +1,17 @@
 #pragma once
-// Single elements of an array, read and written by the host.
+// Single elements of an array, read and written by the host. Needs the interpreter's lock, which
+// waits and copies release.
 
 #include "typed_array.hpp"
 
 namespace isthmus::python {
 
-// The element at `offset` of the buffer, once what is pending on it has ended: on shared and host
-// kinds directly, on device kind by a copy, where allow_scalar() allows it, else a TypeError.
+// Reads the element at `offset` of the buffer after the work pending on it has ended: directly for
+// shared and host kinds. For device kind a copy, which allow_scalar() must permit: else a
+// TypeError.
 [[nodiscard]] nb::object read_element(const typed_array& of, std::size_t offset);
-// The same of a write. False where the value is no number that the host sets directly: nothing is
-// done then, but a device kind was allowed.
+// The same for a write. False if the value is not a number that the host can store directly:
+// nothing was written then, but the permission for device kind was checked.
 [[nodiscard]] bool write_element(const typed_array& of, std::size_t offset, nb::handle value);
 
 // A view of one element.

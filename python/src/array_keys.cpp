@@ -24,7 +24,7 @@ namespace {
 
 bool takes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
 
-// A view that takes shape key by key.
+// Builds a view item by item of its key.
 class view_maker {
  public:
   explicit view_maker(const typed_array& of) : of_{of}, offset_{of.offset} {
@@ -57,10 +57,10 @@ class view_maker {
   const typed_array& of_;
   array_layout made_{};
   std::size_t offset_;
-  std::size_t axis_ = 0;  // the next of `of_`
+  std::size_t axis_ = 0;  // the next axis of `of_`
 };
 
-// The stride of an extent of 1 or less says nothing: a step of any size is one.
+// The stride of an extent of 1 or less has no meaning, so the step may have any size.
 void view_maker::take_slice(PyObject* key) {
   auto [start, stop, step] = to_slice(key);
   const auto length = PySlice_AdjustIndices(extent(), &start, &stop, step);
@@ -79,7 +79,7 @@ void view_maker::take_index(PyObject* key) {
   ++axis_;
 }
 
-// `skipped`: the axes that ... stands for.
+// `skipped`: the number of axes that ... stands for.
 void view_maker::take(PyObject* key, std::size_t skipped) {
   if (PySlice_Check(key) != 0) {
     take_slice(key);

@@ -1,5 +1,5 @@
 #pragma once
-// array[key]: what a key names of an array.
+// array[key]: what a key selects of an array. Needs the interpreter's lock.
 
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace isthmus::python {
 
-// A key as the list that it stands for. Borrows it.
+// A key as the list of its items. Borrows the key.
 class key_list {
  public:
   explicit key_list(PyObject* key) noexcept
@@ -27,14 +27,14 @@ class key_list {
   std::size_t count_;
 };
 
-// Where a key of an integer for each dimension has its element, from the buffer's start; nothing
-// for another key. IndexError out of bounds.
+// The offset from the buffer's start of the element that a key with one integer per dimension
+// selects; nothing for any other key. IndexError out of bounds.
 [[nodiscard]] std::optional<std::size_t> element_at(const typed_array& of, const key_list& keys);
-// The view by any key: by integers, slices, None and ... . IndexError out of bounds and for too
-// many keys, ValueError for a step of 0, TypeError for other keys.
+// The view that a key of integers, slices, None and ... selects. IndexError out of bounds and for
+// too many keys, ValueError for a step of 0, TypeError for other keys.
 [[nodiscard]] nb::object view_at(nb::handle object, const typed_array& of, const key_list& keys);
 
-// In [0, extent). IndexError out of bounds, which names value, axis and extent.
+// The index in [0, extent). IndexError out of bounds, which names value, axis and extent.
 [[nodiscard]] std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis);
 
 }  // namespace isthmus::python

@@ -37,7 +37,7 @@ std::size_t plain_item_size(const char* text) {
   return 0;
 }
 
-// What is not written in the protocol's own way is asked of NumPy, as dpctl does.
+// For a typestr that is not in the protocol's own notation, as dpctl does.
 std::size_t item_size_by_numpy(nb::handle typestr) {
   try {
     const nb::object dtype = nb::module_::import_("numpy").attr("dtype")(typestr);
@@ -46,7 +46,7 @@ std::size_t item_size_by_numpy(nb::handle typestr) {
       return nb::cast<std::size_t>(dtype.attr("itemsize"));
     }
   } catch (nb::python_error&) {
-    // no type to NumPy either
+    // not a type to NumPy either
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// How the elements of an array lie in memory, as the interfaces of array libraries tell it.
+// Layouts: how the elements of an array lie in memory, and the element types, as the exchange
+// protocols of array libraries describe them.
 
 #include "array_numbers.hpp"
 #include "common.hpp"
@@ -8,62 +9,64 @@
 
 namespace isthmus::python {
 
-// Numbers that reach beyond any address: Python's ValueError.
+// The array reaches past any address. Becomes a ValueError in Python.
 struct too_far final : std::length_error {
   too_far() : length_error{"the array reaches beyond 63 bits"} {}
 };
 
-// A type that array libraries know, in this machine's order of bytes. There is one object of each,
-// so that equal types have equal addresses.
+// An element type that array libraries know, in native byte order. There is one object per type, so
+// equal types have equal addresses.
 struct element_type {
-  char kind;               // NumPy's: b, i, u, f or c
-  std::uint8_t item;       // bytes of an element
-  std::uint8_t code;       // DLPack's
-  const char* typestr;     // of the array interfaces; nullptr: they have no name for bfloat16
-  const char* format;      // of the buffer protocol; nullptr as above
-  const char* name;        // NumPy's
+  char kind;          // NumPy's letter: b, i, u, f or c
+  std::uint8_t item;  // bytes of an element
+  std::uint8_t code;  // DLPack's type code
+  const char*
+      typestr;         // of the array interfaces; nullptr for bfloat16, which they have no name for
+  const char* format;  // of the buffer protocol; nullptr as above
+  const char* name;    // NumPy's name
   std::uint8_t alignment;  // bytes
-  isthmus_dtype_t dtype;   // the library's
+  isthmus_dtype_t dtype;   // the library's number
 };
-// Of a typestr ("<f4") or NumPy's name ("float32"); nullptr for anything else.
+// By typestr ("<f4") or NumPy name ("float32"); nullptr for anything else.
 [[nodiscard]] const element_type* find_element_type(nb::handle text);
-// Of a dtype of NumPy's; nullptr where no array here has it.
+// By NumPy dtype; nullptr if arrays do not support it.
 [[nodiscard]] const element_type* find_numpys_type(nb::handle dtype);
-// Of a format of the buffer protocol, null: bytes, for elements of `item` bytes. nullptr for
-// records, objects and another machine's order of bytes.
+// By format of the buffer protocol, for elements of `item` bytes; a null format means bytes.
+// nullptr for records, objects and non-native byte order.
 [[nodiscard]] const element_type* element_type_of_format(const char* format, std::int64_t item);
-// Of a DType, or of anything that NumPy takes for a dtype, which it is asked only where that is no
-// name of it; None: float32. TypeError with the reason where it is none, or one of dates, text,
-// objects, records or another order of bytes.
+// From a DType or anything that NumPy accepts as a dtype; NumPy is only called if it is not a known
+// name. None: float32. TypeError with the reason if it is not a dtype, or one of dates, text,
+// objects, records or non-native byte order.
 [[nodiscard]] const element_type& to_element_type(nb::handle dtype);
 [[nodiscard]] const element_type& byte_type() noexcept;
 [[nodiscard]] const element_type& default_element_type() noexcept;  // float32
 [[nodiscard]] std::span<const element_type> element_types() noexcept;
-// Borrowed. The typestr is interned, an AttributeError for bfloat16; NumPy is imported for the
-// dtype.
+// Borrowed. The typestr is interned, and an AttributeError for bfloat16. Getting the dtype imports
+// NumPy.
 [[nodiscard]] nb::handle typestr_of(const element_type& of);
-// NumPy's; for bfloat16 the one of the package ml_dtypes, and without that our DType.
+// NumPy's dtype. For bfloat16 the one of the package ml_dtypes, or our DType if that is not
+// installed.
 [[nodiscard]] nb::handle dtype_of(const element_type& of);
 
 struct array_layout {
-  array_numbers shape;                 // none negative
-  array_numbers strides;               // in bytes, as many
+  array_numbers shape;                 // not negative
+  array_numbers strides;               // in bytes, as many as extents
   std::int64_t item = 1;               // bytes of an element
-  const element_type* type = nullptr;  // nullptr: one of which only the size is known
+  const element_type* type = nullptr;  // nullptr: a type of which only the size is known
 };
 
 enum class element_order { c, fortran };
 
-// In C order, without gaps.
+// Strides of C order without gaps.
 [[nodiscard]] array_numbers dense_strides(number_span shape, std::int64_t item);
-// Without gaps in that order; where an extent is 1 or less its stride says nothing.
+// Whether there are no gaps in that order. The stride of an extent of 1 or less is ignored.
 [[nodiscard]] bool is_dense(const array_layout& of, element_order order);
-// In either.
+// In either order.
 [[nodiscard]] bool is_contiguous(const array_layout& of);
 [[nodiscard]] bool is_empty(const array_layout& of) noexcept;
 
-// The box around all elements, counted in bytes from the first one's start; around that one if
-// there are none.
+// The bounding box of all elements, in bytes relative to the first one. If there are none, the box
+// of that first one.
 struct array_box {
   std::int64_t start = 0;
   std::int64_t nbytes = 0;
@@ -72,8 +75,9 @@ struct array_box {
 
 struct typed_layout;
 
-// A reference to a layout, which the last one deletes. Counted under the interpreter's lock, not by
-// atomic operations: those of a std::shared_ptr took 6 of the 200 ns of an array made and dropped.
+// A reference-counted layout; the last reference deletes it. The count is guarded by the
+// interpreter's lock instead of atomic operations: those of a std::shared_ptr took 6 of the 200 ns
+// of creating and dropping an array.
 class shared_layout {
  public:
   shared_layout() noexcept = default;
@@ -95,28 +99,28 @@ class shared_layout {
   const typed_layout* of_ = nullptr;
 };
 
-// A layout that never changes, with what was worked out of it once: arrays share it. Each stride is
-// a multiple of the item.
+// An immutable layout with the values computed from it once. Arrays share it. Each stride is a
+// multiple of the item size.
 struct typed_layout : array_layout {
-  // Pre: a type is set. Throws too_far; not without elements, whatever the other extents are.
+  // Pre: a type is set. Throws too_far, but never for an array without elements.
   explicit typed_layout(array_layout what);
   typed_layout(const typed_layout&) = delete;
   typed_layout& operator=(const typed_layout&) = delete;
   ~typed_layout();
-  std::int64_t size = 0;    // elements
-  std::size_t nbytes = 0;   // of them, packed
-  std::size_t before = 0;   // bytes from the lowest element to the first: more than 0 if it runs
-                            // backwards
-  std::size_t extent = 0;   // bytes from the lowest element's start to the end of the highest
+  std::int64_t size = 0;   // elements
+  std::size_t nbytes = 0;  // of all elements, packed
+  std::size_t before =
+      0;  // bytes from the lowest element to the first: above 0 if a stride is negative
+  std::size_t extent = 0;   // bytes from the start of the lowest element to the end of the highest
   bool is_c_dense = false;  // in C order without gaps, or without elements
-  // These are guarded by the interpreter's lock. With the axes in reverse order, once it was asked
-  // for; and of such a one the layout that it is the reverse of, while that lives, which owns this
-  // one.
+  // Both are guarded by the interpreter's lock. `reversed`: the layout with the axes in reverse
+  // order, once it was requested. `reverse_of`: in such a reversed layout, the layout that owns it,
+  // while that lives.
   mutable shared_layout reversed{};
   mutable const typed_layout* reverse_of = nullptr;
   mutable std::size_t references = 0;
 };
-// Throws as its constructor.
+// Throws what the constructor throws.
 [[nodiscard]] inline shared_layout share_layout(array_layout what) {
   return shared_layout{new typed_layout{std::move(what)}};
 }
@@ -132,22 +136,22 @@ inline shared_layout::~shared_layout() {
   }
 }
 
-// In C order; OverflowError where that does not fit in 63 bits.
+// In C order. OverflowError if the sizes do not fit in 63 bits.
 [[nodiscard]] shared_layout dense_layout(array_numbers shape, const element_type& type);
 
-// BufferError, with the name of the protocol, unless each element is aligned and whole elements
-// lie between any two of them.
+// BufferError, which names the protocol, unless every element is aligned and all strides are
+// multiples of the element size.
 void require_whole_elements(const void* first, const typed_layout& layout, const char* protocol);
 
-// Of one integer, or of a sequence of them. ValueError below 0, OverflowError from 2**63 on, and
-// for more than 64 of them ValueError.
+// From one integer or a sequence of them. ValueError below 0 and for more than 64 extents,
+// OverflowError from 2**63 on.
 [[nodiscard]] array_numbers to_shape(nb::handle given);
 [[nodiscard]] nb::object to_tuple(number_span numbers);
-// Strides as the interfaces have them that count elements.
+// Strides counted in elements, as some protocols have them.
 [[nodiscard]] array_numbers in_items(number_span strides, std::int64_t item);
 
-// Bytes of an element of type "<f4" and the like; what is not written in the protocol's own way is
-// asked of NumPy, as dpctl does. 0 for what is no number and no bool.
+// Bytes of an element of a type such as "<f4". A typestr that is not in the protocol's own notation
+// is passed to NumPy, as dpctl does. 0 if it is neither a number nor a bool.
 [[nodiscard]] std::size_t item_size_of(nb::handle typestr);
 
 }  // namespace isthmus::python

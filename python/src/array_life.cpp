@@ -1,4 +1,4 @@
-// Array's end, the names that dpnp's arrays have for where they are, and what they print.
+// Freeing arrays, the property names of dpnp's arrays for their location, and printing.
 
 #include "arguments.hpp"
 #include "current.hpp"
@@ -10,9 +10,10 @@
 namespace isthmus::python {
 namespace {
 
-// One that was freed, for all arrays that were: the queue of an array may be closed.
+// One freed buffer that stands in for the memory of all freed arrays: an array's own queue may be
+// closed.
 const buffer_handle& freed_buffer() {
-  static buffer_handle& made = *new buffer_handle;  // guarded by the interpreter's lock
+  static buffer_handle& made = *new buffer_handle;  // Guarded by the interpreter's lock.
   if (!made) {
     device_handle host;
     queue_handle on;
@@ -24,17 +25,18 @@ const buffer_handle& freed_buffer() {
   return made;
 }
 
-// A freed Buffer of as many bytes in its place: what is tried with the array is refused as ever.
+// A freed Buffer of the same size to take its place: operations on the array then raise as on any
+// freed Buffer.
 nb::object closed_stand_in(const buffer& of) {
   return make_instance<buffer>(types.buffer, buffer_handle::retained(freed_buffer().get()),
                                of.queue_object, nb::object{}, of.kind, of.nbytes, of.read_only);
 }
 
-// The Buffer itself is let go, not freed: views, a unified buffer and whoever else has it go on. In
-// a forked child nothing is freed, as with Buffers.
+// Drops the reference to the Buffer and does not free it: views, a unified buffer and other holders
+// keep it. In a forked child nothing is freed, as with Buffers.
 void free_array(typed_array& self) {
   if (!is_forked_child() && !is_freed(self)) {
-    const nb::object held = self.memory.object();  // making the stand-in may run any code
+    const nb::object held = self.memory.object();  // creating the stand-in may run any code
     self.memory.replace(closed_stand_in(*nb::inst_ptr<buffer>(held)));
   }
 }
@@ -52,7 +54,7 @@ nb::object header_of(const typed_array& self) {
       is_freed(self) ? ", freed," : "", on.c_str(), is_read_only(self) ? ", read-only" : ""));
 }
 
-// Of isthmus._printing.
+// From isthmus._printing.
 nb::object printed(const char* how, nb::handle self) {
   return nb::module_::import_("isthmus._printing").attr(how)(self);
 }
@@ -60,12 +62,12 @@ nb::object printed(const char* how, nb::handle self) {
 void bind_end(nb::class_<typed_array>& bound) {
   bound
       .def("free", &free_array,
-           "Ends this array at once: further use of it raises ClosedError, freeing it again does\n"
-           "nothing. Its views go on, as do exports (a NumPy array over it, a memoryview, DLPack)\n"
-           "and a Buffer that is referred to by itself; the memory goes back when the last of\n"
-           "them is gone and the last operation on it has ended. Never blocks.")
-      .def("unsafe_free", &free_array, "As free(): oneAPI.jl's name of it.")
-      .def_prop_ro("freed", &is_freed, "Whether it was freed, or all of its memory was.")
+           "Ends this array at once: using it afterwards raises ClosedError, freeing it again\n"
+           "does nothing. Its views, its exports (a NumPy array over it, a memoryview, DLPack)\n"
+           "and a Buffer that is referenced by itself stay valid. The memory is returned when\n"
+           "the last of them is gone and the last operation on it has ended. Never blocks.")
+      .def("unsafe_free", &free_array, "Same as free(): its name in oneAPI.jl.")
+      .def_prop_ro("freed", &is_freed, "Whether it, or all of its memory, was freed.")
       .def(
           "__enter__",
           [](nb::object self) {
@@ -83,7 +85,7 @@ bool is_of_kind(const typed_array& self) noexcept {
   return self.memory.kind() == Kind;
 }
 
-// dpnp takes no other for an array's queue.
+// dpnp accepts no other type as an array's queue.
 nb::object sycl_queue(const typed_array& self) {
   const nb::object own = buffer_in(self).queue_object;
   const nb::object dpctl = loaded_dpctl();
@@ -95,21 +97,20 @@ nb::object sycl_queue(const typed_array& self) {
 
 void bind_places(nb::class_<typed_array>& bound) {
   bound
-      .def_prop_ro("is_device", &is_of_kind<ISTHMUS_KIND_DEVICE>,
-                   "Whether it is of kind \"device\".")
-      .def_prop_ro("is_shared", &is_of_kind<ISTHMUS_KIND_SHARED>,
-                   "Whether it is of kind \"shared\".")
-      .def_prop_ro("is_host", &is_of_kind<ISTHMUS_KIND_HOST>, "Whether it is of kind \"host\".")
+      .def_prop_ro("is_device", &is_of_kind<ISTHMUS_KIND_DEVICE>, "Whether its kind is \"device\".")
+      .def_prop_ro("is_shared", &is_of_kind<ISTHMUS_KIND_SHARED>, "Whether its kind is \"shared\".")
+      .def_prop_ro("is_host", &is_of_kind<ISTHMUS_KIND_HOST>, "Whether its kind is \"host\".")
       .def_prop_ro(
           "usm_type", [](const typed_array& self) { return kind_name(self.memory.kind()); },
-          nb::sig("def usm_type(self) -> str"), "dpnp's name of `kind`.")
+          nb::sig("def usm_type(self) -> str"), "dpnp's name for `kind`.")
       .def_prop_ro(
           "sycl_queue", &sycl_queue, nb::sig("def sycl_queue(self) -> Any"),
-          "dpnp's name of `queue`. While dpctl is imported a queue of SYCL's is a SyclQueue.")
+          "dpnp's name for `queue`. If dpctl is imported, a queue of the SYCL backend is a\n"
+          "dpctl.SyclQueue.")
       .def_prop_ro(
           "sycl_device",
           [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
-          nb::sig("def sycl_device(self) -> Device"), "dpnp's name of `device`.")
+          nb::sig("def sycl_device(self) -> Device"), "dpnp's name for `device`.")
       .def_prop_ro(
           "sycl_context",
           [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).context_object; },
@@ -119,7 +120,7 @@ void bind_places(nb::class_<typed_array>& bound) {
 void bind_text(nb::class_<typed_array>& bound) {
   bound
       .def("_header", &header_of, nb::sig("def _header(self) -> str"),
-           "What it is and where, in a line.")
+           "One line that says what it is and where.")
       .def(
           "__repr__", [](nb::handle self) { return printed("to_repr", self); },
           nb::sig("def __repr__(self) -> str"))

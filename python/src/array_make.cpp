@@ -1,4 +1,5 @@
-// isthmus.empty, zeros, ones, full and what they are called for a prototype.
+// isthmus.empty, zeros, ones, full, their _like variants, and arrays over memory of other
+// libraries.
 
 #include <algorithm>
 
@@ -51,14 +52,14 @@ nb::object queue_for(const array_request& request, const model& like, const reso
                                  : current_queue();
 }
 
-// Elements are aligned, whatever power of two is asked for.
+// Elements are aligned, whatever alignment was requested.
 std::int64_t alignment_for(const array_request& request, const element_type& type) {
   const auto asked = to_alignment(request.alignment);
   const bool is_power = asked > 0 && (asked & (asked - 1)) == 0;
   return is_power ? std::max<std::int64_t>(asked, type.alignment) : asked;
 }
 
-// Memory of another kind stands behind it.
+// A resource that falls back to another kind of memory.
 nb::object with_fallback(const array_request& request, isthmus_kind_t kind,
                          const nb::object& queue) {
   const auto first = given(request.resource) ? nb::borrow(request.resource) : nb::none();
@@ -74,7 +75,7 @@ nb::object make_empty(const array_request& request, const model& like, const ele
   nb::object queue = queue_for(request, like, from);
   auto layout = size_to_allocate(kind, nb::inst_ptr<python::queue>(queue)->device_object,
                                  [&] { return layout_for(request, like, type); });
-  nb::object chain;  // till the memory keeps it
+  nb::object chain;  // keeps the resource until the memory does
   if (given(request.fallback)) {
     chain = with_fallback(request, kind, queue);
     from = resource_or_none(chain);
@@ -83,19 +84,19 @@ nb::object make_empty(const array_request& request, const model& like, const ele
   return make_fresh_array(std::move(layout), kind, std::move(queue), alignment, from);
 }
 
-// Made once: it is large.
+// Created once, because it is large.
 const model& no_model() {
   static const auto& none = *new model{};
   return none;
 }
 
-// Calls `make` with the model of the request's prototype, or with an empty one.
+// Calls `make` with the model of the request's prototype, or with an empty model.
 template <class Make>
 nb::object with_model(const array_request& request, Make make) {
   return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(no_model());
 }
 
-// As most arrays are made: with a shape and a type alone.
+// The fast path of the most common call: a shape and a type alone.
 nb::object make_plain(nb::handle shape, const element_type& type) {
   constexpr auto k_kind = ISTHMUS_KIND_DEVICE;
   nb::object queue = current_queue();
@@ -114,7 +115,7 @@ nb::object make_empty(const array_request& request) {
   });
 }
 
-// Behind which all that uses the array comes.
+// Submits the fill. All uses of the array are ordered after it.
 nb::object fill(nb::object made, nb::handle value) {
   static_cast<void>(fill_array(made, value, {nb::handle{}, nb::handle{}, false}));
   return made;
@@ -125,7 +126,7 @@ nb::object make_filled(const array_request& request) {
   return fill(make_empty(request), nb::int_(Value));
 }
 
-// The type that NumPy gives it.
+// The type that NumPy gives the value.
 const element_type& type_of_value(nb::handle value) {
   auto* const exact = Py_TYPE(value.ptr());
   if (exact == &PyFloat_Type || exact == &PyComplex_Type || exact == &PyBool_Type) {
@@ -202,66 +203,59 @@ PyMethodDef method(const char* doc) {
 PyMethodDef functions[] = {
     method<k_empty, &make_empty>(
         "empty($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
-        "A new array in C order; what its elements are at first is not defined.\n\n"
-        "`shape`: an integer or a sequence of them. `dtype`: as for DType. `order`: \"C\", or "
-        "\"F\"\n"
-        "with the first dimension's elements side by side. `kind` \"device\", \"shared\" or\n"
-        "\"host\"; None: that of `resource`, else \"device\". `device` or `queue`: where; "
-        "neither:\n"
-        "the current queue. `resource`: where the memory comes from; None: the current one\n"
-        "(isthmus.using), else default_pool(kind), so that arrays made in a loop ask the driver\n"
-        "for nothing. `fallback`, \"shared\" or \"host\": the kind where that has no memory "
-        "left;\n"
-        "`kind` of the array tells which it has. `alignment` in bytes: a power of two; 0: the\n"
-        "device's own. `usm_type` and\n"
-        "`sycl_queue` are other names of `kind` and `queue`.\n\n"
-        "Raises TypeError for a type that no array has and for two names of one argument,\n"
-        "ValueError for negative extents, more than 64 of them, a bad kind or alignment,\n"
-        "USMAllocationError without memory, as for any size past 63 bits, UnsupportedError for a\n"
-        "kind that the device has not. Safe to use from any thread."),
+        "Creates an array in C order. The elements have no defined values at first.\n\n"
+        "`shape`: an integer or a sequence of integers. `dtype`: as for DType. `order`: \"C\",\n"
+        "or \"F\" for Fortran order. `kind`: \"device\", \"shared\" or \"host\"; None: that of\n"
+        "`resource`, else \"device\". `device` or `queue`: where; neither: the current queue.\n"
+        "`resource`: where the memory comes from; None: the current one (isthmus.using), else\n"
+        "default_pool(kind), so that arrays created in a loop cause no driver calls.\n"
+        "`fallback`, \"shared\" or \"host\": the kind to use when there is no memory left; the\n"
+        "`kind` of the array is the one that it got. `alignment`: bytes, a power of two; 0: the\n"
+        "device's own. `usm_type` and `sycl_queue` are other names of `kind` and `queue`.\n\n"
+        "Raises TypeError for a type that arrays do not support and for two names of one\n"
+        "argument, ValueError for negative extents, more than 64 of them, a bad kind or\n"
+        "alignment, USMAllocationError if there is no memory, also for any size past 63 bits,\n"
+        "UnsupportedError for a kind that the device does not have. Safe to use from any\n"
+        "thread."),
     method<k_zeros, &make_filled<0>>(
         "zeros($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
-        "A new array of zeros: the arguments and errors of empty(). Does not wait for the fill,\n"
-        "behind which all that uses the array comes."),
+        "Creates an array of zeros. Arguments and errors are those of empty(). Does not wait\n"
+        "for the fill: uses of the array are ordered after it."),
     method<k_ones, &make_filled<1>>("ones($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
-                                    "A new array of ones: as zeros()."),
+                                    "Creates an array of ones, like zeros()."),
     method<k_full_of, &make_full>(
         "full($module, /, shape, fill_value, dtype=None, *, " ISTHMUS_WHERE
-        "A new array of that value, a number: as zeros(). `dtype` None: the value's, as NumPy has\n"
-        "it. Raises OverflowError for an integer that does not fit, TypeError for a value of\n"
-        "another kind, as 1.5 for integers."),
+        "Creates an array filled with a number, like zeros(). `dtype` None: the type that NumPy\n"
+        "gives the value. Raises OverflowError for an integer that does not fit, TypeError for\n"
+        "a value of another kind, for example 1.5 for integers."),
     method<k_empty_like, &make_empty>(
         "empty_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
-        "A new array as empty() makes it, with the shape, dtype, kind and queue of `prototype` "
-        "but\n"
-        "for those that are given: an Array, a Buffer, an array of dpnp, dpctl or CuPy, or a "
-        "NumPy\n"
-        "array or another with shape and dtype, which has the default kind and queue. `order`: "
-        "\"C\",\n"
-        "\"F\", \"A\" (Fortran's if\n"
-        "the prototype is in that order), or \"K\", the order of its dimensions in memory."),
+        "Creates an array like empty(), with the shape, dtype, kind and queue of `prototype`\n"
+        "except for those that are given. `prototype`: an Array, a Buffer, an array of dpnp,\n"
+        "dpctl or CuPy, or a NumPy array or another object with shape and dtype, for which kind\n"
+        "and queue are the defaults. `order`: \"C\", \"F\", \"A\" (Fortran order if the\n"
+        "prototype is in that order), or \"K\", the order of its dimensions in memory."),
     method<k_zeros_like, &make_filled<0>>(
         "zeros_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
-        "Zeros, as empty_like() and zeros()."),
+        "Like empty_like(), filled with zeros."),
     method<k_ones_like, &make_filled<1>>(
         "ones_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
-        "Ones, as empty_like() and zeros()."),
+        "Like empty_like(), filled with ones."),
     method<k_full_of_like, &make_full>(
         "full_like($module, /, prototype, fill_value, dtype=None, *, " ISTHMUS_WHERE_LIKE
-        "That value, as empty_like() and full(), but of the prototype's dtype where none is "
-        "given."),
+        "Like empty_like() and full(). `dtype` None: that of the prototype."),
     {nullptr, nullptr, 0, nullptr}};
 
 // -- other libraries' memory ----------------------------------------------------------------------
 
-// Nothing to adopt, for which drivers have no address.
+// An array without elements adopts nothing: drivers have no address for it.
 nb::object without_elements(told_interface told) {
   const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
   return make_fresh_array(share_layout(std::move(told.layout)), kind, std::move(told.queue));
 }
 
-// All of the memory that it is a part of, where the object tells: arrays of other parts are then of
-// one memory. Gives where the part begins.
+// Widens the adoption to all of the memory object that the array is a part of, if it exposes that:
+// arrays over other parts then share the memory. Returns the offset of the part.
 std::size_t widen(adoption& what, nb::handle whole) {
   auto* const base = static_cast<char*>(to_pointer(whole.attr("_pointer"), "_pointer"));
   const auto nbytes = to_size(nb::object(whole.attr("nbytes")), "nbytes");
@@ -275,7 +269,7 @@ std::size_t widen(adoption& what, nb::handle whole) {
   return begin;
 }
 
-// None where the object has no interface.
+// None if the object does not have the interface.
 nb::object array_from_interface(nb::handle object, nb::handle whole) {
   auto told = read_interface(object, access::write);
   if (!told) {
@@ -303,15 +297,15 @@ void bind_array_make(nb::module_& module) {
       "_array_from_interface", &array_from_interface, nb::arg("obj").none(),
       nb::arg("whole") = nb::none(),
       nb::sig("def _array_from_interface(obj: object, whole: object = None) -> Array | None"),
-      "An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells, a\n"
-      "part of the memory object `whole` if that is given.");
+      "An array over the memory that __sycl_usm_array_interface__ or __cuda_array_interface__\n"
+      "describes, as a part of the memory object `whole` if that is given.");
   module.def("_array_from_dlpack", &array_from_dlpack, nb::arg("obj").none(),
              nb::arg("queue") = nb::none(),
              nb::sig("def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array"),
-             "An array over the memory that __dlpack__ lends, as Buffer.from_dlpack.");
+             "An array over the memory that __dlpack__ exports, as Buffer.from_dlpack does.");
   module.def("_require_sound_capsule", &require_sound_capsule, nb::arg("capsule").none(),
              nb::sig("def _require_sound_capsule(capsule: object) -> None"),
-             "BufferError where a field of DLPack's tensor in it cannot be used.");
+             "Raises BufferError if a field of the DLPack tensor in it is not usable.");
   module.def(
       "_dlpack_device_of",
       [](nb::handle producer) {
@@ -320,14 +314,14 @@ void bind_array_make(nb::module_& module) {
       },
       nb::arg("producer").none(),
       nb::sig("def _dlpack_device_of(producer: object) -> tuple[int, int]"),
-      "What its __dlpack_device__ gives; BufferError where that is no device.");
-  module.def("_says_read_only", &says_read_only, nb::arg("obj").none(),
-             nb::sig("def _says_read_only(obj: object) -> bool"),
-             "Whether the buffer protocol or an interface of `obj` says that its memory is\n"
-             "read-only.");
+      "Returns the result of its __dlpack_device__. Raises BufferError if that is not a device.");
+  module.def(
+      "_says_read_only", &says_read_only, nb::arg("obj").none(),
+      nb::sig("def _says_read_only(obj: object) -> bool"),
+      "Whether the buffer protocol or an interface of `obj` reports its memory as read-only.");
   module.def("_queue_for", &to_queue, nb::arg("queue").none(), nb::arg("device").none(),
              nb::sig("def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue"),
-             "The queue, else the default one of the device, else the current one.");
+             "The given queue, else the default queue of the device, else the current queue.");
 }
 
 }  // namespace isthmus::python

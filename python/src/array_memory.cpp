@@ -16,7 +16,7 @@ void array_memory::make_object() const {
     raise_set();
   }
   if (object_.is_valid()) {
-    return;  // that code asked for the object, or freed the array
+    return;  // that code created the object, or freed the array
   }
   new (nb::inst_ptr<buffer>(made))
       buffer{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};

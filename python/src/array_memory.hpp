@@ -1,7 +1,7 @@
 #pragma once
-// The memory of an array: a Buffer, whose object is made when it is first needed. An array that is
-// made and dropped needs none. Guarded by the interpreter's lock, which may be released while the
-// object is made.
+// The memory of an array: a Buffer whose Python object is created when it is first needed. An array
+// that is created and dropped needs none. Guarded by the interpreter's lock, which may be released
+// while the object is created.
 
 #include "buffer.hpp"
 
@@ -9,7 +9,7 @@ namespace isthmus::python {
 
 class array_memory {
  public:
-  // Pre: `object` is a ready Buffer.
+  // Pre: `object` is an initialized Buffer.
   explicit array_memory(nb::object object) noexcept : object_{std::move(object)} {}
   // New memory. Pre: `queue` is a Queue.
   array_memory(buffer_handle raw, nb::object queue, isthmus_kind_t kind,
@@ -27,7 +27,7 @@ class array_memory {
     return object_;
   }
   [[nodiscard]] const buffer& get() const { return *nb::inst_ptr<buffer>(object()); }
-  // What needs no object.
+  // For uses that need no Python object.
   [[nodiscard]] isthmus_buffer_t* raw() const noexcept {
     return object_.is_valid() ? nb::inst_ptr<buffer>(object_)->raw.get() : raw_.get();
   }
@@ -37,14 +37,14 @@ class array_memory {
   [[nodiscard]] bool read_only() const noexcept {
     return object_.is_valid() && nb::inst_ptr<buffer>(object_)->read_only;
   }
-  // Another Buffer in its place. Pre: the object was made, and the caller holds it.
+  // Puts another Buffer in its place. Pre: the object was created, and the caller keeps it alive.
   void replace(nb::object object) noexcept { object_ = std::move(object); }
 
  private:
   void make_object() const;
 
   mutable nb::object object_{};
-  // What it is made of, and then empty.
+  // What the object is created from. Empty afterwards.
   mutable buffer_handle raw_{};
   mutable nb::object queue_{};
   isthmus_kind_t kind_{};

@@ -14,7 +14,7 @@ namespace isthmus::python {
 
 using number_span = std::span<const std::int64_t>;
 
-// As a std::vector, but of four at most without memory of their own: a view of an array is made in
+// Like a std::vector, but up to four numbers are stored inside: a view of an array is created in
 // less time than two allocations take.
 class array_numbers {
  public:
@@ -94,7 +94,7 @@ class array_numbers {
   }
 
   friend bool operator==(const array_numbers& a, const array_numbers& b) noexcept {
-    bool equal = a.size() == b.size();  // std::equal calls memcmp, which takes longer for so few
+    bool equal = a.size() == b.size();  // std::equal calls memcmp, which is slower for so few
     for (std::size_t i = 0; equal && i < a.size(); ++i) {
       equal = a[i] == b[i];
     }
@@ -109,11 +109,11 @@ class array_numbers {
       delete[] start_;
     }
   }
-  // Pre: what this one had is dropped.
+  // Pre: the numbers of this object are no longer needed.
   void take(array_numbers& other) noexcept {
     const bool is_own = other.start_ == other.own_;
     if (is_own) {
-      std::memcpy(own_, other.own_, sizeof own_);  // all four: a number of them takes a call
+      std::memcpy(own_, other.own_, sizeof own_);  // all four: a variable number would cost a call
     }
     start_ = is_own ? own_ : other.start_;
     size_ = std::exchange(other.size_, 0);

@@ -13,7 +13,7 @@ namespace {
 
 using axes_list = std::vector<std::size_t>;
 
-// Along the last of `axes` the elements lie side by side.
+// The elements are contiguous along the last of `axes`.
 shared_layout layout_along(array_numbers shape, const element_type& type, const axes_list& axes) {
   array_numbers strides(shape.size());
   std::int64_t step = type.item;
@@ -34,7 +34,7 @@ axes_list axes_of(std::size_t count) {
   return axes;
 }
 
-// Those with the widest strides first.
+// The axes with the widest strides first.
 axes_list axes_in_memory(const array_layout& of) {
   auto axes = axes_of(of.shape.size());
   std::stable_sort(axes.begin(), axes.end(), [&](std::size_t one, std::size_t other) {
@@ -56,7 +56,7 @@ bool is_fortrans_alone(const array_layout& of) {
 
 bool is_plain(nb::handle extent) noexcept { return PyLong_CheckExact(extent.ptr()); }
 
-// False where the general way is to tell what is wrong.
+// False if the general path has to find out what is wrong.
 bool put_plain(nb::handle extent, array_numbers& into) {
   int overflow = 0;
   const long long number =
@@ -68,7 +68,7 @@ bool put_plain(nb::handle extent, array_numbers& into) {
   return true;
 }
 
-// Likewise, of a short tuple.
+// The same for a short tuple.
 bool put_all_plain(nb::handle shape, array_numbers& into) {
   constexpr Py_ssize_t k_few = 8;
   bool plain = PyTuple_CheckExact(shape.ptr()) && PyTuple_GET_SIZE(shape.ptr()) <= k_few;

@@ -7,16 +7,16 @@ namespace isthmus::python {
 
 enum class wanted_order { c, fortran, any, keep };
 
-// "C" and "F", and of a prototype's "A" and "K" too; not given: "C", or "K" for a prototype.
+// "C" and "F"; with a prototype "A" and "K" too. Not given: "C", or "K" with a prototype.
 // ValueError and TypeError otherwise.
 [[nodiscard]] wanted_order to_order(nb::handle given, bool has_prototype);
 
-// As to_shape, at once for what most programs write.
+// Like to_shape, with a fast path for the common cases.
 [[nodiscard]] array_numbers to_extents(nb::handle shape);
-// As dense_layout: programs make arrays of a few shapes over and over, whose layouts are kept.
+// Like dense_layout, with a cache: programs create arrays of a few shapes over and over.
 [[nodiscard]] shared_layout recent_layout(array_numbers&& shape, const element_type& type);
 [[nodiscard]] shared_layout fortran_layout(array_numbers shape, const element_type& type);
-// Of the shape of `like`, without gaps, in an order that depends on its own.
+// The shape of `like` without gaps, in an order that depends on the order of `like`.
 [[nodiscard]] shared_layout ordered_layout(const array_layout& like, const element_type& type,
                                            wanted_order order);
 

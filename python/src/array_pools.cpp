@@ -8,7 +8,7 @@
 namespace isthmus::python {
 namespace {
 
-// Without the interpreter's lock: a new pool probes the driver, and others may end.
+// Without the interpreter's lock: a new pool probes the driver, and creating it may destroy others.
 resource make_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
   resource made;
   isthmus_status_t status;
@@ -37,7 +37,7 @@ pool_use to_use(nb::handle name) {
   return pool_use::buffers;
 }
 
-// The PoolResource of a pool that had none, or whose has gone.
+// Creates a PoolResource for a pool that has none, or whose PoolResource is gone.
 nb::object wrap_pool(const resource& pool, nb::object queue) {
   auto kept = resource_handle::retained(pool.raw.get());
   const auto kind = pool.kind;
@@ -76,7 +76,7 @@ void device_pools::trim() noexcept {
 const resource& device_pools::make(isthmus_kind_t kind, const queue& on, pool_use use) {
   auto made = std::make_unique<resource>(make_pool(kind, on, use));
   if (const auto* found = find(kind, on, use)) {
-    return *found;  // another thread's, meanwhile
+    return *found;  // created by another thread meanwhile
   }
   if (entries_.size() >= k_most) {
     drop_empty();
@@ -108,12 +108,12 @@ void bind_array_pools(nb::module_& module) {
       nb::arg("use").none() = "arrays",
       nb::sig("def default_pool(kind: str = 'device', device: Device | str | None = None, queue: "
               "Queue | None = None, *, use: str = 'arrays') -> PoolResource"),
-      "The pool that memory of that kind on that device comes from where no resource is named\n"
-      "and none is current. Made when it is first needed, one for all languages. Memory that was\n"
-      "not needed for 10 s goes back to the driver; trim() gives back at once what is free. use:\n"
-      "what it is for, \"arrays\" or \"buffers\", which have the same pool except on CUDA, where\n"
-      "that of buffers can be shared with other processes. UnsupportedError for a kind that the\n"
-      "device has not.");
+      "The pool that serves requests for that kind of memory on that device when no resource is\n"
+      "named or current. Created on first use, one for all languages. Memory that was not\n"
+      "needed for 10 s is returned to the driver; trim() returns free memory at once. `use`:\n"
+      "\"arrays\" or \"buffers\", which have the same pool except on CUDA, where memory of\n"
+      "buffers can be shared with other processes. Raises UnsupportedError for a kind that the\n"
+      "device does not have.");
 }
 
 }  // namespace isthmus::python

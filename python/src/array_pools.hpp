@@ -1,9 +1,10 @@
 #pragma once
-// The pools that buffers and arrays come from where no resource is named and none is current: the
-// library's (isthmus_default_pool), kept at hand for each kind of memory in a context of a device.
+// The default pools of buffers and arrays, for requests without a named or current resource. These
+// are the library's (isthmus_default_pool), cached for each kind of memory in a context of a
+// device.
 //
-// Contexts come and go, so an entry beyond `k_most` replaces those whose pools hold no memory. A
-// reference to one is valid until other code of Python's runs or the interpreter's lock is
+// Contexts come and go, so an entry beyond `k_most` replaces entries whose pools hold no memory. A
+// reference to an entry is valid until other Python code runs or the interpreter's lock is
 // released.
 
 #include <memory>
@@ -13,8 +14,8 @@
 
 namespace isthmus::python {
 
-// References to those of one device, for as long as it has an object of Python's; what was made of
-// a pool keeps it.
+// The default pools of one device, cached for as long as the device has a Python object. What was
+// created from a pool keeps it alive.
 class device_pools {
  public:
   device_pools() = default;
@@ -22,10 +23,9 @@ class device_pools {
   device_pools& operator=(const device_pools&) = delete;
   ~device_pools() = default;
 
-  // Gives back what is free, of a device that nobody can find again. Releases the interpreter's
-  // lock.
+  // Trims the pools of a device that can no longer be found. Releases the interpreter's lock.
   void trim() noexcept;
-  // nullptr for one that was not made yet.
+  // nullptr if it was not created yet.
   [[nodiscard]] const resource* find(isthmus_kind_t kind, const queue& on,
                                      pool_use use) const noexcept {
     for (const auto& each : entries_) {
@@ -35,8 +35,8 @@ class device_pools {
     }
     return nullptr;
   }
-  // Where the driver refuses such memory, its errors. May release the interpreter's lock. Pre:
-  // `find` finds none.
+  // Throws the driver's errors if it refuses such memory. May release the interpreter's lock. Pre:
+  // `find` returns nullptr.
   [[nodiscard]] const resource& make(isthmus_kind_t kind, const queue& on, pool_use use);
 
  private:

@@ -10,14 +10,14 @@
 namespace isthmus::python {
 namespace {
 
-// The stride of an extent of 1 or less says nothing: it becomes one of whole elements.
+// The stride of an extent of 1 or less has no meaning: it becomes the element size.
 void drop_idle_strides(array_layout& of) {
   for (std::size_t i = 0; i < of.shape.size(); ++i) {
     of.strides[i] = of.shape[i] > 1 ? of.strides[i] : of.item;
   }
 }
 
-// NumPy's tell a stride for each extent; what others call strides may be anything.
+// NumPy has one stride for each extent; `strides` of other libraries may be anything.
 std::optional<array_layout> layout_told_by(nb::handle like, const element_type& type) {
   const nb::object strides = nb::getattr(like, "strides", nb::none());
   if (PyTuple_Check(strides.ptr()) == 0) {
@@ -39,7 +39,8 @@ model model_of_numpys(nb::handle given) {
   return made;
 }
 
-// A stream of CUDA's would keep the prototype, whose it is: new memory has nothing to come behind.
+// A queue on a CUDA stream would keep the prototype, which owns the stream, alive. New memory has
+// no earlier work to be ordered after.
 nb::object queue_beside(const nb::object& told) {
   const auto& on = *queue_of(told);
   return cuda_number_of(on) < 0 ? told : to_queue(nb::handle{}, on.device_object);
@@ -56,7 +57,7 @@ model model_of_interface(told_interface told) {
   return made;
 }
 
-// The most common ones, which have no interface of a device.
+// NumPy arrays are the most common ones and have no interface of a device.
 bool is_numpys_array(nb::handle prototype) noexcept {
   return std::strcmp(Py_TYPE(prototype.ptr())->tp_name, "numpy.ndarray") == 0;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What an array made after a prototype takes from it: one of ours, NumPy's, or of any library that
-// tells of its memory.
+// What an array takes from its prototype: an Array, a NumPy array, or an array of any library that
+// describes its memory.
 
 #include <optional>
 
@@ -9,24 +9,25 @@
 
 namespace isthmus::python {
 
-// Shape, type and place, as far as the caller does not name them.
+// Shape, type and location, unless the caller names them.
 struct model {
-  nb::object shape;                    // not valid for an array of ours
-  const typed_array* array = nullptr;  // then it is this one's
+  nb::object shape;                    // not valid for an Array
+  const typed_array* array = nullptr;  // the prototype, if it is an Array
   const element_type* type = nullptr;
   nb::object queue{};  // not valid: the current one
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  std::optional<array_layout> lies{};  // how another library's array lies, where that is told
+  std::optional<array_layout> lies{};  // layout of another library's array, if it is known
 
   [[nodiscard]] const array_layout* layout() const noexcept {
     return array != nullptr ? array->layout.get() : lies ? &*lies : nullptr;
   }
 };
 
-// Of anything that NumPy makes an array of, too. Errors as NumPy's and the interfaces' readers'.
+// Accepts anything that NumPy makes an array of, too. Throws NumPy's errors and those of the
+// readers of the interfaces.
 [[nodiscard]] model model_of(nb::handle prototype);
 
-// TypeError, with the reason, for a type that no array here has.
+// TypeError, with the reason, for a type that arrays do not support.
 void require_type(told_interface& told);
 
 }  // namespace isthmus::python

@@ -7,7 +7,7 @@
 namespace isthmus::python {
 namespace {
 
-// Those first that are given most. Made with the first call, with the interpreter's lock.
+// The most frequent ones first. Created by the first call, with the interpreter's lock.
 std::span<const keyword<array_request>> keywords() {
   using request = array_request;
   static const std::array<keyword<request>, 13> all{{{"dtype", &request::dtype},
@@ -65,7 +65,7 @@ void require_all(const array_request& read, const array_signature& of) {
   }
 }
 
-// For the argument of number `again` in `names`, whose member was set before it.
+// For the argument with index `again` in `names`, whose member was set before.
 [[noreturn]] void raise_given_twice(const array_signature& of, PyObject* names, Py_ssize_t again) {
   auto* const name = PyTuple_GET_ITEM(names, again);
   for (Py_ssize_t i = 0; i < again; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// The arguments of isthmus.empty and of the others that make arrays, read without a tuple and a
-// dictionary.
+// Parses the arguments of isthmus.empty and of the other functions that create arrays, without a
+// tuple and a dictionary. Needs the interpreter's lock.
 
 #include <array>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace isthmus::python {
 
-// Handles that are not valid were not given.
+// A handle that is not valid was not given.
 struct array_request {
   nb::handle shape, dtype, fill_value, prototype;
   nb::handle order, kind, device, queue, resource, fallback, alignment;
@@ -20,18 +20,18 @@ using request_member = nb::handle array_request::*;
 struct array_signature {
   const char* name;
   std::span<const request_member> positional;
-  std::size_t required;  // of these
+  std::size_t required;  // the number of required positional arguments
   bool takes_fill_value;
   bool is_like;  // takes a prototype, and a shape by keyword
 };
 
-// As read_request, with names or a wrong number of arguments.
+// Like read_request, for calls with names or a wrong number of arguments.
 [[nodiscard]] array_request read_any_request(const array_signature& of, PyObject* const* arguments,
                                              std::size_t positional, PyObject* names);
 
-// TypeError for an argument too many or too few, given twice, or not known. `usm_type` and
-// `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names, of a
-// signature that the compiler knows, is some stores.
+// TypeError for too many or too few arguments, one given twice, or an unknown name. `usm_type` and
+// `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names, with a
+// signature known to the compiler, is a few stores.
 [[nodiscard]] inline array_request read_request(const array_signature& of,
                                                 PyObject* const* arguments, std::size_t positional,
                                                 PyObject* names) {

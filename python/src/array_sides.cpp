@@ -19,7 +19,7 @@ namespace {
                role);
 }
 
-// Why an object gave no view of itself. What is none of the protocol's own errors is thrown on.
+// Returns why an object exported no view of itself. Rethrows what is not an error of the protocol.
 nb::python_error take_refusal() {
   nb::python_error refused;
   if (!refused.matches(PyExc_BufferError) && !refused.matches(PyExc_ValueError) &&
@@ -29,7 +29,7 @@ nb::python_error take_refusal() {
   return refused;
 }
 
-// Of the object's own view. Nothing where it gives none, with the reason if it has the protocol.
+// From the object's own view. Nothing if it exports none, with the reason if it has the protocol.
 std::optional<array_side> host_side(nb::handle object, access wanted, const char* role,
                                     std::optional<nb::python_error>& refused) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
@@ -73,8 +73,8 @@ array_side bytes_side(nb::handle object, access wanted, const char* role) {
           {{told.shape.begin(), told.shape.end()}, {1}, 1, &byte_type()}};
 }
 
-// Of NumPy's arrays whose type the buffer protocol has no name for. TypeError for a type that no
-// array here has; nothing for what is no such array.
+// For NumPy arrays whose type has no name in the buffer protocol. TypeError for a type that arrays
+// do not support; nothing for other objects.
 std::optional<array_side> renamed_side(nb::handle object, access wanted, const char* role) {
   if (PyObject_HasAttrString(object.ptr(), "dtype") == 0) {
     return {};
@@ -90,7 +90,7 @@ std::optional<array_side> renamed_side(nb::handle object, access wanted, const c
   return made;
 }
 
-// Nothing for what tells nothing of itself.
+// Nothing for an object that does not describe itself.
 std::optional<array_side> find_side(nb::handle object, access wanted, const char* role) {
   if (const auto* array = typed_array_of(object)) {
     return side_of(*array, wanted, role);
@@ -118,14 +118,14 @@ std::optional<array_side> find_side(nb::handle object, access wanted, const char
   return {};
 }
 
-// NumPy has moved it.
+// NumPy moved this class between versions.
 nb::object complex_warning() {
   const nb::object numpy = nb::module_::import_("numpy");
   return nb::hasattr(numpy, "exceptions") ? numpy.attr("exceptions").attr("ComplexWarning")
                                           : numpy.attr("ComplexWarning");
 }
 
-// The level of a warning by which it names the caller's line, not one of this package.
+// The stack level of a warning at which it names the caller's line, not one of this package.
 Py_ssize_t frames_to_caller() {
   Py_ssize_t level = 1;
   nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
@@ -143,8 +143,9 @@ Py_ssize_t frames_to_caller() {
 
 bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
 
-// Whether NumPy is to read it as the destination's type: where an integer that does not fit, or a
-// complex number, is an error then. `kind`: of the array that NumPy makes of it by itself.
+// Whether NumPy has to convert it to the destination's type directly, so that an integer that does
+// not fit, or a complex number, is an error. `kind`: that of the array that NumPy makes of it by
+// default.
 bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conversion as) {
   if (as != conversion::assign) {
     const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
@@ -158,7 +159,7 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
          (kind == 'f' || kind == 'c' || kind == 'O' || is_integers(kind));
 }
 
-// What a foreign __float__ or __int__ raises is no error of the call's.
+// Exceptions of a foreign __float__ or __int__ do not become this call's own error.
 [[noreturn]] void raise_conversion(nb::python_error& failed, const element_type& into) {
   for (PyObject* own : {PyExc_TypeError, PyExc_ValueError, PyExc_ArithmeticError, PyExc_Warning,
                         PyExc_MemoryError}) {
@@ -172,7 +173,7 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
   nb::raise_from(failed, PyExc_TypeError, "the source has a value that is none of %s", into.name);
 }
 
-// In this machine's order of bytes.
+// The dtype in native byte order.
 nb::object native_type(nb::handle array) { return array.attr("dtype").attr("newbyteorder")("="); }
 
 nb::object numpy_array_for(nb::handle object, const element_type& into, conversion as) {
@@ -183,7 +184,7 @@ nb::object numpy_array_for(nb::handle object, const element_type& into, conversi
     return array;
   }
   try {
-    const bool has_numpys = into.dtype != ISTHMUS_BFLOAT16;  // which the package ml_dtypes adds
+    const bool has_numpys = into.dtype != ISTHMUS_BFLOAT16;  // added by the package ml_dtypes
     const nb::object wanted = has_numpys ? require_numpy_dtype(into) : nb::str("float64");
     return again ? numpy_array_of(object, wanted) : array.attr("astype")(wanted);
   } catch (nb::python_error& failed) {
@@ -191,7 +192,8 @@ nb::object numpy_array_for(nb::handle object, const element_type& into, conversi
   }
 }
 
-// Whether it is NumPy's, of a type that no array here has. Its views are refused, or of its bytes.
+// Whether it is a NumPy array of a type that arrays do not support. Views of it, or of its bytes,
+// are refused.
 bool is_numpys_alone(nb::handle object) {
   return is_of_numpy(object) && find_numpys_type(nb::object(object.attr("dtype"))) == nullptr;
 }
@@ -199,7 +201,7 @@ bool is_numpys_alone(nb::handle object) {
 array_side numpy_side(nb::handle object, const element_type& into, conversion as) {
   const nb::object array = numpy_array_for(object, into, as);
   const nb::object native = native_type(array);
-  static_cast<void>(to_element_type(native));  // TypeError, with the reason
+  static_cast<void>(to_element_type(native));  // throws TypeError with the reason
   auto made =
       find_side(array.attr("astype")(native, nb::arg("copy") = false), access::read, "source");
   if (!made || made->layout.type == nullptr) {

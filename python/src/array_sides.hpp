@@ -1,5 +1,6 @@
 #pragma once
-// The two sides of a copy between arrays, of any strides and types.
+// The two sides of a copy between arrays, of any strides and types. Needs the interpreter's lock,
+// which waits and copies release.
 
 #include "transfers.hpp"
 #include "typed_array.hpp"
@@ -8,51 +9,51 @@ namespace isthmus::python {
 
 struct array_side {
   place where;          // of the first element
-  array_layout layout;  // its type is one of ours
+  array_layout layout;  // the type is one that arrays support
 
-  // Borrows this one's.
+  // Borrows from this object.
   [[nodiscard]] isthmus_array_t get() const noexcept {
     return {where.raw, layout.type->dtype, layout.shape.size(), layout.shape.data(),
             layout.strides.data()};
   }
 };
 
-// Keeps the Buffer, not the array, which another thread may free meanwhile.
+// Keeps the Buffer and not the array, which another thread may free meanwhile.
 [[nodiscard]] array_side side_of(const typed_array& of, access wanted, const char* role);
-// What tells type and shape itself: an Array, a Buffer (as bytes), the buffer protocol, the
-// interfaces, DLPack. TypeError for anything else and for types that no array here has,
-// ReadOnlyError for a destination that cannot be written.
+// From an object that describes its type and shape: an Array, a Buffer (as bytes), the buffer
+// protocol, the interfaces, DLPack. TypeError for anything else and for types that arrays do not
+// support, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] array_side to_side(nb::handle object, access wanted, const char* role);
-// How elements of lists, and of what else NumPy alone makes arrays of, become others.
+// How elements of lists, and of other objects that only NumPy makes arrays of, are converted.
 enum class conversion {
   cast,   // from the type that NumPy gives them; integers must fit the destination
-  force,  // the same, and by NumPy's astype where no array here has that type: objects, text, dates
-  assign  // each as by float(x), int(x) or bool(x), as NumPy assigns
+  force,  // the same, and by NumPy's astype for unsupported types: objects, text, dates
+  assign  // each by float(x), int(x) or bool(x), as NumPy assigns
 };
-// The same, or else what NumPy makes an array of: nested lists, numbers, another order of bytes.
-// `into`: what it is to become. OverflowError for integers of a list that do not fit it, and with
-// `assign` TypeError for complex numbers as real ones and ValueError for NaN as an integer.
+// The same, and also what NumPy makes an array of: nested lists, numbers, non-native byte order.
+// `into`: the type to convert to. OverflowError for integers of a list that do not fit; with
+// `assign` TypeError for complex numbers as real ones, and ValueError for NaN as an integer.
 [[nodiscard]] array_side to_source(nb::handle object, const element_type& into, conversion as);
 
-// The type of what `to_side` takes, without a view of its elements for writing; nullptr for all
+// The type of what `to_side` accepts, without a writable view of its elements; nullptr for anything
 // else.
 [[nodiscard]] const element_type* type_told_by(nb::handle object, const char* role);
-// By numpy.asarray, also of lists of other libraries' arrays, of which it takes none itself.
-// ValueError for an __array_interface__ with numbers that cannot be.
+// By numpy.asarray, also for lists of other libraries' arrays, which it does not accept itself.
+// ValueError for an __array_interface__ with impossible numbers.
 [[nodiscard]] nb::object numpy_array_of(nb::handle object, nb::handle dtype = nb::none());
 
-// As NumPy, warns of elements that lose their imaginary part (ComplexWarning), at the caller's line
-// outside of this package; throws where the warning is an error.
+// Warns, as NumPy does, if elements lose their imaginary part (ComplexWarning). The warning names
+// the caller's line outside of this package. Throws if the warning is an error.
 void warn_of_lost_parts(const element_type& from, const element_type& to);
-// TypeError where the rule does not allow that change of type, ValueError where the source does not
-// broadcast to the destination's shape; else warns as above.
+// TypeError if the casting rule does not allow that change of type, ValueError if the source does
+// not broadcast to the destination's shape; otherwise warns as above.
 void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting);
-// Pre: the above holds.
+// Pre: require_copyable() accepted the sides.
 [[nodiscard]] nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
                                     const operation_arguments& how);
-// The one element of an array of no dimensions, once what is pending on it has ended.
+// The element of an array without dimensions, after the work pending on it has ended.
 [[nodiscard]] nb::object only_number(array_side& of);
-// Array.fill's: sets every element to a number, or to the one element of an array.
+// Implements Array.fill: sets every element to a number, or to the one element of an array.
 [[nodiscard]] nb::object fill_array(nb::handle array, nb::handle value,
                                     const operation_arguments& how);
 // "no", "safe", "same_kind", "unsafe", or "equiv", which is "no" here. ValueError, TypeError.

@@ -85,7 +85,7 @@ element_value integer_value(nb::handle integer, const element_type& into) {
   if (into.kind == 'b') {
     return make_value(is_true(integer), into);
   }
-  // A long double has all of an int64's bits, a double has not.
+  // A long double holds all bits of an int64, a double does not.
   int overflow = 0;
   const long long exact = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
   if (overflow == 0 && is_long_double(into)) {
@@ -99,7 +99,7 @@ element_value integer_value(nb::handle integer, const element_type& into) {
   return make_value(number, float64());
 }
 
-// int() refuses what is no number and what is infinite.
+// int() refuses what is not a number or is infinite.
 element_value float_value(nb::handle number, const element_type& into, isthmus_casting_t casting) {
   const bool loses = into.kind == 'i' || into.kind == 'u' || into.kind == 'b';
   if (loses && casting != ISTHMUS_CASTING_UNSAFE) {
@@ -211,7 +211,7 @@ bool is_array(nb::handle object) {
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
   for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
                            "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
-    // First of the type: properties do not run then.
+    // The type first: properties are not executed then.
     if (PyObject_HasAttrString(type, each) != 0 ||
         PyObject_HasAttrString(object.ptr(), each) != 0) {
       return true;
@@ -268,7 +268,7 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
     return complex_value(number, into, casting);
   }
   if (!is_numpys && is_array(number)) {
-    return {};  // of no dimensions it says that it is an integer: it keeps its type
+    return {};  // without dimensions it counts as an integer by __index__: it keeps its type
   }
   if (const nb::object integer = as_integer(number); integer.is_valid()) {
     return integer_value(integer, into);

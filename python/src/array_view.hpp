@@ -1,16 +1,16 @@
 #pragma once
-// What is told of a Buffer's memory, or lent, to other libraries: its elements, by the type and in
-// the shape of an array over it, or all its bytes.
+// The view of a Buffer's memory that is described or exported to other libraries: its elements,
+// with the type and shape of an array over it, or all its bytes.
 
 #include "array_layout.hpp"
 #include "buffer.hpp"
 
 namespace isthmus::python {
 
-// Borrows all that it names but the Buffer.
+// Borrows everything except the Buffer.
 struct array_view {
   const buffer& of;
-  nb::object object;   // the Buffer of it: an array may be freed while another thread copies it
+  nb::object object;   // the Buffer: another thread may free the array during a copy
   std::size_t offset;  // bytes to the first element
   number_span shape;
   number_span strides;  // in bytes
@@ -24,10 +24,10 @@ struct array_view {
   }
 };
 
-// All of a Buffer, as a row of bytes.
+// All of a Buffer, as a one-dimensional array of bytes.
 class byte_view {
  public:
-  // What require_buffer throws.
+  // Throws what require_buffer throws.
   explicit byte_view(nb::handle object)
       : of_{require_buffer(object)},
         object_{object},
@@ -47,15 +47,15 @@ class byte_view {
   std::int64_t shape_[1];
 };
 
-// The interfaces' dictionaries; an AttributeError where there is none.
+// The dictionaries of the interfaces; AttributeError if the memory has none.
 [[nodiscard]] nb::object usm_interface(const array_view& what);
 [[nodiscard]] nb::object cuda_interface(const array_view& what);
-// By the buffer protocol of `self`, whose view waits for pending work.
+// Through the buffer protocol of `self`, whose view waits for pending work.
 [[nodiscard]] nb::object array_interface(nb::handle self, const array_view& what);
 // For NumPy: an array over the memory of `self`, which has the buffer protocol.
 [[nodiscard]] nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype,
                                   nb::handle copy);
-// A fresh ndarray of that type and shape. Imports NumPy.
+// A new ndarray of that type and shape. Imports NumPy.
 [[nodiscard]] nb::object to_numpy(const array_view& what);
 
 [[nodiscard]] nb::object to_dlpack(const array_view& what, nb::handle stream,

@@ -1,4 +1,4 @@
-// Bare memory with a Python object that ends it: what other libraries' arrays stand on.
+// Memory owned by a small Python object, for arrays of other libraries.
 
 #include <cstdio>
 #include <utility>
@@ -12,13 +12,13 @@
 namespace isthmus::python {
 namespace {
 
-// Freed behind what is on its queue then, as the library that uses it does its own.
+// Freed in the order of its queue, since the library that uses it frees its own memory that way.
 class bare_block {
  public:
   bare_block(const resource& from, const queue& on, std::size_t nbytes)
       : bare_block{resource_handle::retained(from.raw.get()), queue_handle::retained(on.raw.get()),
                    nbytes, from.is_pool} {
-    const interruptible call;  // may raise although there is memory: the destructor frees it
+    const interruptible call;  // may raise even if there is memory: the destructor frees it
     isthmus_status_t status;
     {
       const gil_release released;
@@ -32,7 +32,7 @@ class bare_block {
     if (pointer_ == nullptr) {
       return;
     }
-    const gil_release released{!is_pooled_};  // else the driver may wait for its device
+    const gil_release released{!is_pooled_};  // without a pool the driver may wait for its device
     if (isthmus_resource_deallocate(from_.get(), pointer_, nbytes_, 0, on_.get()) != ISTHMUS_OK &&
         !is_forked_child()) {
       std::fprintf(stderr, "isthmus: %zu bytes at %p were not freed: %s\n", nbytes_, pointer_,
@@ -68,8 +68,9 @@ void init_block(bare_block* self, nb::handle from, nb::handle on, nb::handle nby
 }  // namespace
 
 void bind_bare_block(nb::module_& module) {
-  nb::class_<bare_block>(module, "_BareBlock",
-                         "Memory that goes back with this object, behind what is on its queue.")
+  nb::class_<bare_block>(
+      module, "_BareBlock",
+      "Memory that is returned, in the order of its queue, when this object is destroyed.")
       .def("__init__", &init_block, nb::arg("resource").none(), nb::arg("queue").none(),
            nb::arg("nbytes").none(),
            nb::sig("def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> "

@@ -1,4 +1,4 @@
-// Bytes that several pools share.
+// A limit on the memory of several pools together.
 
 #include "budget.hpp"
 
@@ -57,14 +57,13 @@ std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, ist
 void bind_budget(nb::module_& module) {
   nb::class_<budget> type(
       module, "Budget", nb::is_weak_referenceable(),
-      "Bytes that several pools may have of their drivers' memory together, in use and free "
-      "alike:\n"
-      "Budget(limit, device=None, kind=\"device\"), given to PoolResource(..., budget=...).\n\n"
-      "`limit` is in bytes, or text: \"2GiB\", or \"80%\" of the memory of `kind` that `device` "
-      "has.\n"
-      "A pool that would go over it gives back its own free memory, then asks the others for\n"
-      "theirs, and then raises USMAllocationError with who holds what. What threads other than\n"
-      "the asking one keep of small and recent blocks is not free. Safe to use from any thread.");
+      "A limit on the memory, in use and free, that several pools hold of their drivers:\n"
+      "Budget(limit, device=None, kind=\"device\"), passed to PoolResource(..., budget=...).\n\n"
+      "`limit` is in bytes, or text: \"2GiB\", or \"80%\" of the memory of `kind` that `device`\n"
+      "has. A pool that would exceed it first releases its own free memory, then requests the\n"
+      "other pools to release theirs, and then raises USMAllocationError, which lists what each\n"
+      "holds. Small and recently freed blocks that threads other than the requesting one keep\n"
+      "are not free in this sense. Safe to use from any thread.");
   types.budget = type;
   const auto number = [&](const char* name, auto field, const char* signature, const char* text) {
     type.def_prop_ro(
@@ -78,16 +77,16 @@ void bind_budget(nb::module_& module) {
   number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",
          "Bytes that its pools may hold together.");
   number("held_bytes", &isthmus_budget_info_t::held_bytes, "def held_bytes(self) -> int",
-         "Bytes that its pools hold, and those of pools that have gone with blocks in use.");
+         "Bytes that its pools hold, and those of destroyed pools with blocks still in use.");
   number("free_bytes", &isthmus_budget_info_t::free_bytes, "def free_bytes(self) -> int",
-         "Bytes of these that no buffer, thread or size class has.");
+         "Bytes of these that no buffer, thread or size class holds.");
   number("peak_held_bytes", &isthmus_budget_info_t::peak_held_bytes,
-         "def peak_held_bytes(self) -> int", "The most that was held so far.");
-  number("pools", &isthmus_budget_info_t::pools, "def pools(self) -> int", "Pools that live.");
+         "def peak_held_bytes(self) -> int", "The most bytes that were held so far.");
+  number("pools", &isthmus_budget_info_t::pools, "def pools(self) -> int", "Number of live pools.");
   number("refusals", &isthmus_budget_info_t::refusals, "def refusals(self) -> int",
-         "Times that a pool asked for what did not fit at once.");
+         "How often a request of a pool did not fit at once.");
   number("reclaimed_bytes", &isthmus_budget_info_t::reclaimed_bytes,
-         "def reclaimed_bytes(self) -> int", "Bytes that pools gave back for others so far.");
+         "def reclaimed_bytes(self) -> int", "Bytes that pools released for others so far.");
   type.def("__repr__", &budget_repr, nb::sig("def __repr__(self) -> str"));
 }
 

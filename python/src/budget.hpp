@@ -1,5 +1,5 @@
 #pragma once
-// Budgets, and numbers of bytes as people write them.
+// Budgets, and byte counts given as text. Needs the interpreter's lock.
 
 #include "objects.hpp"
 
@@ -10,7 +10,7 @@ struct budget {
 };
 
 // An integer as `to_size` takes it, or text: "2GiB", or "80%" of the memory of `kind` that `where`,
-// a Device or nothing, has. ValueError for other text, TypeError for what is neither.
+// a Device or nothing, has. ValueError for other text, TypeError for other objects.
 [[nodiscard]] std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where,
                                      isthmus_kind_t kind);
 

@@ -43,7 +43,7 @@ void* export_to_host(const buffer& of) {
   void* pointer = nullptr;
   isthmus_status_t status;
   {
-    // What was submitted since is waited for here, without Ctrl-C.
+    // Operations submitted since are waited for here, and Ctrl-C does not interrupt this.
     const gil_release released;
     status = isthmus_buffer_export(of.raw.get(), &pointer);
   }
@@ -110,7 +110,7 @@ PyObject* subscript(PyObject* self, PyObject* key) noexcept {
   return result_of([=] { return slice_of(self, key); });
 }
 
-// Memory of no bytes has no address, but views of it need one.
+// Empty memory has no address, but views of it need one.
 char empty_memory[1];
 
 int refuse_export(const buffer& of, int flags) {
@@ -200,7 +200,7 @@ nb::object disown(const buffer& self) {
     }
     raise_set();
   }
-  static_cast<void>(owner.release());  // the capsule's
+  static_cast<void>(owner.release());  // the capsule owns it
   return nb::make_tuple(nb::steal(PyLong_FromVoidPtr(pointer)), capsule);
 }
 
@@ -266,26 +266,26 @@ void bind_properties(nb::class_<buffer>& bound) {
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
       .def_prop_ro(
           "alignment", [](const buffer& self) { return info_of(self).alignment; },
-          "Alignment in bytes that was asked for, or the device's own. ClosedError if freed.")
+          "Its alignment in bytes: the requested one or the device's own. ClosedError if freed.")
       .def_prop_ro(
           "queue", [](const buffer& self) { return self.queue_object; },
-          nb::sig("def queue(self) -> Queue"), "The queue in whose order its operations are.")
+          nb::sig("def queue(self) -> Queue"), "The queue whose order its operations follow.")
       .def_prop_ro(
           "device", [](const buffer& self) { return queue_of_buffer(self).device_object; },
           nb::sig("def device(self) -> Device"), "The device of its queue.")
       .def_prop_ro(
           "context", [](const buffer& self) { return queue_of_buffer(self).context_object; },
-          nb::sig("def context(self) -> Context"), "The context the memory belongs to.")
+          nb::sig("def context(self) -> Context"), "The context that the memory belongs to.")
       .def_prop_ro(
           "base", &base_of, nb::sig("def base(self) -> object"),
-          "The Buffer it is a part or another view of, or the owner of adopted memory; None for\n"
-          "memory of its own. It is kept alive.")
+          "The Buffer of which it is a part or another view, or the owner of adopted memory;\n"
+          "None for memory of its own. It is kept alive.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
-                   "Its address, 0 for no bytes. ClosedError if freed.")
+                   "Its address, 0 if it has no bytes. ClosedError if freed.")
       .def_prop_ro(
           "read_only", [](const buffer& self) { return self.read_only; },
           "Whether writes to it are refused.")
-      .def_prop_ro("freed", &is_freed, "Whether it, or what it is part of, was freed.");
+      .def_prop_ro("freed", &is_freed, "Whether it, or the buffer it is a part of, was freed.");
 }
 
 void wait(const buffer& self, nb::handle timeout) {
@@ -297,20 +297,20 @@ void bind_methods(nb::class_<buffer>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits for what is pending on this memory, on any queue, for `timeout` seconds at most\n"
-           "(None: for ever; 0 polls). Errors of operations are told by their own events. Lets\n"
-           "other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError, and\n"
-           "DependencyError where a unified buffer's copy that was to fill some of the bytes has\n"
-           "failed and nothing has filled them since.")
+           "Waits for the work pending on this memory, on any queue, for at most `timeout`\n"
+           "seconds (None: indefinitely; 0 polls). Errors of operations are reported by their\n"
+           "own events. Releases the interpreter's lock; Ctrl-C interrupts. Raises\n"
+           "WaitTimeoutError, ClosedError, and DependencyError if a copy of a unified buffer\n"
+           "that was to fill some of the bytes has failed and nothing has filled them since.")
       .def("free", &free_buffer,
-           "Makes this buffer dead at once: further use, of its slices too, raises ClosedError.\n"
-           "The memory goes back when the last operation on it has ended and the last view of it\n"
-           "(a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.\n"
+           "Ends this buffer at once: using it, or its slices, afterwards raises ClosedError.\n"
+           "The memory is returned when the last operation on it has ended and the last view of\n"
+           "it (a NumPy array, a memoryview) is gone. Never blocks. Freeing twice does nothing.\n"
            "Freeing a slice affects only the slice.")
       .def(
           "__enter__",
           [](nb::object self) {
-            (void)info_of(require_buffer(self));  // a freed one is refused
+            (void)info_of(require_buffer(self));  // refuses a freed one
             return self;
           },
           nb::sig("def __enter__(self) -> Self"))
@@ -319,13 +319,13 @@ void bind_methods(nb::class_<buffer>& bound) {
           nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
-           "The same memory, with operations that go to `queue`, of the same context\n"
+           "The same memory, with its operations on `queue`, a queue of the same context\n"
            "(WrongContextError). It keeps this buffer alive.")
       .def("record", &record_use, nb::arg("queue_or_event").none(),
            nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
-           "Tells that work which Isthmus does not know uses the memory: until the event, or all\n"
-           "that is on the queue now, has completed it is not given back, and operations on\n"
-           "other queues wait. Does not block.")
+           "Declares that external work uses the memory. Until the event, or everything on the\n"
+           "queue now, has completed, the memory is not released, and operations on other\n"
+           "queues wait. Does not block.")
       .def_static(
           "adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
           nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(),
@@ -334,18 +334,20 @@ void bind_methods(nb::class_<buffer>& bound) {
           nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, "
                   "device: Device | str | None = None, queue: Queue | None = None, owner: object = "
                   "None, read_only: bool = False) -> Buffer"),
-          "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
-          "The address must be known to the context of `queue` (None: the current one) and device\n"
-          "memory be its device's, else WrongContextError, and all bytes lie in one allocation\n"
-          "where the driver tells, else OutOfRangeError. `kind` None: as the driver tells.\n"
-          "`device` without a queue: its default one. On the host device any memory can be\n"
-          "adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
-          "and the work on it have ended; an owner that refers to its own buffer is never freed.")
+          "A buffer over memory of another owner, which `owner` keeps alive and frees.\n\n"
+          "The address must be known to the context of `queue` (None: the current one), and\n"
+          "device memory must belong to its device, else WrongContextError. All bytes must lie\n"
+          "in one allocation, as far as the driver reports it, else OutOfRangeError. `kind`\n"
+          "None: as the driver reports. `device` without a queue: its default queue. On the\n"
+          "host device any memory can be adopted with kind=\"host\". `owner` is dropped when\n"
+          "the buffer, its views and exports, and the work on it have ended. An owner that\n"
+          "refers to its own buffer is never freed.")
       .def("disown", &disown, nb::sig("def disown(self) -> tuple[int, object]"),
-           "Gives the memory to a foreign owner: (address, owner). It goes back when `owner`, a\n"
-           "capsule with an isthmus_owner_t, is dropped, and not before the work in flight on it\n"
-           "has ended. This buffer is dead afterwards. Raises ValueError for 0 bytes and while\n"
-           "slices, views or other buffers of the memory live: the buffer then stays as it was.")
+           "Transfers the memory to another owner: returns (address, owner). It is returned\n"
+           "when `owner`, a capsule with an isthmus_owner_t, is dropped and the work in flight\n"
+           "on it has ended. This buffer is freed afterwards. Raises ValueError for 0 bytes and\n"
+           "while slices, views or other buffers of the memory live; the buffer is unchanged\n"
+           "then.")
       .def("__repr__", &buffer_repr, nb::sig("def __repr__(self) -> str"));
 }
 
@@ -356,19 +358,20 @@ void bind_buffer(nb::module_& module) {
       module, "Buffer", nb::type_slots(buffer_slots), nb::is_weak_referenceable(), nb::pooled(),
       "One USM allocation: untyped bytes that a host and its devices share.\n\n"
       "Buffer(nbytes, *, kind=\"device\", device=None, queue=None, alignment=0, resource=None)\n\n"
-      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (moves to where it is\n"
-      "used) or \"host\" (host memory that devices reach). `device` (a Device or filter string)\n"
-      "or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,\n"
-      "0 or less: the device's own. `resource`: where the memory comes from, None: the current\n"
-      "one (isthmus.using), else the driver; its kind is then the default. What the bytes hold at\n"
-      "first is not defined.\n\n"
+      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (migrates to where it is\n"
+      "used) or \"host\" (host memory that devices can access). `device` (a Device or filter\n"
+      "string) or `queue` say where; neither: the current queue. `alignment` in bytes: a power\n"
+      "of two; 0 or less: the device's own. `resource`: where the memory comes from; None: the\n"
+      "current one (isthmus.using), else the default pool. If a resource is given, its kind is\n"
+      "the default. The bytes have no defined values at first.\n\n"
       "Raises ValueError for a negative size or a bad alignment or kind, USMAllocationError (a\n"
-      "MemoryError) without memory, whatever the size, UnsupportedError for a kind the device has\n"
-      "not.\n\n"
+      "MemoryError) if there is no memory, whatever the size, UnsupportedError for a kind that\n"
+      "the device does not have.\n\n"
       "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)\n"
-      "see shared and host kinds without a copy, once pending work on it has ended. Safe to use\n"
-      "from any thread; operations on one queue run in the order of their calls, and an\n"
-      "operation also waits for those on this buffer that other queues were given before.");
+      "access shared and host kinds without a copy, after the work pending on the buffer has\n"
+      "ended. Safe to use from any thread. Operations on one queue run in the order of their\n"
+      "calls. An operation also waits for those on this buffer that were submitted to other\n"
+      "queues before.");
   types.buffer = bound;
   bound.def(
       "__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(),

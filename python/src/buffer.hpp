@@ -1,11 +1,11 @@
 #pragma once
-// The C++ side of Buffer and of what is made of one.
+// The C++ side of Buffer and of its views. Needs the interpreter's lock unless stated otherwise.
 
 #include "errors.hpp"
 #include "objects.hpp"
 
 #if !defined(Py_tp_vectorcall)
-#define Py_tp_vectorcall 82  // Python 3.14 names it; nanobind sees to it in older ones
+#define Py_tp_vectorcall 82  // Python 3.14 defines it; nanobind supports it in older versions
 #endif
 
 namespace isthmus::python {
@@ -25,14 +25,15 @@ struct buffer {
 
   buffer_handle raw;
   nb::object queue_object;
-  nb::object base;  // the Buffer it is part of, or the owner of adopted memory; else not valid
+  nb::object
+      base;  // the Buffer it is a part of, or the owner of adopted memory; otherwise not valid
   std::size_t nbytes;
   isthmus_kind_t kind;
   bool read_only;
-  // As a number, once it was asked for: it never changes, and making a number of it costs as much
-  // as all the rest of asking. Guarded by the interpreter's lock.
+  // The address as a Python integer, once it was requested. It never changes, and creating the
+  // integer costs as much as the rest of the access. Guarded by the interpreter's lock.
   mutable nb::object address{};
-  mutable nb::object counted_by{};  // valid while an `allocated` is to be told of its end
+  mutable nb::object counted_by{};  // valid while an `allocated` scope counts its end
 };
 
 [[nodiscard]] inline buffer* buffer_of(nb::handle object) noexcept {
@@ -47,8 +48,8 @@ struct buffer {
   return kind != ISTHMUS_KIND_DEVICE;
 }
 
-// What a collection of garbage frees on the device that somebody needs memory on: buffers that are
-// no views. Guarded by the interpreter's lock.
+// What a garbage collection frees on the device that a request needs memory on: buffers that are
+// not views. Guarded by the interpreter's lock.
 struct collected_garbage {
   bool runs = false;
   std::uintptr_t device_key = 0;
@@ -59,38 +60,38 @@ extern collected_garbage collected;
 // ClosedError for a freed one.
 [[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
 [[nodiscard]] nb::object address_of(const buffer& self);
-// Waits for what is pending, which Ctrl-C interrupts, and gives the host's pointer; to be followed
-// by `end_export`. The library's errors.
+// Waits for pending work (Ctrl-C interrupts the wait) and returns the host's pointer. Must be
+// followed by `end_export`. Throws the library's errors.
 [[nodiscard]] void* export_to_host(const buffer& of);
 void end_export(const buffer& of) noexcept;
-// For the buffer protocol, the host's pointer, to be followed by `end_export`; nullptr
-// with Python's error set: BufferError for device kind, ReadOnlyError.
+// For the buffer protocol: the host's pointer, which must be followed by `end_export`; or nullptr
+// with a Python error set: BufferError for device kind, ReadOnlyError.
 [[nodiscard]] void* export_view(const buffer& of, int flags) noexcept;
-// The class that parts of `of` have: Buffer, or the one of isthmus.memory.
+// The class for parts of `of`: Buffer, or the one of isthmus.memory.
 [[nodiscard]] nb::handle part_type(const buffer& of, nb::handle object) noexcept;
 
-// What a constructor was given; handles that are not valid were not.
+// The arguments of a constructor; handles that are not valid were not given.
 struct buffer_request {
   nb::handle nbytes, kind, device, queue, alignment, resource;
 };
-// Makes a new buffer at `where`, which nanobind has made room for.
+// Constructs a new buffer at `where`, which nanobind has allocated.
 void construct_buffer(buffer* where, const buffer_request& request);
-// A resource may give another kind than was wanted: taken, or a USMAllocationError.
+// What happens if a resource returns another kind than requested: accept, or USMAllocationError.
 enum class kinds_allowed { any, wanted_alone };
 // `from` null: the current resource, else the default pool for `use`.
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from,
                       kinds_allowed allowed, pool_use use = pool_use::buffers);
-// The same without a Python object. `kind` becomes the one that it has.
+// The same without a Python object. `kind` is set to the kind that it got.
 [[nodiscard]] buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
                                           std::int64_t alignment, const queue& on,
                                           const resource* from, kinds_allowed allowed,
                                           pool_use use = pool_use::buffers);
-// Buffer(...) itself: reads the arguments without a tuple and a dictionary.
+// Implements Buffer(...): parses the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;
 
-// A buffer over memory of somebody else's; `owner` may be None or not valid.
+// Memory of another owner, for a buffer to adopt; `owner` may be None or not valid.
 struct adoption {
   void* pointer;
   std::size_t nbytes;
@@ -98,23 +99,23 @@ struct adoption {
   bool read_only;
 };
 void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner);
-// The same memory again, on `queue` if it is valid.
+// Another view of the same memory, on `queue` if that is valid.
 void construct_alias(buffer* where, nb::handle source, nb::handle queue);
 
 extern PyType_Slot buffer_slots[];
 
-// Whether freeing it, or ending an export or its object, may wait for the device or take long: that
-// is done without the interpreter's lock.
+// Whether freeing it, ending an export, or destroying it may wait for the device or take long.
+// Those are then done without the interpreter's lock.
 [[nodiscard]] bool free_may_wait(const buffer& of) noexcept;
-// Releases the reference to memory of so many bytes on the device of `on`, as freeing does; a part
+// Releases the reference to memory of `nbytes` bytes on the device of `on`, as freeing does. A part
 // of other memory (`is_part`) does not count as freed.
 void drop_memory(buffer_handle& raw, const queue& on, std::size_t nbytes, bool is_part) noexcept;
-// Lets other threads run meanwhile where that takes long.
+// Releases the interpreter's lock if that takes long.
 void free_buffer(const buffer& self) noexcept;
 
-// The same memory with operations that go to `queue`; TypeError for what is none.
+// The same memory with its operations on `queue`. TypeError if it is not a queue.
 [[nodiscard]] nb::object on_queue(nb::handle self, nb::handle queue);
-// Tells of work on a Queue, or till an Event, that the library does not know; else a TypeError.
+// Records external work on a Queue, or until an Event. TypeError for other objects.
 void record_use(const buffer& self, nb::handle user);
 
 void bind_buffer_sharing(nb::class_<buffer>& bound);
@@ -124,10 +125,10 @@ void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
 // -- exchange -------------------------------------------------------------------------------------
 
 [[nodiscard]] nb::object to_bytes(nb::handle self);
-// A fresh uint8 ndarray. Imports NumPy.
+// A new uint8 ndarray. Imports NumPy.
 [[nodiscard]] nb::object to_numpy(nb::handle self);
-// Its queue, for whoever is told of the memory by way of it: BufferError where the memory is
-// another device's, which work on that queue may not reach.
+// The queue to report together with the memory. BufferError if the memory belongs to another
+// device, which work on that queue may not be able to access.
 [[nodiscard]] const queue& queue_to_tell_of(const buffer& of);
 
 }  // namespace isthmus::python

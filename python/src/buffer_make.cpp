@@ -1,4 +1,5 @@
-// Making buffers: new ones, adopted ones, other views of one.
+// Creating buffers: new ones, adopted ones, other views of one. Needs the interpreter's lock, which
+// slow allocations release.
 
 #include <algorithm>
 #include <array>
@@ -21,9 +22,10 @@
 namespace isthmus::python {
 namespace {
 
-// What takes no longer than releasing the lock, whether the host's allocator serves it or a pool.
+// An allocation up to this size takes no longer than releasing the lock, whether the host's
+// allocator serves it or a pool.
 constexpr std::size_t k_quick_bytes = 64 * 1024;
-// Freeing so much takes the system a while.
+// From this size on the system takes a while to free memory.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
 isthmus_kind_t kind_of(const isthmus_buffer_t* made) {
@@ -43,7 +45,7 @@ struct creation {
   isthmus_kind_t kind;
   std::int64_t alignment;
   const queue& on;
-  const resource* from;  // null: for 0 bytes, and in the function by which a resource allocates
+  const resource* from;  // null for 0 bytes, and in the function by which a resource allocates
 
   [[nodiscard]] isthmus_resource_t* raw() const noexcept {
     return from != nullptr ? from->raw.get() : nullptr;
@@ -54,15 +56,15 @@ struct creation {
   }
 };
 
-// False where it may take longer than releasing the lock, which is kept, or needs a driver that may
-// wait for it.
+// Creates the buffer with the interpreter's lock held. False if that may take longer than releasing
+// the lock, or needs a driver that may wait for the lock.
 bool create_quickly(const creation& create, buffer_handle& made) {
   const bool is_pool = create.from != nullptr && create.from->is_pool;
   const bool is_short_on_host = create.on.on_host && create.nbytes <= k_quick_bytes;
   if (!is_pool && (create.from != nullptr || !is_short_on_host)) {
     return false;
   }
-  std::optional<carrying> exceptions;  // of functions that what the pool stands on calls
+  std::optional<carrying> exceptions;  // of functions that the resource under the pool calls
   if (is_pool && create.from->is_pool_over) {
     exceptions.emplace();
   }
@@ -80,7 +82,7 @@ bool create_quickly(const creation& create, buffer_handle& made) {
 
 void create_without_lock(const creation& create, buffer_handle& made) {
   const interruptible call;
-  // Another thread may drop the entry of a default pool meanwhile.
+  // Another thread may drop the entry of the default pool meanwhile.
   const auto kept = resource_handle::retained(create.raw());
   isthmus_status_t status;
   {
@@ -137,8 +139,8 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
     chosen = current_resource(kind, on);
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
   }
-  // No code of Python's runs from here on while the interpreter's lock is held: a default pool's
-  // entry stays (array_pools.hpp).
+  // No Python code runs from here on while the interpreter's lock is held, so the entry of the
+  // default pool remains valid (array_pools.hpp).
   if (from == nullptr && nbytes != 0 && (use == pool_use::arrays || !using_the_driver::is_on())) {
     from = &default_pool(kind, on, use);
   }
@@ -173,7 +175,7 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
   try {
     taken.tell(*where);
   } catch (...) {
-    where->~buffer();  // nanobind takes an object whose constructor threw for one never made
+    where->~buffer();  // nanobind treats an object whose constructor threw as never created
     throw;
   }
 }
@@ -214,7 +216,7 @@ void construct_alias(buffer* where, nb::handle source, nb::handle queue) {
 
 namespace {
 
-// Those first that are given most. Made with the first call, with the interpreter's lock.
+// The most frequent ones first. Created by the first call, with the interpreter's lock.
 std::span<const keyword<buffer_request>> keywords() {
   static const std::array<keyword<buffer_request>, 6> all{
       {{"resource", &buffer_request::resource},

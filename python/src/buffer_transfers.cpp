@@ -64,14 +64,15 @@ void bind_copies(nb::class_<buffer>& bound) {
                "(), blocking: bool = True) -> Event | None"),
            "Copies bytes into this buffer.\n\n"
            "`src`: a Buffer of any kind and device, an object with the buffer protocol of any\n"
-           "type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one\n"
-           "with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.\n"
-           "Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue\n"
-           "has, behind other work on the two buffers and behind the events `after`.\n\n"
-           "With blocking=False it returns an Event at once, and source and destination live\n"
-           "until the copy has ended. Raises OutOfRangeError past either end, ValueError for what\n"
-           "is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not\n"
-           "the copy.")
+           "type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or\n"
+           "one with __sycl_usm_array_interface__. `nbytes` None: all of `src` from\n"
+           "`src_offset`. Offsets are in bytes. `queue` None: this buffer's. The copy is\n"
+           "ordered after earlier work on the queue, after other work on the two buffers, and\n"
+           "after the events `after`.\n\n"
+           "With blocking=False it returns an Event at once, and source and destination are\n"
+           "kept alive until the copy has ended. Raises OutOfRangeError past either end,\n"
+           "ValueError for an object that is not contiguous, TypeError for one without bytes.\n"
+           "Ctrl-C interrupts the wait, not the copy.")
       .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
            nb::arg("offset").none() = 0, nb::arg("dst_offset").none() = 0, nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
@@ -79,8 +80,8 @@ void bind_copies(nb::class_<buffer>& bound) {
                "def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
                "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
                "(), blocking: bool = True) -> Event | None"),
-           "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:\n"
-           "all of this buffer from `offset`; what `dst` has beyond that is left as it is.\n"
+           "Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`\n"
+           "None: all of this buffer from `offset`; bytes of `dst` past that are unchanged.\n"
            "Raises ReadOnlyError for a destination that cannot be written.");
 }
 
@@ -99,8 +100,8 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
               "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
               "True) -> Event | None"),
           "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes\n"
-          "apart here and `other_pitch` there, at least `width`, None: `width`. All else as in\n"
-          "copy_from.")
+          "apart here and `other_pitch` bytes apart there, at least `width`; None: `width`.\n"
+          "Otherwise like copy_from.")
       .def(
           "copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
@@ -113,8 +114,8 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
               "queue: "
               "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
               "Event | None"),
-          "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,\n"
-          "the other way.");
+          "Copies `height` rows of `width` bytes of this buffer into `other`: copy_from_2d in\n"
+          "the other direction.");
 }
 
 void bind_fills(nb::class_<buffer>& bound) {
@@ -128,8 +129,8 @@ void bind_fills(nb::class_<buffer>& bound) {
                "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
                "True) -> Event | None"),
            "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a\n"
-           "NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all\n"
-           "from `offset`) is a multiple. All else as in copy_from.")
+           "NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes. `nbytes` (None: all from\n"
+           "`offset`) must be a multiple of its size. Otherwise like copy_from.")
       .def("prefetch", &prefetch_buffer, nb::kw_only(), nb::arg("offset").none() = 0,
            nb::arg("nbytes") = none, nb::arg("to_host").none() = false, nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
@@ -137,8 +138,8 @@ void bind_fills(nb::class_<buffer>& bound) {
                "def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = "
                "False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
                "bool = True) -> Event | None"),
-           "Asks the driver to move shared memory to the queue's device, or to the host: a hint.\n"
-           "Raises UnsupportedError on devices without the capability \"prefetch\".")
+           "Requests that the driver move shared memory to the queue's device, or to the host.\n"
+           "A hint. Raises UnsupportedError on devices without the capability \"prefetch\".")
       .def(
           "advise", &advise_buffer, nb::arg("advice").none(), nb::kw_only(),
           nb::arg("offset").none() = 0, nb::arg("nbytes") = none, nb::arg("queue") = none,
@@ -147,7 +148,7 @@ void bind_fills(nb::class_<buffer>& bound) {
               "def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: "
               "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
               "Event | None"),
-          "Gives the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises\n"
+          "Passes the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises\n"
           "UnsupportedError on devices without the capability \"advise\".");
 }
 

@@ -1,6 +1,6 @@
-// What Cython modules that `cimport isthmus` call: __pyx_capi__, the table in which Cython looks
-// for the functions of isthmus/__init__.pxd. A capsule's name is the function's C type, as Cython
-// writes it.
+// The functions that Cython modules call after `cimport isthmus`: __pyx_capi__, the table in which
+// Cython looks up the functions of isthmus/__init__.pxd. The name of a capsule is the C type of its
+// function, as Cython writes it.
 
 #include "buffer.hpp"
 
@@ -32,7 +32,7 @@ isthmus_buffer_t* buffer_handle_of(PyObject* object) {
   return handle_in(object, buffer_of(object), "Buffer");
 }
 
-// Sets isthmus.Error's subclass for a status with this thread's message; always gives -1.
+// Sets the subclass of isthmus.Error for a status, with this thread's message. Always returns -1.
 int raise_error(isthmus_status_t status) noexcept {
   try {
     const nb::object error = error_object(status);

@@ -1,5 +1,6 @@
 #pragma once
-// Calls of the library into functions of Python's.
+// Calls from the library into Python functions. They may come on any thread; the interpreter's lock
+// is taken here (gil.hpp).
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -8,7 +9,7 @@
 
 namespace isthmus::python {
 
-// Dies with the interpreter's lock held, by way of the deferred list.
+// Destroyed with the interpreter's lock held, through the deferred list.
 struct held_object final : deferred {
   explicit held_object(nb::handle held) : object{nb::borrow(held)} {}
   nb::object object;
@@ -18,9 +19,9 @@ struct held_object final : deferred {
   return static_cast<held_object*>(static_cast<deferred*>(owner))->object;
 }
 
-// Calls Python for the library, on whichever thread: an exception is carried to the call that the
-// library was in. A Buffer that is made there comes from no resource but one that is named: else
-// who is asked for memory might ask himself.
+// Calls Python for the library, on any thread. An exception is passed on to the call of the library
+// that led here. A Buffer that is created meanwhile comes from the driver unless it names a
+// resource: otherwise the function of a resource could request memory from that resource.
 template <class Body>
 [[nodiscard]] isthmus_status_t call_back(const char** message, Body body) noexcept {
   const callback_lock lock;
@@ -45,8 +46,8 @@ template <class Body>
   }
 }
 
-// The same where the library cannot be told: sys.unraisablehook is. May be called while an
-// exception is under way, which stays.
+// The same if the library cannot report an error: exceptions go to sys.unraisablehook. May be
+// called while an exception is set, which is preserved.
 template <class Body>
 void call_back_unraisable(nb::handle of, Body body) noexcept {
   const callback_lock lock;

@@ -1,7 +1,7 @@
 #pragma once
-// What every file of the module stands on: the C ABI, nanobind, counted handles.
+// Included by every file of the module: the C ABI, nanobind, reference-counted handles.
 //
-// The module uses nothing of the library but isthmus.h. It keeps its state in globals that the
+// The module uses nothing of the library except isthmus.h. Its state is in globals that the
 // interpreter's lock guards: one interpreter per process.
 
 #include <isthmus/isthmus.h>
@@ -35,7 +35,7 @@ ISTHMUS_COUNTED(budget);
 ISTHMUS_COUNTED(buffer);
 #undef ISTHMUS_COUNTED
 
-// Owns one reference of the library's.
+// Owns one reference to an object of the library.
 template <class Noun>
 class counted_handle {
  public:
@@ -59,7 +59,7 @@ class counted_handle {
   [[nodiscard]] Noun* get() const noexcept { return raw_; }
   [[nodiscard]] Noun* detach() noexcept { return std::exchange(raw_, nullptr); }
   [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
-  // Where a function of the library puts its result. Pre: empty.
+  // The output argument of a library function. Pre: empty.
   [[nodiscard]] Noun** out() noexcept { return &raw_; }
 
  private:
@@ -88,7 +88,7 @@ template <class T, class... Args>
   return made;
 }
 
-// The C++ side of a Python object, nullptr if it is something else or its __init__ never ran.
+// The C++ side of a Python object; nullptr if it has another type or its __init__ never ran.
 template <class T>
 [[nodiscard]] T* instance_of(nb::handle type, nb::handle object) noexcept {
   const auto* wanted = reinterpret_cast<PyTypeObject*>(type.ptr());

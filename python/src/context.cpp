@@ -10,7 +10,7 @@
 namespace isthmus::python {
 namespace {
 
-// A Device, a filter string or a list of these; the objects keep the handles alive.
+// From a Device, a filter string or a list of these. The objects keep the handles alive.
 std::vector<nb::object> to_devices(nb::handle given) {
   std::vector<nb::object> found;
   if (PyList_Check(given.ptr()) != 0 || PyTuple_Check(given.ptr()) != 0) {
@@ -86,11 +86,11 @@ nb::object context_repr(const context& self) {
 void bind_context(nb::module_& module) {
   nb::class_<context> bound(
       module, "Context", nb::is_weak_referenceable(),
-      "A context: Context(devices=None). USM belongs to one; its devices reach its memory.\n\n"
+      "A context: Context(devices=None). USM belongs to a context, whose devices can access it.\n\n"
       "`devices`: a Device or filter string or a list of them, of one platform; None: the\n"
-      "current device. This makes a new context; Device.default_context gives the one that is\n"
-      "used unless another is named. Contexts compare by what they stand for and may be used\n"
-      "from any thread.");
+      "current device. This creates a new context; Device.default_context is the one that is\n"
+      "used unless another is named. Contexts are equal if they represent the same driver\n"
+      "context, and may be used from any thread.");
   types.context = bound;
   bind_from_sycl(bound, &find_sycl_context, "Context", "def from_sycl(given: Any) -> Context");
   bind_capsule<context>(bound);
@@ -103,17 +103,16 @@ void bind_context(nb::module_& module) {
           nb::arg("owner") = nb::none(),
           nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
                   "-> Context"),
-          "Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s "
-          "platform. It is kept\n"
-          "alive by `owner` if given, else by the driver's own reference count. Raises\n"
-          "UnsupportedError where contexts have no handles.")
-      .def(
-          "share_with", &share_with, nb::arg("device").none() = "opencl",
-          nb::sig("def share_with(self, device: Device | str = 'opencl') -> Context"),
-          "The same driver context in another back-end: one of SYCL's on OpenCL as a context of\n"
-          "`device`'s, so that memory of dpctl's is pyopencl's and ours too, without a copy\n"
-          "(`Buffer.adopt`). Raises UnsupportedError for other back-ends and where SYCL's library\n"
-          "gives no native handles, WrongContextError where `device` is none of its devices.")
+          "Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s\n"
+          "platform. It is kept alive by `owner` if given, else by the driver's own reference\n"
+          "count. Raises UnsupportedError where contexts have no handles.")
+      .def("share_with", &share_with, nb::arg("device").none() = "opencl",
+           nb::sig("def share_with(self, device: Device | str = 'opencl') -> Context"),
+           "The same driver context in another backend: a SYCL context on OpenCL as a context of\n"
+           "`device`, so that memory of dpctl can be used by pyopencl and Isthmus without a copy\n"
+           "(`Buffer.adopt`). Raises UnsupportedError for other backends and where the SYCL\n"
+           "library exports no native handles, WrongContextError if `device` is not one of its\n"
+           "devices.")
       .def_prop_ro("devices", &devices_of, nb::sig("def devices(self) -> list[Device]"),
                    "Its devices.")
       .def_prop_ro(
@@ -121,7 +120,7 @@ void bind_context(nb::module_& module) {
           [](const context& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid\n"
+          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none. Valid\n"
           "while this object lives.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))

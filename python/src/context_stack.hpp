@@ -1,9 +1,9 @@
 #pragma once
-// A stack in a context variable: what `with` set for a thread or asyncio task, the innermost on
-// top.
+// A stack in a context variable: what `with` statements set for a thread or asyncio task, with the
+// innermost on top. Needs the interpreter's lock.
 //
-// The variable holds (entry, the stack below) or None. Leaving sets the stack below, and nothing is
-// kept in the entry: threads, tasks and copied contexts may enter and leave the same object.
+// The variable holds (entry, the stack below) or None. Leaving restores the stack below, and an
+// entry stores nothing: threads, tasks and copied contexts may enter and leave the same object.
 
 #include "errors.hpp"
 
@@ -11,7 +11,7 @@ namespace isthmus::python {
 
 class context_stack {
  public:
-  // Once, before any use.
+  // Called once, before any use.
   void create(const char* name) {
     variable_ = PyContextVar_New(name, Py_None);
     if (variable_ == nullptr) {
@@ -26,12 +26,12 @@ class context_stack {
     }
     return nb::steal(stack);
   }
-  // None for the empty one.
+  // None if it is empty.
   [[nodiscard]] nb::object top() const {
     const nb::object stack = all();
     return stack.is_none() ? stack : nb::borrow(top_of(stack));
   }
-  // Of a stack that is not empty; borrowed from it.
+  // Pre: the stack is not empty. Borrowed from it.
   [[nodiscard]] static nb::handle top_of(nb::handle stack) noexcept {
     return PyTuple_GET_ITEM(stack.ptr(), 0);
   }
@@ -40,7 +40,7 @@ class context_stack {
   }
 
   void push(nb::handle entry) { set(nb::make_tuple(nb::borrow(entry), all())); }
-  // RuntimeError where it is not on top; `what` names such things.
+  // RuntimeError if the entry is not on top; `what` names this kind of entry.
   void pop(nb::handle entry, const char* what) {
     const nb::object stack = all();
     if (stack.is_none() || !top_of(stack).is(entry)) {

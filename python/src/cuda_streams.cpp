@@ -29,7 +29,7 @@ std::optional<int> number_in(nb::handle object, const char* attribute) {
   }
   const nb::object told = object.attr(attribute);
   if (told.is_none() || told.equal(nb::int_(-1))) {
-    return {};  // CuPy's -1: whichever is current
+    return {};  // -1 in CuPy: the current one
   }
   return static_cast<int>(std::min<std::size_t>(to_size(told, attribute), INT_MAX));
 }
@@ -38,7 +38,7 @@ std::uintptr_t to_number(nb::handle handle) {
   return reinterpret_cast<std::uintptr_t>(to_pointer(handle, "stream"));
 }
 
-// A method by the protocol, a tuple in its first drafts.
+// It is a method in the protocol, and was a tuple in its first drafts.
 named_stream read_protocol(nb::handle stream) {
   nb::object told = stream.attr("__cuda_stream__");
   if (PyCallable_Check(told.ptr()) != 0) {
@@ -72,7 +72,7 @@ named_stream read_stream(nb::handle stream) {
                Py_TYPE(stream.ptr())->tp_name);
 }
 
-// The current device if it is one of CUDA's, else the first.
+// The current device if it is a CUDA device, else the first one.
 device_handle likely_device() {
   const nb::object current = current_device();
   const auto& on = *device_of(current);

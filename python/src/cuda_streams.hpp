@@ -1,30 +1,32 @@
 #pragma once
-// CUDA's devices and streams as other libraries name them: by number and by handle.
+// CUDA devices and streams as other libraries name them: by number and by handle. Needs the
+// interpreter's lock.
 
 #include "objects.hpp"
 
 namespace isthmus::python {
 
-// CUDA's own number of the queue's device; negative if that is none of CUDA's.
+// CUDA's number of the queue's device; negative if it is not a CUDA device.
 [[nodiscard]] int cuda_number_of(const queue& on);
 [[nodiscard]] device_handle find_cuda_device(int number);
 
-// The number that DLPack and __cuda_array_interface__ have for a queue's stream. The queue's handle
-// counts as lent then: there may be work that we do not know.
+// The number of a queue's stream in DLPack and __cuda_array_interface__. The queue's handle is
+// exported from then on: the stream may have external work.
 [[nodiscard]] std::uintptr_t lend_stream(const queue& of);
-// The same for whoever only has the stream wait. It is lent all the same, but for a default queue.
+// The same for a consumer that only makes the stream wait. It is exported as well, unless it is a
+// default queue.
 [[nodiscard]] std::uintptr_t stream_to_wait(const queue& of);
-// A queue on a stream by that number, adopted, as there may be work of others on it; 0, in CUDA's
-// own calls, is the legacy default stream too, and 2 the calling thread's own. `owner`, if
-// valid, keeps the stream alive. The library's errors.
+// Adopts a stream by that number as a queue; it may have external work. 0, in CUDA's own calls, is
+// the legacy default stream too, and 2 is the calling thread's own. `owner`, if valid, keeps the
+// stream alive. Throws the library's errors.
 [[nodiscard]] queue_handle queue_of_number(const device_handle& on, std::uintptr_t number,
                                            nb::handle owner);
 
-// The queue of an object with __cuda_stream__, of a stream of PyTorch's or CuPy's, which it keeps
-// alive. `device` None: the one that the object tells, or that its stream is of. TypeError for any
-// other object.
+// A queue on the stream of an object with __cuda_stream__, or on a stream of PyTorch or CuPy, which
+// it keeps alive. `device` None: the one that the object reports, or that its stream belongs to.
+// TypeError for other objects.
 [[nodiscard]] queue_handle queue_of_stream(nb::handle stream, nb::handle device);
-// What __cuda_stream__ gives: (0, handle). TypeError for a queue of another back-end.
+// The result of __cuda_stream__: (0, handle). TypeError for a queue of another backend.
 [[nodiscard]] nb::object cuda_stream_of(const queue& self);
 
 }  // namespace isthmus::python

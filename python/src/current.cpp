@@ -18,10 +18,10 @@ struct named_queue {
   nb::object filter;
   nb::object queue;
 };
-// Default queues that were asked for by filter, a few. Simulated devices are left out: they come
-// and go. Never destroyed, as the next.
+// A few default queues that were requested by filter. Simulated devices are excluded, because they
+// come and go. Never destroyed, and neither is the next one.
 auto& named_queues = *new std::vector<named_queue>;
-// The process's default queue, once it was chosen: it stays.
+// The process's default queue. It never changes once it was chosen.
 auto& process_queue = *new nb::object;
 
 nb::object default_queue() {
@@ -40,8 +40,8 @@ nb::object default_queue() {
   return process_queue;
 }
 
-// Not valid if none was asked for by that filter, a str itself; borrowed. A text that is written in
-// a program is one object.
+// Borrowed. Not valid if no queue was requested by that filter, which must be exactly a str. A
+// string that is written in a program is one object.
 nb::handle known_queue(nb::handle filter) noexcept {
   for (const auto& each : named_queues) {
     if (each.filter.is(filter)) {
@@ -76,7 +76,7 @@ nb::object queue_for(nb::handle device) {
   return default_queue_of(of != nullptr ? *of : *device_of(to_device(device)));
 }
 
-// Whether that is plain without a search.
+// Whether the queue is known to be on that device without a search.
 bool is_known_to_be_on(const queue& on, nb::handle device) {
   if (!PyUnicode_CheckExact(device.ptr())) {
     const auto* of = device_of(device);
@@ -104,12 +104,12 @@ bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, 
 
 void before_drivers(const char* filter) {
   static bool prepared = false;
-  // The host is always there. Any other look-up may fail, and then opens every driver.
+  // The host is always found. Any other search may fail, and then opens every driver.
   const bool opens_none = filter != nullptr && std::strcmp(filter, "host") == 0;
   if (prepared || opens_none) {
     return;
   }
-  // Handed to the library and not to the environment, which is our children's too.
+  // Passed to the library and not through the environment, which child processes inherit.
   const nb::object found = nb::module_::import_("isthmus._drivers").attr("libraries")();
   for (const nb::handle each : found) {
     check(isthmus_driver_library(nb::cast<const char*>(each[0]), nb::cast<const char*>(each[1])));
@@ -163,7 +163,7 @@ nb::object to_device(nb::handle wanted) {
 
 namespace {
 
-// Of ours or dpctl's.
+// A Queue from a Queue or one of dpctl's.
 nb::object require_queue(nb::handle wanted) {
   if (queue_of(wanted) != nullptr) {
     return nb::borrow(wanted);
@@ -230,8 +230,8 @@ void bind_current(nb::module_& module) {
   module.def(
       "current_device", &current_device, nb::sig("def current_device() -> Device"),
       "The device that `with device:` or `with queue:` set for this thread and asyncio task,\n"
-      "else the default one: the environment variable ISTHMUS_DEVICE, else the best with USM.\n"
-      "Opens drivers on the first call. Raises DeviceNotFoundError.");
+      "else the default one: the environment variable ISTHMUS_DEVICE, else the best device with\n"
+      "USM. Opens drivers on the first call. Raises DeviceNotFoundError.");
   module.def("current_queue", &current_queue, nb::sig("def current_queue() -> Queue"),
              "The queue that `with queue:` set for this thread and asyncio task, else the\n"
              "default queue of the current device. Opens drivers on the first call. Raises\n"

@@ -1,5 +1,6 @@
 #pragma once
-// Which device or queue is meant: what the caller named, what `with` set, or the default.
+// Chooses the device or queue of a call: what the caller named, what `with` set, or the default.
+// Needs the interpreter's lock.
 
 #include "objects.hpp"
 
@@ -9,28 +10,28 @@ namespace isthmus::python {
   return argument.is_valid() && !argument.is_none();
 }
 
-// A Device, one of dpctl's, or a filter string; None and nullptr: the current one. TypeError
+// From a Device, a dpctl device or a filter string; None and nullptr: the current one. TypeError
 // otherwise.
 [[nodiscard]] nb::object to_device(nb::handle given);
-// The queue given, ours or dpctl's, else the default queue of the device given, else the current
-// one. ValueError if both are given and do not belong together. None and nullptr count as not
+// The given queue (a Queue or dpctl's), else the default queue of the given device, else the
+// current one. ValueError if both are given and do not belong together. None and nullptr mean not
 // given.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
-// The library's handle of the queue given, which `kept` keeps; null for None and nullptr. TypeError
-// otherwise.
+// The library's handle of the given queue, which `kept` keeps alive; null for None and nullptr.
+// TypeError otherwise.
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept);
 [[nodiscard]] nb::object default_queue_of(const device& of);
 
-// Whether it is a simulated device, which nobody can find again once its objects have gone.
+// Whether it is a simulated device, which cannot be found again once its objects are gone.
 [[nodiscard]] bool comes_and_goes(const device& of);
 
-// To be called before what may open the drivers that `filter` allows: tells the library of drivers
-// that pip installed. Costs nothing after the first time.
+// To be called before anything that may open the drivers that `filter` allows: registers drivers
+// that pip installed with the library. Free of cost after the first time.
 void before_drivers(const char* filter);
 
-// The library's look-up, without the interpreter's lock; opens drivers.
+// The library's search for a device, without the interpreter's lock. Opens drivers.
 [[nodiscard]] isthmus_status_t look_for_device(const char* filter, device_handle& found);
-// The same with its errors.
+// The same, and throws its errors.
 [[nodiscard]] device_handle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
@@ -53,7 +54,7 @@ void bind_with(Class& bound) {
 }
 
 void bind_current(nb::module_& module);
-// Drops what is cached, before the interpreter ends.
+// Drops the cached objects before the interpreter ends.
 void forget_current() noexcept;
 
 }  // namespace isthmus::python

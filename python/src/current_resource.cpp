@@ -1,6 +1,7 @@
-// Where buffers come from when no resource is named: what `with using(resource):` set for this
-// thread or task, else what was set for the process, else the default pool. On the stack None
-// stands for the driver: for functions that are asked for memory, which else might ask themselves.
+// The current resource, which serves requests that name none: what `with using(resource):` set for
+// this thread or task, else what was set for the process, else the default pool. None on the stack
+// stands for the driver: for functions that resources call, which could otherwise request memory
+// from themselves.
 
 #include "arguments.hpp"
 #include "context_stack.hpp"
@@ -18,17 +19,17 @@ struct using_resource {
 };
 
 context_stack using_stack;
-// Of the process: one resource for each kind, context and device, the one set last.
+// Those of the process: one resource per kind, context and device, the one that was set last.
 PyObject* process_resources = nullptr;
 
-// Host memory is of no device.
+// Host memory belongs to no device.
 bool serves(const resource& candidate, isthmus_kind_t kind, const queue& on) {
   const auto& its = *nb::inst_ptr<queue>(candidate.queue_object);
   return candidate.kind == kind && its.context_key == on.context_key &&
          (kind == ISTHMUS_KIND_HOST || its.device_key == on.device_key);
 }
 
-// None: the driver. Not valid: whatever the process has.
+// None: the driver. Not valid: the resource of the process applies.
 nb::object find_in_stack(isthmus_kind_t kind, const queue& on) {
   const nb::object stack = using_stack.all();
   for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
@@ -40,7 +41,7 @@ nb::object find_in_stack(isthmus_kind_t kind, const queue& on) {
   return {};
 }
 
-// -1: none.
+// -1 if there is none.
 Py_ssize_t place_in_process(isthmus_kind_t kind, const queue& on) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(process_resources); ++i) {
     if (serves(*nb::inst_ptr<resource>(PyList_GET_ITEM(process_resources, i)), kind, on)) {
@@ -132,9 +133,9 @@ void bind_current_resource(nb::module_& module) {
   nb::class_<using_resource>(
       module, "using",
       "`with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:\n"
-      "of any) for which no resource is named come from it, in this thread or asyncio task and in\n"
-      "tasks that it starts meanwhile. Nests; other resources stay as they are. Functions that a\n"
-      "resource calls, an allocator's or a failure callback, are in none.")
+      "of any device) that name no resource come from it, in this thread or asyncio task and in\n"
+      "tasks started within it. Nests; other resources are unaffected. Functions that a\n"
+      "resource calls (of an allocator, or a failure callback) run outside of any such scope.")
       .def("__init__", &init_using, nb::arg("resource").none(),
            nb::sig("def __init__(self, resource: MemoryResource) -> None"))
       .def("__enter__", &enter_using, nb::sig("def __enter__(self) -> MemoryResource"))
@@ -142,17 +143,17 @@ void bind_current_resource(nb::module_& module) {
   module.def(
       "set_resource", &set_resource, nb::arg("resource").none(),
       nb::sig("def set_resource(resource: MemoryResource) -> None"),
-      "From here on buffers of its kind, context and device (of host kind: of any) for which no\n"
-      "resource is named come from it, in every thread; `using` goes before. A\n"
-      "ProviderResource: the driver's own memory; default_pool(kind, use='buffers'): as at\n"
-      "first.");
+      "From now on buffers of its kind, context and device (of host kind: of any device) that\n"
+      "name no resource come from it, in every thread; `using` takes precedence. A\n"
+      "ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')\n"
+      "restores the initial state.");
   module.def(
       "current_resource", &resource_now, nb::arg("kind").none() = "device",
       nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
       nb::sig("def current_resource(kind: str = 'device', device: Device | str | None = "
               "None, queue: Queue | None = None) -> MemoryResource | None"),
-      "What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the\n"
-      "default pool.");
+      "The resource that Buffer(nbytes, kind=kind, device=device, queue=queue) would use; None:\n"
+      "the default pool.");
 }
 
 }  // namespace isthmus::python

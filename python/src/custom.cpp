@@ -1,4 +1,5 @@
-// Memory resources that are Python objects, and Python functions that are asked for memory.
+// Memory resources that are Python objects, and Python functions that are called when there is no
+// memory. The library calls them on any thread (callbacks.hpp).
 
 #include "arguments.hpp"
 #include "callbacks.hpp"
@@ -11,7 +12,7 @@ nb::object queue_or_none(isthmus_queue_t* raw) {
   return raw == nullptr ? nb::none() : wrap(queue_handle::retained(raw));
 }
 
-// `call_back_unraisable`, but for a caller in Python, who looks for what was carried.
+// Like `call_back_unraisable`. If the call came from Python, the exception is raised there instead.
 template <class Body>
 void call_back_told_apart(nb::handle of, Body body) noexcept {
   if (is_carrying()) {
@@ -111,36 +112,35 @@ void bind_custom(nb::module_& module) {
       module, "CustomResource",
       "A resource of your own: CustomResource(allocator, kind=\"device\", device=None,\n"
       "context=None).\n\n"
-      "`allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,\n"
-      "or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,\n"
-      "queue)` takes it back, when no work uses it any more; what it raises goes to\n"
+      "`allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that\n"
+      "kind, or raises MemoryError if it has none left. `allocator.deallocate(pointer, nbytes,\n"
+      "queue)` releases it when no work uses it any more. What deallocate raises goes to\n"
       "sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,\n"
-      "several at a time; neither while the interpreter ends, nor in a forked child. Where the\n"
-      "allocator has them, `usage()` returns (held, free) bytes and `trim(keep_bytes)` the bytes\n"
-      "given back. `device` and `context` as for ProviderResource.\n\n"
-      "What allocate raises is raised by Buffer(), and what usage and trim raise by who asks.\n"
-      "What it returns is checked: CallbackError for 0, for an address that is not aligned, for\n"
-      "memory that is not of this kind and device as far as the driver can tell. It may return\n"
-      "the address of a part of a Buffer, which then lives as long as the part. Buffers that "
-      "these\n"
-      "methods make come from the driver where no resource is named.\n\n"
-      "The allocator lives as long as the resource and its memory. An object that holds a "
-      "resource\n"
-      "of itself is never collected: let the allocator be an object of its own.")
+      "several at a time, but neither while the interpreter ends nor in a forked child. Two\n"
+      "methods are optional: `usage()` returns (held, free) bytes, and `trim(keep_bytes)` the\n"
+      "bytes released. `device` and `context` are those of ProviderResource.\n\n"
+      "What allocate raises is raised by Buffer(). What usage and trim raise is raised to the\n"
+      "caller that caused the call. The result of allocate is checked: CallbackError for 0, for\n"
+      "an address that is not aligned, and for memory that is not of this kind and device as\n"
+      "far as the driver can tell. It may return the address of a part of a Buffer, which then\n"
+      "lives as long as the part. Buffers that these methods create come from the driver unless\n"
+      "they name a resource.\n\n"
+      "The allocator lives as long as the resource and its memory. An object that holds its own\n"
+      "resource is never collected: make the allocator a separate object.")
       .def("__init__", &init_custom, nb::arg("allocator").none(), nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(),
            nb::sig("def __init__(self, allocator: Allocator, kind: str = 'device', device: Device "
                    "| str | None = None, context: Context | None = None) -> None"))
       .def_prop_ro(
           "allocator", [](const custom_resource& self) { return self.allocator; },
-          nb::sig("def allocator(self) -> Allocator"), "The object that it calls.");
+          nb::sig("def allocator(self) -> Allocator"), "The object whose methods it calls.");
   nb::class_<failure_callback_resource, adaptor_resource>(
       module, "FailureCallbackResource",
-      "Asks a function where there is no memory: FailureCallbackResource(upstream, function).\n\n"
-      "`function(nbytes)` is called on the thread that asked, with no lock held; it may free and\n"
-      "allocate (from the driver where no resource is named), and returns whether to try again.\n"
-      "What it raises ends the request. It lives as long as the resource and its memory: a method\n"
-      "of an object that holds the resource keeps both for ever.")
+      "Calls a function when there is no memory: FailureCallbackResource(upstream, function).\n\n"
+      "`function(nbytes)` is called on the requesting thread, with no lock held. It may free\n"
+      "and allocate (from the driver unless a resource is named), and returns whether to try\n"
+      "again. What it raises ends the request. It lives as long as the resource and its memory:\n"
+      "a method of an object that holds the resource keeps both alive indefinitely.")
       .def("__init__", &init_failure, nb::arg("upstream").none(), nb::arg("function").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) "
                    "-> None"));

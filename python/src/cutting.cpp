@@ -1,4 +1,4 @@
-// Memory resources that cut their blocks out of what others give.
+// Memory resources that divide memory of their upstream into blocks: monotonic, fixed size, arena.
 
 #include "arguments.hpp"
 #include "budget.hpp"
@@ -56,21 +56,20 @@ void init_arena(arena_resource* self, nb::handle upstream, nb::handle limit_byte
 void bind_cutting(nb::module_& module) {
   nb::class_<monotonic_resource, adaptor_resource>(
       module, "MonotonicResource",
-      "Cuts memory off chunks of upstream's, one piece behind the other, and gives the chunks "
-      "back\n"
+      "Cuts memory off chunks of upstream's, one block after the other, and releases the chunks\n"
       "together: MonotonicResource(upstream, first_bytes=0).\n\n"
-      "For what is allocated bit by bit and ends at once. The first chunk has `first_bytes` (0:\n"
-      "64 KiB), each further one twice those of the one before, or what the request needs. A\n"
-      "Buffer's free gives nothing back; a chunk goes back by release(), or with the resource,\n"
-      "once no Buffer lies in it and the work on it has ended. Raises UnsupportedError for an\n"
-      "upstream that gives memory of several kinds.\n\n"
+      "For memory that is allocated bit by bit and ends at once. The first chunk has\n"
+      "`first_bytes` (0: 64 KiB), each further one twice the size of the one before, or what\n"
+      "the request needs. Freeing a Buffer returns nothing. A chunk is returned by release(),\n"
+      "or when the resource is destroyed, once no Buffer lies in it and the work on it has\n"
+      "ended. Raises UnsupportedError for an upstream that gives memory of several kinds.\n\n"
       "A context manager, which releases.")
       .def("__init__", &init_monotonic, nb::arg("upstream").none(),
            nb::arg("first_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> "
                    "None"))
       .def("release", &release, nb::sig("def release(self) -> None"),
-           "Lets all chunks go: what is allocated next comes from a new one.")
+           "Releases all chunks: the next allocation comes from a new one.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> Self"))
@@ -79,32 +78,32 @@ void bind_cutting(nb::module_& module) {
           nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<fixed_size_resource, adaptor_resource>(
       module, "FixedSizeResource",
-      "Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream, block_bytes,\n"
-      "blocks=0).\n\n"
-      "A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an\n"
-      "InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a\n"
-      "queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are\n"
-      "free as a whole go back by trim(), and where a request of any resource would fail without\n"
-      "them. Raises UnsupportedError for an upstream that gives memory of several kinds.")
+      "Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream,\n"
+      "block_bytes, blocks=0).\n\n"
+      "A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer\n"
+      "raises InvalidArgumentError: use a BinningResource to send it elsewhere. A block that is\n"
+      "freed after work on a queue is reused at once on that queue, and elsewhere after the\n"
+      "work has ended. Slabs that are entirely free are returned by trim(), and when a request\n"
+      "of any resource would otherwise fail. Raises UnsupportedError for an upstream that gives\n"
+      "memory of several kinds.")
       .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
            nb::arg("blocks").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "
                    "int = 0) -> None"))
       .def_prop_ro(
           "block_bytes", [](const fixed_size_resource& self) { return self.block_bytes; },
-          nb::sig("def block_bytes(self) -> int"), "The largest Buffer that it gives.");
+          nb::sig("def block_bytes(self) -> int"),
+          "The size of the largest Buffer that it allocates.");
   nb::class_<arena_resource, adaptor_resource>(
       module, "ArenaResource",
       "Memory cut from superblocks that threads do not share: ArenaResource(upstream,\n"
       "limit_bytes=0).\n\n"
-      "Each thread has an arena for each queue. Where that has no room it takes another "
-      "superblock,\n"
-      "of a MiB or of what the request needs, and looks into no other arena; a PoolResource, "
-      "which\n"
-      "does, is the better choice nearly always. Superblocks that are free as a whole go back by\n"
-      "trim(), and before memory runs short; they hold at most `limit_bytes` (0: what upstream "
-      "has).\n"
-      "Raises UnsupportedError for an upstream that gives memory of several kinds.")
+      "Each thread has an arena for each queue. An arena without enough free memory takes\n"
+      "another superblock, of a MiB or of what the request needs, and does not search other\n"
+      "arenas; a PoolResource does, and is nearly always the better choice. Superblocks that\n"
+      "are entirely free are returned by trim(), and before memory runs out. They hold at most\n"
+      "`limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that gives\n"
+      "memory of several kinds.")
       .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> "
                    "None"));

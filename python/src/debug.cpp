@@ -1,4 +1,4 @@
-// The memory resource that finds writes where nobody may write.
+// The memory resource that detects writes outside of live blocks.
 
 #include "arguments.hpp"
 #include "budget.hpp"
@@ -23,14 +23,14 @@ void init_debug(debug_resource* self, nb::handle upstream, nb::handle kept_bytes
 void bind_debug(nb::module_& module) {
   nb::class_<debug_resource, adaptor_resource>(
       module, "DebugResource",
-      "Finds writes beside blocks and to freed ones: DebugResource(upstream, "
+      "Detects writes beside blocks and to freed ones: DebugResource(upstream,\n"
       "kept_bytes='16MiB').\n\n"
       "For programs under test. Each block lies between red zones of 64 bytes, or of its\n"
-      "alignment if that is more, and `kept_bytes` of freed blocks are poisoned and kept for a\n"
-      "while. An allocation waits for its queue, and memory goes back when nothing uses it. What\n"
-      "is found is told on the standard error stream, and raised by verify(). Raises\n"
-      "UnsupportedError for an upstream that may give device memory, which the host cannot look\n"
-      "at.")
+      "alignment if that is more. `kept_bytes` of freed blocks are poisoned and kept for a\n"
+      "while. An allocation waits for its queue, and memory is returned once nothing uses it.\n"
+      "Findings are written to the standard error stream, and raised by verify(). Raises\n"
+      "UnsupportedError for an upstream that may give device memory, which the host cannot\n"
+      "inspect.")
       .def("__init__", &init_debug, nb::arg("upstream").none(),
            nb::arg("kept_bytes").none() = "16MiB",
            nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') "

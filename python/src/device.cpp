@@ -74,7 +74,7 @@ nb::object memory_info(const device& self) {
   std::uint64_t free_bytes = 0, total_bytes = 0;
   isthmus_status_t status;
   {
-    const gil_release released;  // a driver's call
+    const gil_release released;  // for a driver call
     status = isthmus_device_memory(self.raw.get(), &free_bytes, &total_bytes);
   }
   check(status);
@@ -112,37 +112,38 @@ auto field_of(const device& self) {
 void bind_properties(nb::class_<device>& bound) {
   using info = isthmus_device_info_t;
   bound.def_prop_ro("name", &field_of<&info::name>, "The driver's name for it.")
-      .def_prop_ro("vendor", &field_of<&info::vendor>, "Who made it.")
+      .def_prop_ro("vendor", &field_of<&info::vendor>, "Its vendor.")
       .def_prop_ro("driver_version", &field_of<&info::driver_version>, "Version of its driver.")
       .def_prop_ro("backend", &field_of<&info::backend>,
                    "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
       .def_prop_ro("filter", &field_of<&info::filter>,
-                   "A filter string that finds this device again, as \"opencl:cpu:0\".")
+                   "A filter string that identifies this device, for example \"opencl:cpu:0\".")
       .def_prop_ro("type", &type_of, "\"cpu\", \"gpu\" or \"accelerator\".")
       .def_prop_ro("platform", &platform_of, nb::sig("def platform(self) -> Platform"),
                    "The platform it belongs to.")
-      .def_prop_ro("compute_units", &field_of<&info::compute_units>, "How many it has.")
+      .def_prop_ro("compute_units", &field_of<&info::compute_units>, "Number of its compute units.")
       .def_prop_ro("copy_engines", &field_of<&info::copy_engines>,
-                   "How many copies it makes at the same time, beside computing.")
+                   "Number of copies it can execute at the same time, beside computing.")
       .def_prop_ro("capabilities", &capabilities_of,
                    nb::sig("def capabilities(self) -> frozenset[str]"),
-                   "Names of what it can do: the flags ISTHMUS_CAN_* of isthmus.h in lower case.")
+                   "Names of its capabilities: the flags ISTHMUS_CAN_* of isthmus.h in lower case.")
       .def_prop_ro("kinds", &kinds_of, nb::sig("def kinds(self) -> tuple[str, ...]"),
-                   "The kinds of memory it offers, of \"device\", \"shared\", \"host\".")
-      .def_prop_ro("total_memory", &field_of<&info::memory_bytes>, "Its memory, in bytes.")
+                   "The kinds of memory it supports, of \"device\", \"shared\", \"host\".")
+      .def_prop_ro("total_memory", &field_of<&info::memory_bytes>, "Size of its memory, in bytes.")
       .def_prop_ro("max_allocation", &field_of<&info::max_allocation_bytes>,
                    "The largest single allocation, in bytes.")
       .def_prop_ro("base_alignment", &field_of<&info::base_alignment>,
-                   "Alignment in bytes of an allocation that asks for none.")
+                   "Alignment in bytes of an allocation that requests none.")
       .def_prop_ro("max_alignment", &field_of<&info::max_alignment>,
-                   "The largest alignment that can be asked for, in bytes.")
+                   "The largest alignment that can be requested, in bytes.")
       .def_prop_ro("lacks", &field_of<&info::lacks>,
-                   "What its driver lacks and what stands in for it, or an empty string.")
-      .def_prop_ro("default_queue", &default_queue_of, nb::sig("def default_queue(self) -> Queue"),
-                   "Its queue on its default context, shared by all threads; always the same one.")
+                   "What its driver lacks and how that is substituted, or an empty string.")
+      .def_prop_ro(
+          "default_queue", &default_queue_of, nb::sig("def default_queue(self) -> Queue"),
+          "The default queue on its default context, shared by all threads; always the same one.")
       .def_prop_ro("default_context", &default_context_of,
                    nb::sig("def default_context(self) -> Context"),
-                   "The context that its platform's devices share by default.")
+                   "The default context, which the devices of its platform share.")
       .def_prop_ro(
           "native_handle",
           [](const device& self) {
@@ -170,15 +171,13 @@ void bind_device(nb::module_& module) {
   nb::class_<device> bound(
       module, "Device", nb::is_weak_referenceable(),
       "A device: Device(filter=None).\n\n"
-      "`filter` is up to three of back-end (\"host\", \"sim\", \"cuda\", \"opencl\", \"sycl\"), "
-      "type "
-      "(\"cpu\",\n"
-      "\"gpu\", \"accelerator\") and number, in that order, joined by ':'; None: the current\n"
-      "device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list\n"
-      "of what there is.\n\n"
+      "`filter` is up to three of backend (\"host\", \"sim\", \"cuda\", \"opencl\", \"sycl\"),\n"
+      "type (\"cpu\", \"gpu\", \"accelerator\") and number, in that order, joined by ':'; None:\n"
+      "the current device. Opens the drivers that the filter allows. Raises\n"
+      "DeviceNotFoundError, which lists the devices found.\n\n"
       "`with device:` makes it the current one of this thread and asyncio task; this nests.\n"
-      "Devices compare by what they stand for, pickle by their filter and may be used from any\n"
-      "thread.");
+      "Devices are equal if they represent the same device. They are pickled by their filter\n"
+      "and may be used from any thread.");
   types.device = bound;
   bind_from_sycl(bound, &find_sycl_device, "Device", "def from_sycl(given: Any) -> Device");
   bound
@@ -186,16 +185,16 @@ void bind_device(nb::module_& module) {
            nb::sig("def __init__(self, filter: str | Device | None = None) -> None"))
       .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("backend").none(),
                   nb::sig("def from_handle(handle: int, backend: str) -> Device"),
-                  "The device of a back-end whose handle of the driver's that is (OpenCL:\n"
-                  "cl_device_id; SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live\n"
-                  "handle. Raises DeviceNotFoundError for a device that is not listed, and where\n"
-                  "devices have no handles.");
+                  "The device of a backend that has this driver handle (OpenCL: cl_device_id;\n"
+                  "SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live handle. Raises\n"
+                  "DeviceNotFoundError for a device that is not listed, and where devices have no\n"
+                  "handles.");
   bind_properties(bound);
   bind_with(bound);
   bound
       .def("memory_info", &memory_info, nb::sig("def memory_info(self) -> tuple[int, int]"),
-           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does\n"
-           "not tell.")
+           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver\n"
+           "does not report it.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const device& self) { return self.key; })

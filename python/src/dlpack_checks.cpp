@@ -1,4 +1,4 @@
-// What a producer's tensor says is checked before anything is read or worked out of it.
+// Checks of a producer's tensor, made before anything is read or computed from it.
 
 #include "array_layout.hpp"
 #include "dlpack.hpp"

@@ -1,4 +1,4 @@
-// DLPack: buffers, and arrays over them, lent to other libraries.
+// DLPack export: buffers, and arrays over them, for other libraries.
 
 #include <algorithm>
 #include <memory>
@@ -21,14 +21,14 @@ namespace isthmus::python {
 
 namespace {
 
-// One lent tensor. The consumer gives it back on any thread, without the interpreter: it holds
-// nothing of Python's.
+// One exported tensor. The consumer releases it on any thread, without the interpreter: it holds no
+// Python objects.
 template <class Managed>
 struct lent_tensor {
   Managed managed{};
-  array_numbers numbers;   // the shape, and behind it the strides, in elements
-  buffer_handle exported;  // of a buffer of ours; or
-  void* result = nullptr;  // of a copy
+  array_numbers numbers;   // the shape, followed by the strides in elements
+  buffer_handle exported;  // the buffer, if it was exported itself; or
+  void* result = nullptr;  // the memory of a copy
 
   ~lent_tensor() {
     if (exported) {
@@ -45,7 +45,7 @@ void give_back(Managed* managed) {
   delete static_cast<lent_tensor<Managed>*>(managed->context);
 }
 
-// A capsule that nobody took still has its first name.
+// A capsule that was not consumed still has its first name.
 template <class Managed>
 void drop_capsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) != 0) {
@@ -54,17 +54,17 @@ void drop_capsule(PyObject* capsule, const char* name) {
   }
 }
 
-// What a consumer gets: the memory itself, or a copy of it, which has no gaps.
+// What a consumer gets: the memory itself, or a copy of it without gaps.
 struct loan {
   const array_view& elements;
-  nb::object of;  // Buffer
+  nb::object of;  // the Buffer
   dlpack::device where;
   bool is_host_copy = false;
   bool is_copy = false;
-  queue_handle consumer{};  // none: the host, or nobody whose work is known
+  queue_handle consumer{};  // none: the host, or a consumer whose work is unknown
 };
 
-// Whether a consumer on `where` may use it as it is.
+// Whether a consumer on `where` can use the memory without a copy.
 bool serves(const buffer& of, const dlpack::device& where) {
   if (where.type == dlpack::k_cpu) {
     return host_reachable(of.kind);
@@ -97,7 +97,7 @@ dlpack::device own_device(const buffer& of) {
       is_sycls(on) ? "; where dpctl is imported and its context is the default one it can be" : "");
 }
 
-// dpctl's, or ours. Without one it is the host that waits.
+// From a queue of dpctl or a Queue. Without one the host waits.
 queue_handle sycl_consumer(const buffer& of, nb::handle stream) {
   if (stream.is_none()) {
     check(wait_for_buffer(of.raw.get(), -1));
@@ -112,8 +112,8 @@ queue_handle sycl_consumer(const buffer& of, nb::handle stream) {
   return queue_handle::retained(queue_of(given)->raw.get());
 }
 
-// By the array API: None is the legacy default stream, -1 asks for no order, 0 could be either of
-// two streams.
+// As the array API defines it: None is the legacy default stream, -1 requests no order, and 0 is
+// refused because it could be either of two streams.
 queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::handle stream) {
   if (where.type == dlpack::k_cpu) {
     if (!stream.is_none()) {
@@ -139,7 +139,7 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
   return number == 1 ? legacy_queue_of(on) : queue_of_number(on, number, nb::handle{});
 }
 
-// The elements packed in C order, in memory of the same kind and queue.
+// The elements packed in C order, in new memory of the same kind and queue.
 nb::object copy_to_lend(const array_view& what) {
   nb::object made = nb::inst_alloc(types.buffer);
   if (!made.is_valid()) {
@@ -154,7 +154,7 @@ nb::object copy_to_lend(const array_view& what) {
   return made;
 }
 
-// Memory that the host cannot touch is copied for it unless `copy` forbids that.
+// Memory that the host cannot access is copied for it unless `copy` forbids that.
 loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::handle copy) {
   const auto& of = what.of;
   const auto where = device.is_none() ? own_device(of) : dlpack::to_device(device);
@@ -175,7 +175,7 @@ loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::h
           is_copy, std::move(consumer)};
 }
 
-// Its queue goes on behind what is pending; from here on its work on the memory is known.
+// Orders the consumer's queue after pending work. From here on its work on the memory is tracked.
 void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handle& exported) {
   if (consumer) {
     check(isthmus_buffer_on_queue(of.raw.get(), consumer.get(), exported.out()));
@@ -190,7 +190,7 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
     status = isthmus_buffer_export_to_queue(exported.get(), consumer.get(), &pointer);
   }
   if (status != ISTHMUS_OK) {
-    exported = buffer_handle{};  // there is no export to be ended
+    exported = buffer_handle{};  // there is no export to end
   }
   call.check(status);
   return pointer;
@@ -200,7 +200,7 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
 void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
   const auto& of = require_buffer(what.of);
   if (what.is_host_copy) {
-    check(wait_for_buffer(of.raw.get(), -1));  // which Ctrl-C interrupts
+    check(wait_for_buffer(of.raw.get(), -1));  // Ctrl-C interrupts it
     check(isthmus_result_allocate(std::max<std::size_t>(what.elements.nbytes, 1), &result));
     copy_out(what.elements, result, nb::object{});
     return result;
@@ -213,7 +213,7 @@ void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
   return pointer;
 }
 
-// All of a tensor but its memory.
+// Sets everything in a tensor except its memory.
 template <class Managed>
 void describe_elements(const loan& what, lent_tensor<Managed>& lent) {
   const auto& shape = what.elements.shape;
@@ -268,7 +268,7 @@ bool runs_backwards(const array_view& what) {
   return is_backward && what.nbytes != 0;
 }
 
-// Whether the Python function that calls is of PyTorch's.
+// Whether the calling Python function belongs to PyTorch.
 bool is_called_by_pytorch() {
   const nb::handle frame{reinterpret_cast<PyObject*>(PyEval_GetFrame())};
   if (!frame.is_valid()) {
@@ -279,9 +279,9 @@ bool is_called_by_pytorch() {
          std::string_view{nb::cast<const char*>(name)}.substr(0, 6) == "torch.";
 }
 
-// PyTorch ends the process, or reads other elements, where strides are negative. It is known by its
-// calling function; what takes a capsule without a version is taken for it, since NumPy, which
-// handles such strides, passes a version.
+// PyTorch ends the process, or reads wrong elements, if strides are negative. It is recognized by
+// its calling function. A consumer of a capsule without a version is assumed to be PyTorch too,
+// since NumPy, which supports such strides, requests a version.
 void refuse_backwards(const array_view& what, bool versioned) {
   if (!runs_backwards(what) || (versioned && !is_called_by_pytorch())) {
     return;

@@ -1,4 +1,4 @@
-// DLPack: other libraries' memory as buffers.
+// DLPack import: memory of other libraries as buffers. Needs the interpreter's lock.
 
 #include <memory>
 
@@ -14,7 +14,8 @@
 namespace isthmus::python {
 namespace {
 
-// A tensor lent to us. Producers' deleters may need the interpreter's lock.
+// A tensor of another library. Its deleter may need the interpreter's lock, so it runs through the
+// deferred list.
 template <class Managed>
 struct borrowed_tensor final : deferred {
   explicit borrowed_tensor(Managed* lent) : managed{lent} {}
@@ -38,7 +39,7 @@ void require_contiguous(const dlpack::tensor& of) {
   }
 }
 
-// As a row of bytes.
+// All bytes, as a one-dimensional array.
 adoption read_bytes(const dlpack::tensor& of, std::uint64_t flags) {
   const auto nbytes = dlpack::packed_bytes(of, flags);
   if (nbytes == 0) {
@@ -72,7 +73,7 @@ shared_layout layout_of(const dlpack::tensor& of, std::uint64_t flags) {
   }
 }
 
-// The box around all elements.
+// The bounding box of all elements.
 adoption read_box(const dlpack::tensor& of, const typed_layout& layout) {
   if (layout.size == 0) {
     return {of.data, 0, ISTHMUS_KIND_HOST, false};
@@ -85,7 +86,7 @@ adoption read_box(const dlpack::tensor& of, const typed_layout& layout) {
 std::uint64_t flags_of(const dlpack::managed&) { return 0; }
 std::uint64_t flags_of(const dlpack::managed_versioned& of) { return of.flags; }
 
-// USM that the queue's context knows keeps its kind; all other memory of the CPU's is the host's.
+// USM that the queue's context knows keeps its kind. All other CPU memory is of kind host.
 isthmus_kind_t kind_of(const adoption& what, const dlpack::device& where, const queue& on) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
@@ -138,7 +139,7 @@ nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue
                                        std::move(queue), what);
 }
 
-// What stands behind the version is known for major version 1 alone; the capsule stays unused.
+// The fields after the version are defined for major version 1 only. The capsule stays unconsumed.
 void require_known_version(nb::handle capsule) {
   const auto& version = static_cast<dlpack::managed_versioned*>(
                             PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
@@ -197,7 +198,8 @@ nb::object default_queue_on(const dlpack::device& where) {
   return found;
 }
 
-// The queue asked for, else the current one if it is of that device, else that device's own.
+// The requested queue, else the current one if it is on that device, else that device's default
+// queue.
 nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
   if (where.id < 0) {
     raise_python(PyExc_BufferError, "DLPack: (%d, %d) is no device", where.type, where.id);
@@ -223,8 +225,8 @@ nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
   return default_queue_on(where);
 }
 
-// A stream is handed to producers of memory that a device's streams order. Pinned host memory has
-// none: PyTorch, whose pinned tensors are the CPU's to it, refuses any.
+// A stream is passed to producers whose memory is ordered by a device's streams. Pinned host memory
+// is not: PyTorch, which regards its pinned tensors as CPU memory, refuses any stream.
 nb::object request_capsule(nb::handle object, const dlpack::device& where, const queue& on) {
   const nb::object method = object.attr("__dlpack__");
   nb::dict arguments;
@@ -245,7 +247,7 @@ nb::object request_capsule(nb::handle object, const dlpack::device& where, const
   return method(**arguments);
 }
 
-// What an object lends, and on which queue.
+// The memory of an object, and on which queue it is used.
 struct lent_memory {
   lent_memory(nb::handle from, nb::handle wanted)
       : object{from},
@@ -255,7 +257,7 @@ struct lent_memory {
         is_locked{!is_capsule && says_read_only(from)},
         capsule{is_capsule ? nb::borrow(from) : request_capsule(from, where, *queue_of(queue))} {
     const auto& told = tensor().device;
-    // JAX numbers its devices on the CPU, and PyTorch's capsules call pinned memory the CPU's.
+    // JAX numbers its CPU devices, and PyTorch's capsules report pinned memory as CPU memory.
     const bool is_same = told.type == dlpack::k_cpu
                              ? where.type == dlpack::k_cpu || where.type == dlpack::k_cuda_host
                              : told.type == where.type && told.id == where.id;
@@ -275,8 +277,8 @@ struct lent_memory {
     }
     return made;
   }
-  // The producer's work comes before that of all queues and of the host: the queue was put after
-  // it, or without a stream, by the protocol, the legacy default stream was.
+  // Work of all queues and of the host is ordered after the producer's. By the protocol the
+  // producer ordered the given queue after its work, or without a stream the legacy default stream.
   void record_producer(const buffer& made) const {
     const auto& on = *queue_of(queue);
     const auto& device = *device_of(on.device_object);
@@ -290,7 +292,7 @@ struct lent_memory {
   bool is_capsule;
   dlpack::device where;
   nb::object queue;
-  bool is_locked;  // by another protocol of the object's
+  bool is_locked;  // another protocol of the object reports read-only
   nb::object capsule;
 };
 

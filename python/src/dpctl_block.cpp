@@ -7,7 +7,7 @@
 
 namespace isthmus::python {
 
-// Called by dpctl, with the interpreter's lock or without.
+// Called by dpctl, with or without the interpreter's lock.
 void dpctl_block::operator()(void*) noexcept {
   const held_gil_release released{memory != nullptr && isthmus_buffer_free_may_wait(memory) != 0};
   if (told != nullptr) {
@@ -40,7 +40,7 @@ void tell_address(dpctl_block& of) noexcept {
   }
   isthmus_buffer_t* view = nullptr;
   if (isthmus_buffer_on_queue(of.memory, of.theirs, &view) != ISTHMUS_OK) {
-    isthmus_buffer_retain(of.memory);  // for ever
+    isthmus_buffer_retain(of.memory);  // never released
     return;
   }
   isthmus_buffer_t* before = nullptr;
@@ -63,7 +63,7 @@ buffer_handle adopt(const dpctl_block& block, const dpctl_memory& object) {
   return made;
 }
 
-// Of several threads that are the first to use it, the others' goes again.
+// If several threads use it first, one result is kept and the others are released.
 isthmus_buffer_t* adopted_once(dpctl_block& block, const dpctl_memory& object) {
   const std::atomic_ref memory{block.memory};
   isthmus_buffer_t* known = memory.load(std::memory_order_acquire);

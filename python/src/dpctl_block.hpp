@@ -1,8 +1,8 @@
 #pragma once
-// What a memory object of isthmus.compat.dpctl stands on, and keeps alive.
+// The memory of an object of isthmus.compat.dpctl, which keeps it alive.
 //
-// It lies where dpctl keeps the owner of its memory, a std::shared_ptr, so that views of dpctl's
-// and C++ programs share it.
+// It is stored where dpctl keeps the owner of its memory, a std::shared_ptr, so that views of dpctl
+// and of C++ programs share it.
 
 #include <atomic>
 
@@ -11,30 +11,35 @@
 
 namespace isthmus::python {
 
-// New memory is used on a queue of our own, where nothing of others waits. Once dpctl or anybody
-// else is told its address there may be work on its SYCL queue that we do not know: from then on
-// our operations come behind that, and so does whoever gets the memory next.
+// New memory is used on a queue of our own, which has no external work. Once its address was given
+// to dpctl or to other code, its SYCL queue may have external work: from then on our operations are
+// ordered after that, and so is the next owner of the memory.
 //
-// Memory of dpctl's own objects is adopted when it is first used: most objects are made to be
-// handed on.
+// Memory of dpctl's own objects is adopted on first use: most objects are created only to be passed
+// on.
+//
+// `memory` (if it was null) and `told` are each set once, by a compare-exchange; the thread that
+// loses releases its own result. The exchange releases and readers acquire, so a reader of the
+// pointer sees the finished object.
 struct dpctl_block {
-  isthmus_buffer_t* memory;  // null: `adopted` keeps it, and nobody has used it yet
-  isthmus_queue_t* theirs;   // the SYCL queue; null for memory of somebody else's, already there
-  isthmus_buffer_t* told = nullptr;  // the memory on `theirs`, once its address was told
-  std::shared_ptr<void> adopted{};   // of dpctl's
+  isthmus_buffer_t* memory;  // null: `adopted` keeps it, and it was not used yet
+  isthmus_queue_t* theirs;   // the SYCL queue; null for adopted memory, which is on it already
+  isthmus_buffer_t* told = nullptr;  // the memory on `theirs`, once its address was given out
+  std::shared_ptr<void> adopted{};   // dpctl's owner
 
-  // The end of the last shared pointer, on any thread.
+  // Runs when the last shared pointer is gone, on any thread.
   void operator()(void*) noexcept;
 };
 
-// Null for memory that is dpctl's own.
+// Null for memory that dpctl owns.
 [[nodiscard]] dpctl_block* dpctl_block_of(const dpctl_memory& object) noexcept;
-// ValueError where there is none.
+// ValueError if there is none.
 [[nodiscard]] dpctl_block& require_block(const dpctl_memory& object);
-// Any thread. If it cannot be told there is no memory for that, and it is never given back.
+// Records that the address was given out. Any thread. If there is no memory to record it, the block
+// is never freed.
 void tell_address(dpctl_block& of) noexcept;
 
-// Where it lies, for an operation that blocks.
+// The endpoint of an operation that blocks.
 [[nodiscard]] place dpctl_place(const dpctl_memory& object);
 // A Buffer of isthmus.memory over it, on the queue that it is used on now.
 [[nodiscard]] nb::object memory_of(const dpctl_memory& object);

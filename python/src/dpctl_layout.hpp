@@ -1,6 +1,6 @@
 #pragma once
-// A memory object of dpctl's as its public declarations (dpctl/memory/_memory.pxd) lay it out.
-// isthmus.compat.dpctl._layout holds them against the ones that are installed.
+// The ABI layout of a dpctl memory object, as its public declarations (dpctl/memory/_memory.pxd)
+// define it. isthmus.compat.dpctl._layout compares it with the installed ones.
 
 #include <cstddef>
 #include <memory>
@@ -12,13 +12,13 @@ namespace isthmus::python {
 struct dpctl_memory {
   PyObject_HEAD void** functions;  // Cython's table, of the C functions below
   void* pointer;
-  std::shared_ptr<void>* owner;  // dpctl deletes it with the object
+  std::shared_ptr<void>* owner;  // deleted by dpctl with the object
   Py_ssize_t nbytes;
   PyObject* queue;  // a dpctl.SyclQueue, or None
   PyObject* reference;
 };
 
-// The last two that dpctl and C++ programs ask an object for.
+// The last two functions in the table that dpctl and C++ programs call.
 inline constexpr std::size_t k_get_data_ptr = 9;
 inline constexpr std::size_t k_get_opaque_ptr = 10;
 inline constexpr std::size_t k_function_count = 15;

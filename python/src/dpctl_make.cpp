@@ -1,4 +1,4 @@
-// Making the memory objects of isthmus.compat.dpctl.
+// Creation of the memory objects of isthmus.compat.dpctl.
 
 #include "dpctl_make.hpp"
 
@@ -21,7 +21,7 @@ dpctl_types dpctl;
 
 namespace {
 
-// dpctl's class makes it, empty; its constructors, which allocate, are not asked.
+// Created, empty, by dpctl's base class. Its constructors, which allocate, are not called.
 nb::object make_empty(PyTypeObject* type) {
   static PyObject* const nothing = PyTuple_New(0);
   auto* const base = reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr());
@@ -37,10 +37,11 @@ void set_object(PyObject*& where, nb::object value) noexcept {
   Py_XDECREF(std::exchange(where, value.release().ptr()));
 }
 
-// Takes over `block`. Only a whole object may be seen, by the collector's hooks say.
+// Takes ownership of `block`. Other code, such as the hooks of the garbage collector, must not see
+// an incomplete object.
 nb::object make_filled(PyTypeObject* type, dpctl_block block, void* pointer, std::size_t nbytes,
                        nb::object queue, nb::object reference) {
-  // Which calls the block if that throws.
+  // Calls the block if that throws.
   auto owner = std::make_unique<std::shared_ptr<void>>(pointer, block);
   nb::object made = make_empty(type);
   auto& object = as_dpctl(made);
@@ -52,7 +53,7 @@ nb::object make_filled(PyTypeObject* type, dpctl_block block, void* pointer, std
   return made;
 }
 
-// dpctl's errors: for no memory one of its own, for an alignment too.
+// Converts to dpctl's errors: if there is no memory, its own class; also for an alignment.
 [[noreturn]] void raise_as_dpctl(nb::python_error& failed) {
   const nb::handle type = failed.matches(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT))
                               ? dpctl.alignment_error
@@ -106,7 +107,7 @@ bool is_copy_asked(const memory_arguments& asked) {
   return asked.copy.is_valid() && to_c_integer(asked.copy, "copy", INT_MIN, INT_MAX) != 0;
 }
 
-// The same memory, of whatever class `type` is.
+// A view of the same memory, of the class `type`.
 nb::object make_view(PyTypeObject* type, const dpctl_memory& of) {
   auto owner = std::make_unique<std::shared_ptr<void>>(*of.owner);
   nb::object made = make_empty(type);
@@ -124,7 +125,7 @@ bool is_dpctls(nb::handle object) {
                             reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0;
 }
 
-// The kind of memory of dpctl's own, which its object keeps; UNKNOWN for all else.
+// The kind of memory that dpctl owns, which its object keeps; UNKNOWN for other memory.
 isthmus_kind_t kind_of_theirs(nb::handle object) {
   if (!is_dpctls(object) || as_dpctl(object).owner == nullptr ||
       dpctl_block_of(as_dpctl(object)) != nullptr) {
@@ -220,7 +221,7 @@ nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
   const auto kind = kind_of_class(type);
   const auto alignment = alignment_in(asked.alignment);
   require_queue(asked.queue);
-  const bool may_copy = is_copy_asked(asked);  // refused in any case if it is no number
+  const bool may_copy = is_copy_asked(asked);  // refused in any case if it is not a number
   if (is_integral(asked.other)) {
     return make_new(type, kind, to_positive_size(asked.other), alignment, asked.queue);
   }

@@ -1,5 +1,6 @@
 #pragma once
-// The classes of isthmus.compat.dpctl.memory, and how their objects are made.
+// The classes of isthmus.compat.dpctl.memory, and how their objects are created. Needs the
+// interpreter's lock.
 
 #include "buffer.hpp"
 #include "dpctl_block.hpp"
@@ -7,24 +8,25 @@
 
 namespace isthmus::python {
 
-// Set when isthmus.compat.dpctl.memory is imported, which never goes: references that stay.
+// Set when isthmus.compat.dpctl.memory is imported. It is never unloaded, so the references are
+// never released.
 struct dpctl_types {
   nb::handle their_base;  // dpctl's _Memory
   nb::handle queue;       // dpctl's SyclQueue
-  nb::handle classes[4];  // ours, by kind
-  nb::handle theirs[4];   // of which they are subclasses
+  nb::handle classes[4];  // our classes, by kind
+  nb::handle theirs[4];   // their base classes, by kind
   nb::handle allocation_error, alignment_error;
-  void** functions = nullptr;  // Cython's table for ours
+  void** functions = nullptr;  // Cython's table of our classes
 };
 extern dpctl_types dpctl;
 
 [[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked);
 [[nodiscard]] nb::object as_dpctl_memory(nb::handle object);
 
-// A Buffer over the memory of an object of ours, dpctl's, or with the interface. ValueError for
-// others.
+// A Buffer over the memory of an object of our classes, of dpctl's, or with the interface.
+// ValueError for other objects.
 [[nodiscard]] nb::object memory_in(nb::handle object);
-// All bytes of one Buffer to the beginning of another; blocks. OutOfRangeError if it is longer.
+// Copies all bytes of one Buffer to the start of another; blocks. OutOfRangeError if it is longer.
 void copy_between(const nb::object& to, const nb::object& from);
 
 }  // namespace isthmus::python

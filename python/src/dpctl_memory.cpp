@@ -1,5 +1,5 @@
-// The three classes of isthmus.compat.dpctl.memory: subclasses of dpctl's own, made when that is
-// imported, whose memory and copies are ours.
+// The three classes of isthmus.compat.dpctl.memory: subclasses of dpctl's, created when that is
+// imported, whose memory and copies are Isthmus'.
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,8 @@ void* get_and_tell(dpctl_memory* self) noexcept {
   return (*Theirs)(self);
 }
 
-// dpctl's own classes share the memory with a view of theirs, whose table tells nobody.
+// dpctl's own classes share the memory with a view of their own, whose table reports no use of the
+// address.
 newfunc their_new[4];
 
 template <isthmus_kind_t Kind>
@@ -72,7 +73,8 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) no
   return result_of([=] { return make_dpctl(type, read_memory_arguments(arguments, named)); });
 }
 
-// Without a tuple and a dictionary; for the classes themselves, not for Python's subclasses.
+// Without a tuple and a dictionary. For the classes themselves, not for subclasses written in
+// Python.
 PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t count,
                          PyObject* names) noexcept {
   return result_of([=] {
@@ -83,7 +85,7 @@ PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t
 
 // -- copies, by dpctl's rules ---------------------------------------------------------------------
 
-// One dimension of unsigned bytes, in a row.
+// A contiguous, one-dimensional buffer of unsigned bytes.
 place to_host_place(nb::handle object, access wanted, const char* role) {
   place made;
   made.memory = std::make_unique<pinned>();
@@ -118,7 +120,7 @@ nb::object copy_to_host(nb::handle self, nb::handle into) {
     raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu", to.nbytes,
                  nbytes);
   }
-  if (is_forked_child()) {  // which may read what the host reaches
+  if (is_forked_child()) {  // may read what the host can access
     const nb::object contents = to_bytes(memory_of(of));
     std::memcpy(to.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
     return nb::borrow(into);
@@ -151,7 +153,7 @@ nb::object copy_from_device(nb::handle self, nb::handle from) {
   return nb::none();
 }
 
-// dpctl takes it as C's unsigned short, of which it uses the lower byte.
+// dpctl takes it as a C unsigned short, of which it uses the lower byte.
 nb::object memset_to(nb::handle self, nb::handle value) {
   const auto told = to_c_integer(value, "val", 0, UINT16_MAX);
   static_cast<void>(fill({memory_of(as_dpctl(self)), nb::int_(0), nb::none()},
@@ -172,7 +174,7 @@ nb::object reduce(nb::handle self) {
 
 // -- methods, as Python calls them ----------------------------------------------------------------
 
-// The one argument of a method, by place or name; not valid if it was not given.
+// The one argument of a method, by position or name; not valid if it was not given.
 nb::handle only_argument(const char* known, PyObject* const* arguments, Py_ssize_t count,
                          PyObject* names) {
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
@@ -228,7 +230,7 @@ PyMethodDef method(const char* name, const char* doc) {
           METH_FASTCALL | METH_KEYWORDS, doc};
 }
 
-// Whoever asks may put work on it.
+// The caller may submit work on it.
 void* address_told(nb::handle self) {
   auto& of = as_dpctl(self);
   tell_address(require_block(of));
@@ -239,8 +241,8 @@ nb::object get_pointer(nb::handle self) {
   return nb::steal(PyLong_FromVoidPtr(address_told(self)));
 }
 
-// What is the same for all, to be copied; the three other entries are there, so that their places
-// are.
+// The entries that are the same for all objects, to be copied. The three other ones exist too, so
+// that the dictionary has space for them.
 PyObject* interface_template() {
   nb::dict made;
   made[interned.data] = nb::none();  // the address, and False: it may be written
@@ -268,7 +270,7 @@ nb::object get_interface(nb::handle self) {
   return made;
 }
 
-// A view may be read and written by work on the queue, too: dpctl's copies take it for the host's.
+// Work on the queue may read and write through a view too: dpctl's copies treat it as host memory.
 int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   const auto* base = Py_TYPE(self);
   while (base->tp_as_buffer == nullptr || base->tp_as_buffer->bf_getbuffer == &get_view) {
@@ -288,27 +290,38 @@ PyObject* get(PyObject* self, void*) noexcept {
 PyMethodDef methods[] = {
     method<copy_to_host_method>(
         "copy_to_host",
-        "copy_to_host(obj=None)\n--\n\nCopies the bytes into `obj`, a writable contiguous buffer "
-        "of one dimension of unsigned\nbytes, and returns it; what it has beyond is left as it is. "
-        "None: into a new uint8\nndarray. Blocks and lets other threads run. Raises ValueError "
-        "if it is too small or laid\nout otherwise, ValueError or BufferError if it is read-only, "
-        "TypeError if it is no buffer."),
+        "copy_to_host(obj=None)\n"
+        "--\n\n"
+        "Copies the bytes into `obj`, a writable contiguous buffer of one dimension of unsigned\n"
+        "bytes, and returns it. Bytes of `obj` past that are unchanged. None: into a new uint8\n"
+        "ndarray. Blocks, and releases the interpreter's lock. Raises ValueError if `obj` is\n"
+        "too small or has another layout, ValueError or BufferError if it is read-only,\n"
+        "TypeError if it is not a buffer."),
     method<needed_argument_method<&copy_from_host>>(
         "copy_from_host",
-        "copy_from_host(obj)\n--\n\nCopies `obj`, a contiguous buffer of one dimension of unsigned "
-        "bytes, to the beginning of\nthis memory. Blocks and lets other threads run. Raises "
-        "ValueError if it is longer or laid\nout otherwise, IndexError if it is empty or None, "
-        "TypeError if it is no buffer."),
+        "copy_from_host(obj)\n"
+        "--\n\n"
+        "Copies `obj`, a contiguous buffer of one dimension of unsigned bytes, to the start of\n"
+        "this memory. Blocks, and releases the interpreter's lock. Raises ValueError if `obj`\n"
+        "is longer or has another layout, IndexError if it is empty or None, TypeError if it is\n"
+        "not a buffer."),
     method<needed_argument_method<&copy_from_device>>(
         "copy_from_device",
-        "copy_from_device(obj)\n--\n\nCopies the bytes of an object with "
-        "__sycl_usm_array_interface__, of any context, to the\nbeginning of this memory. Blocks "
-        "and lets other threads run. Raises ValueError if it is\nlonger or has no such "
-        "interface."),
-    method<memset_method>("memset",
-                          "memset(val=0)\n--\n\nSets every byte to the lower byte of `val`, "
-                          "0..65535 (OverflowError). Blocks and lets\nother threads run."),
-    {"tobytes", &call_alone<&as_bytes>, METH_NOARGS, "tobytes()\n--\n\nA copy, as bytes."},
+        "copy_from_device(obj)\n"
+        "--\n\n"
+        "Copies the bytes of an object with __sycl_usm_array_interface__, of any context, to\n"
+        "the start of this memory. Blocks, and releases the interpreter's lock. Raises\n"
+        "ValueError if `obj` is longer or has no such interface."),
+    method<memset_method>(
+        "memset",
+        "memset(val=0)\n"
+        "--\n\n"
+        "Sets every byte to the lower byte of `val`, 0..65535 (OverflowError). Blocks,\n"
+        "and releases the interpreter's lock."),
+    {"tobytes", &call_alone<&as_bytes>, METH_NOARGS,
+     "tobytes()\n"
+     "--\n\n"
+     "A copy of the bytes."},
     {"__bytes__", &call_alone<&as_bytes>, METH_NOARGS, nullptr},
     {"__reduce__", &call_alone<&reduce>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
@@ -320,11 +333,12 @@ PyGetSetDef getters[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 constexpr const char* k_doc =
-    "(other, *, alignment=0, queue=None, copy=False), as dpctl's class of that name, of pooled\n"
-    "memory. `other` a number > 0: that many bytes in the context of `queue` (None: dpctl's\n"
-    "default one). An object with __sycl_usm_array_interface__: the same memory, kept alive, if\n"
-    "it is of this kind, else ValueError, or with copy=True a copy. Raises USMAllocationError\n"
-    "without memory and, being a ValueError too, for an `alignment` > 0 that is no power of two.";
+    "(other, *, alignment=0, queue=None, copy=False), like dpctl's class of that name, with\n"
+    "pooled memory. `other` a number > 0: that many bytes in the context of `queue` (None:\n"
+    "dpctl's default one). `other` an object with __sycl_usm_array_interface__: the same\n"
+    "memory, kept alive, if it is of this kind, else ValueError; with copy=True a copy. Raises\n"
+    "USMAllocationError if there is no memory, and also, as a ValueError, for an `alignment` >\n"
+    "0 that is not a power of two.";
 
 nb::object make_class(const char* name, nb::handle base) {
   const auto* theirs = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_as_buffer;
@@ -375,10 +389,10 @@ void bind_dpctl(nb::module_& module) {
              nb::sig("def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, "
                      "alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
                      "tuple[Any, Any, Any]"),
-             "The classes of isthmus.compat.dpctl.memory, for dpctl's module of memory and its\n"
-             "class of queues.");
+             "The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its\n"
+             "queue class.");
   module.def("_forget_dpctl_queues", &forget_dpctl_queues,
-             "For isthmus.compat.dpctl.memory: what it prepared is asked for again.");
+             "For isthmus.compat.dpctl.memory: what it prepared is requested again.");
   module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
              nb::sig("def _as_dpctl_memory(obj: object) -> Any"),
              "isthmus.compat.dpctl.memory.as_usm_memory.");

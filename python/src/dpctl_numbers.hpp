@@ -1,5 +1,6 @@
 #pragma once
-// Numbers as dpctl takes them, which is as Cython makes C's integers of them.
+// Numbers as dpctl accepts them, which is how Cython converts to C integers. Needs the
+// interpreter's lock.
 
 #include <cstdint>
 
@@ -7,13 +8,13 @@
 
 namespace isthmus::python {
 
-// Of whatever has __int__ or __index__. TypeError for what has neither, OverflowError outside
-// `least` to `most`, and what __int__ raises.
+// From an object with __int__ or __index__. TypeError if it has neither, OverflowError outside
+// `least` to `most`; exceptions of __int__ propagate.
 [[nodiscard]] std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least,
                                         std::int64_t most);
-// Of whatever has __index__, OverflowError where that is no Py_ssize_t.
+// From an object with __index__. OverflowError if it does not fit in a Py_ssize_t.
 [[nodiscard]] std::int64_t to_ssize(nb::handle given, const char* name);
-// A number of bytes, 1 or more. ValueError for others, OverflowError as above.
+// A number of bytes, 1 or more. ValueError for other numbers, OverflowError as above.
 [[nodiscard]] std::size_t to_positive_size(nb::handle given);
 
 }  // namespace isthmus::python

@@ -10,7 +10,8 @@
 namespace isthmus::python {
 namespace {
 
-// A queue of dpctl's cannot be referred to weakly, so that it is not kept for ever.
+// A dpctl queue cannot be referenced weakly, so the cache is bounded: no queue is kept
+// indefinitely.
 constexpr std::size_t k_kept = 8;
 
 struct known_queue {
@@ -20,11 +21,11 @@ struct known_queue {
 
 struct known_queues {
   nb::object prepare;
-  known_queue usual;                       // dpctl's default one
-  std::array<known_queue, k_kept> recent;  // the last one first
+  known_queue usual;                       // of dpctl's default queue
+  std::array<known_queue, k_kept> recent;  // most recently used first
 };
 
-// Never destroyed: the interpreter goes before.
+// Never destroyed: the interpreter ends before static destructors run.
 known_queues& known() {
   static auto* const all = new known_queues;
   return *all;
@@ -39,7 +40,7 @@ dpctl_source source_in(const known_queue& of, isthmus_kind_t kind) {
   return {of.theirs, of.queue, of.own, of.pools[kind]};
 }
 
-// Null if it is not among them. Runs no code.
+// Null if it is not cached. Runs no Python code.
 known_queue* find_recent(nb::handle queue) noexcept {
   auto& recent = known().recent;
   const auto found = std::find_if(recent.begin(), recent.end(),
@@ -57,10 +58,10 @@ void set_dpctl_preparer(nb::object prepare) { known().prepare = std::move(prepar
 
 void forget_dpctl_queues() {
   const auto usual = std::exchange(known().usual, {});
-  const auto recent = std::exchange(known().recent, {});  // which go when this returns
+  const auto recent = std::exchange(known().recent, {});  // destroyed when this returns
 }
 
-// Another thread may come in between while Python prepares one: the first stays.
+// Another thread may prepare the same one meanwhile: the first result is kept.
 dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
   if (queue.is_none()) {
     if (!known().usual.theirs.is_valid()) {
@@ -79,7 +80,7 @@ dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
   if (find_recent(queue) == nullptr) {
     auto& recent = known().recent;
     std::rotate(recent.begin(), recent.end() - 1, recent.end());
-    std::swap(recent.front(), made);  // what was dropped goes when this returns
+    std::swap(recent.front(), made);  // the entry that was dropped is destroyed when this returns
   }
   return source;
 }

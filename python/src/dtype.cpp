@@ -12,14 +12,14 @@ struct dtype_name {
   const element_type* of;
 };
 nb::handle dtype_class;
-PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's numbers
+PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's number of the type
 
 constexpr const char* k_no_numpys =
     "NumPy has no %s of its own: install ml_dtypes, or convert the array with astype('float32')";
 
 const element_type& named_by(const dtype_name& self) { return *self.of; }
 
-// What NumPy has beside the names and typestrs of its own.
+// The types that NumPy has beside its own names and typestrs.
 nb::object other_dtype(const element_type& of) {
   if (of.typestr != nullptr) {
     return nb::module_::import_("numpy").attr("dtype")(typestr_of(of));
@@ -43,8 +43,8 @@ nb::object numpy_dtype(const dtype_name& self) {
   return found;
 }
 
-// As NumPy's dtypes do, equal to all that names the same type. What NumPy makes of text that names
-// none may be any error.
+// Like NumPy's dtypes, equal to everything that names the same type. NumPy may raise any error for
+// text that names none.
 nb::object equals(const dtype_name& self, nb::handle other) {
   if (const auto* named = type_named_by(other)) {
     return nb::bool_(named == self.of);
@@ -62,7 +62,7 @@ nb::object equals(const dtype_name& self, nb::handle other) {
   }
 }
 
-// It never changes: without ml_dtypes that of bfloat16 stays the name's.
+// The hash never changes: without ml_dtypes that of bfloat16 remains the hash of the name.
 Py_hash_t hash_of(const dtype_name& self) {
   static std::optional<Py_hash_t> known[std::size(instances)];
   auto& found = known[self.of->dtype];
@@ -79,20 +79,19 @@ void bind_numbers(nb::class_<dtype_name>& bound) {
   bound
       .def_prop_ro(
           "name", [](const dtype_name& self) { return self.of->name; },
-          "As NumPy has it, and \"longdouble\" and \"clongdouble\" on every machine.")
+          "NumPy's name, and \"longdouble\" and \"clongdouble\" on every machine.")
       .def_prop_ro(
           "itemsize", [](const dtype_name& self) { return self.of->item; }, "Bytes of an element.")
       .def_prop_ro(
           "alignment", [](const dtype_name& self) { return self.of->alignment; },
-          "Bytes, of which an element's address is a multiple.")
+          "Alignment of an element's address, in bytes.")
       .def_prop_ro(
           "kind", [](const dtype_name& self) { return nb::str(&self.of->kind, 1); },
           nb::sig("def kind(self) -> str"),
           "NumPy's letter: \"b\" bool, \"i\" and \"u\" integers, \"f\" floats, \"c\" complex.")
-      .def_prop_ro(
-          "dtype", &numpy_dtype, nb::sig("def dtype(self) -> Any"),
-          "The same as a numpy.dtype, for which NumPy asks by itself: numpy.zeros(3, float32).\n"
-          "AttributeError for bfloat16 where the package ml_dtypes is not installed.");
+      .def_prop_ro("dtype", &numpy_dtype, nb::sig("def dtype(self) -> Any"),
+                   "The same as a numpy.dtype. NumPy reads it by itself: numpy.zeros(3, float32).\n"
+                   "AttributeError for bfloat16 if the package ml_dtypes is not installed.");
 }
 
 }  // namespace
@@ -131,12 +130,12 @@ nb::object require_numpy_dtype(const element_type& of) {
 void bind_dtype(nb::module_& module) {
   nb::class_<dtype_name> bound(
       module, "DType", nb::is_final(),
-      "A type of elements: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,\n"
+      "An element type: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,\n"
       "float32, float64, longdouble, complex64, complex128, clongdouble.\n\n"
-      "DType(x) is the one that `x` names: a DType, a NumPy dtype or scalar type, a name\n"
-      "(\"float32\"), a typestr (\"<f4\"), or Python's bool, int, float or complex. There is one\n"
-      "object of each; it equals all that names the same type, and has NumPy's hash. Raises\n"
-      "TypeError with the reason for other types.");
+      "DType(x) is the type that `x` names: a DType, a NumPy dtype or scalar type, a name\n"
+      "(\"float32\"), a typestr (\"<f4\"), or Python's bool, int, float or complex. There is\n"
+      "one object per type. It equals everything that names the same type, and has NumPy's\n"
+      "hash. Raises TypeError with the reason for other types.");
   dtype_class = bound;
   bound.def(nb::new_(&make), nb::arg("dtype").none());
   bind_numbers(bound);

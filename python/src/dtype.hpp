@@ -1,17 +1,17 @@
 #pragma once
-// DType: the name of an element type, as isthmus.float32.
+// DType: the name of an element type, for example isthmus.float32. Needs the interpreter's lock.
 
 #include "array_layout.hpp"
 
 namespace isthmus::python {
 
-// The type that a DType names; nullptr for any other object.
+// The type that a DType names; nullptr for other objects.
 [[nodiscard]] const element_type* type_named_by(nb::handle object) noexcept;
-// The one DType of a type; borrowed.
+// The DType of a type, of which there is one; borrowed.
 [[nodiscard]] nb::handle dtype_object_of(const element_type& of);
-// NumPy's dtype, or for bfloat16 the one of ml_dtypes; not valid without that package.
+// NumPy's dtype, for bfloat16 the one of ml_dtypes; not valid without that package.
 [[nodiscard]] nb::object numpy_dtype_of(const element_type& of);
-// The same, for a NumPy array of such elements; a TypeError where there is none.
+// The same, for a NumPy array of such elements. TypeError if there is none.
 [[nodiscard]] nb::object require_numpy_dtype(const element_type& of);
 
 void bind_dtype(nb::module_& module);

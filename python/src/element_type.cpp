@@ -1,4 +1,5 @@
-// The types of elements that arrays share, by each protocol's name for them.
+// The element types of arrays, and each protocol's name for them. Guarded by the interpreter's
+// lock.
 
 #include <array>
 #include <bit>
@@ -30,7 +31,7 @@ constexpr element_type k_types[] = {
     {'c', 8, 5, "<c8", "Zf", "complex64", 4, ISTHMUS_COMPLEX64},
     {'c', 16, 5, "<c16", "Zd", "complex128", 8, ISTHMUS_COMPLEX128},
     {'c', 32, 5, "<c32", "Zg", "clongdouble", 16, ISTHMUS_CLONGDOUBLE},
-    {'f', 2, 4, nullptr, nullptr, "bfloat16", 2, ISTHMUS_BFLOAT16}};  // behind float16
+    {'f', 2, 4, nullptr, nullptr, "bfloat16", 2, ISTHMUS_BFLOAT16}};  // after float16
 constexpr const element_type& k_byte = k_types[5];
 constexpr const element_type& k_float32 = k_types[10];
 constexpr const element_type& k_bfloat16 = k_types[16];
@@ -46,7 +47,7 @@ const element_type* find(char kind, std::int64_t item) {
   return nullptr;
 }
 
-// Why NumPy's dtype of that kind is none of an array here.
+// Why arrays do not support a NumPy dtype of that kind.
 const char* reason_against(char kind) {
   switch (kind) {
     case 'O': return "references to Python's objects mean nothing on a device";
@@ -70,7 +71,7 @@ const char* reason_against(char kind) {
                given.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
 }
 
-// The package ml_dtypes has it as a void of two bytes with a name.
+// The package ml_dtypes defines it as a named void type of two bytes.
 bool is_bfloat16(nb::handle known) {
   return known.attr("kind").equal(nb::str("V")) && known.attr("name").equal(nb::str("bfloat16"));
 }
@@ -83,8 +84,9 @@ const element_type& type_of_numpys(nb::handle known, nb::handle given) {
   return *found;
 }
 
-// Types and dtypes that NumPy was asked of, and names that programs write; they stay. A hash table
-// by address: finding one takes as long as any other. Guarded by the interpreter's lock.
+// Caches the types and dtypes that NumPy was called for, and names that programs write. Entries are
+// never removed. A hash table by address, so that every lookup takes the same time. Guarded by the
+// interpreter's lock.
 class known_dtypes {
  public:
   [[nodiscard]] const element_type* find(nb::handle given) const noexcept {
@@ -105,7 +107,7 @@ class known_dtypes {
     PyObject* given = nullptr;
     const element_type* type = nullptr;
   };
-  // Its entry's, or an empty one's, of which there always are some.
+  // The index of its entry, or of an empty one. There always are empty ones.
   [[nodiscard]] std::size_t place_of(nb::handle given) const noexcept {
     constexpr unsigned k_aligned_bits = 4;
     auto place = (reinterpret_cast<std::uintptr_t>(given.ptr()) >> k_aligned_bits) % k_places;
@@ -166,7 +168,7 @@ const element_type* element_type_of_format(const char* format, std::int64_t item
   if (is_complex) {
     return nullptr;
   }
-  // How wide they are differs from machine to machine: the view says it.
+  // Their widths differ between machines; the view reports them.
   return letter == '?'                              ? find('b', item)
          : std::strchr("bhilqn", letter) != nullptr ? find('i', item)
          : std::strchr("BHILQN", letter) != nullptr ? find('u', item)

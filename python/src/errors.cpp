@@ -31,21 +31,21 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_OUT_OF_MEMORY,
      "USMAllocationError",
      {&PyExc_MemoryError, &none_of_them},
-     "No memory of that kind on that device; the message tells what was asked for and what is "
-     "left. `snapshot` tells how the memory of the pool was divided that had none; None if none "
-     "was asked."},
+     "No memory of that kind on that device; the message names the request and what is left.\n"
+     "`snapshot` describes how the memory of the pool without memory was divided; None if no\n"
+     "pool was involved."},
     {ISTHMUS_ERROR_UNSUPPORTED,
      "UnsupportedError",
      {&PyExc_RuntimeError, &none_of_them},
-     "This driver or device cannot do it: see Device.capabilities and Device.lacks."},
+     "Not supported by this driver or device: see Device.capabilities and Device.lacks."},
     {ISTHMUS_ERROR_WRONG_CONTEXT,
      "WrongContextError",
      {&PyExc_ValueError, &none_of_them},
-     "Objects of different contexts met, or a pointer is unknown to the context."},
+     "Objects of different contexts were combined, or a pointer is unknown to the context."},
     {ISTHMUS_ERROR_NOT_FOUND,
      "DeviceNotFoundError",
      {&PyExc_ValueError, &none_of_them},
-     "No device or platform fits the filter; the message lists those there are."},
+     "No device or platform matches the filter; the message lists those found."},
     {ISTHMUS_ERROR_CLOSED,
      "ClosedError",
      {&PyExc_ValueError, &none_of_them},
@@ -61,15 +61,15 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_DRIVER,
      "DriverError",
      {&PyExc_RuntimeError, &none_of_them},
-     "The driver refused; the message names its call and its code."},
+     "A driver call failed; the message names the call and its code."},
     {ISTHMUS_ERROR_TIMEOUT,
      "WaitTimeoutError",
      {&PyExc_TimeoutError, &none_of_them},
-     "The time given ran out. The operation goes on."},
+     "The timeout expired. The operation continues."},
     {ISTHMUS_ERROR_DEPENDENCY,
      "DependencyError",
      {&PyExc_RuntimeError, &none_of_them},
-     "An event that the operation waited for had failed, so it did not run."},
+     "An event that the operation waited for has failed, so it did not run."},
     {ISTHMUS_ERROR_ABANDONED,
      "AbandonedError",
      {&PyExc_RuntimeError, &none_of_them},
@@ -77,20 +77,22 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
      {&PyExc_RuntimeError, &none_of_them},
-     "A function given to a queue did not run, a host event was made to fail, or what a resource "
-     "of your own gave was no memory of its kind. A function's own exception is raised as it is."},
+     "A function submitted to a queue did not run, a host event was failed, or a resource of\n"
+     "your own returned memory that is not of its kind. An exception of a function is raised as\n"
+     "it is."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",
      {&PyExc_RuntimeError, &none_of_them},
-     "Driver work in a forked child: start it with the multiprocessing method 'spawn'."},
+     "Driver work in a forked child: start the child with the multiprocessing method 'spawn'."},
     {ISTHMUS_ERROR_INTERNAL,
      "InternalError",
      {&PyExc_RuntimeError, &none_of_them},
-     "A fault of Isthmus: please report it."},
+     "A bug in Isthmus: please report it."},
     {ISTHMUS_ERROR_CONFLICT,
      "ConflictError",
      {&PyExc_RuntimeError, &none_of_them},
-     "Host and device both wrote the same part of a unified buffer: see UnifiedBuffer.resolve()."},
+     "Host and device both wrote the same part of a unified buffer: see\n"
+     "UnifiedBuffer.resolve()."},
 };
 constexpr std::size_t k_error_count = std::size(k_errors);
 
@@ -119,14 +121,14 @@ thread_local std::string text_of_last;
   raise_set();
 }
 
-// Making it runs Python code, and with that the handlers of signals that came: what these raise
-// is raised, with `made` as its context.
+// Creating a snapshot runs Python code, and with that the handlers of signals that arrived. What
+// these raise is raised, with `made` as its context.
 void add_snapshot(nb::handle made) {
   try {
     made.attr("snapshot") = snapshot_of_error();
   } catch (nb::python_error& failed) {
     if (failed.matches(PyExc_MemoryError) || callbacks_gate.closed()) {
-      return;  // no memory for it, or the interpreter is ending: the error is more
+      return;  // no memory for it, or the interpreter is ending: the error itself matters more
     }
     if (!nb::steal(PyException_GetContext(failed.value().ptr())).is_valid()) {
       PyException_SetContext(failed.value().ptr(), made.inc_ref().ptr());
@@ -169,7 +171,7 @@ struct carried {
     innermost->exception_ = std::move(exception);
     innermost->text_ = text_of_last;
   }
-  // Of the library's message, or as the cause of `made`.
+  // The exception of the library's message, or the cause of `made`.
   static void attach(nb::handle made) {
     if (innermost == nullptr || !innermost->exception_.is_valid()) {
       return;

@@ -1,5 +1,5 @@
 #pragma once
-// The library's codes as Python's exceptions.
+// Status codes of the library as Python exceptions. Needs the interpreter's lock.
 
 #include "common.hpp"
 
@@ -17,19 +17,20 @@ inline void check(isthmus_status_t status) {
   }
 }
 
-// An exception that is caught: the object, with its traceback, and its type and text.
+// Catches an exception. Returns the object, with its traceback, and stores its type and text.
 [[nodiscard]] nb::object take_exception(nb::python_error& failed, std::string& text);
-// While it lives the last exception is kept that a function of Python's, which the library called
-// on this thread, ended with: `raise_status` raises it where the library's message is its text, and
-// else as the cause of what it raises. Of several the innermost keeps. Needs the interpreter's lock
-// to be made and to go.
+// While an object of this class lives, it keeps the last exception with which a Python function
+// that the library called on this thread ended. `raise_status` raises that exception if its text is
+// the library's message, and otherwise makes it the cause of the exception that it raises. If
+// several objects live, the innermost keeps it. Creating and destroying one needs the interpreter's
+// lock.
 class carrying {
  public:
   carrying() noexcept;
   carrying(const carrying&) = delete;
   carrying& operator=(const carrying&) = delete;
   ~carrying();
-  // After a call that cannot tell of a failure: raises what is kept.
+  // Raises the kept exception. For use after a call that cannot report a failure.
   void raise() const;
 
  private:
@@ -38,30 +39,30 @@ class carrying {
   nb::object exception_;
   std::string text_;
 };
-// To the innermost on this thread; without one nobody gets to know of the exception. Its text lasts
-// till the next one.
+// Passes an exception to the innermost object on this thread; without one it is lost. Returns its
+// text, which is valid until the next call.
 [[nodiscard]] const char* carry_exception(nb::python_error& failed) noexcept;
 [[nodiscard]] bool is_carrying() noexcept;
 
-// Throws `type` with a message as of PyErr_Format.
+// Throws `type` with a message formatted as by PyErr_Format.
 [[noreturn]] void raise_python(PyObject* type, const char* format, ...);
-// Throws what is set on this thread.
+// Throws the exception that is set on this thread.
 [[noreturn]] void raise_set();
-// What code of another library raised, which is set on this thread: no error of ours, so that the
-// caller drops it or makes it the cause of its own. MemoryError, an isthmus.Error and what is no
-// Exception, as KeyboardInterrupt, are thrown on.
+// Takes the exception that code of another library raised and that is set on this thread. It is not
+// an error of ours, so the caller drops it or makes it the cause of its own. MemoryError, an
+// isthmus.Error and what is not an Exception, such as KeyboardInterrupt, are rethrown.
 [[nodiscard]] nb::python_error take_foreign_error();
-// As raise_python, with TypeError; `cause`, if there is one, is its __cause__.
+// Like raise_python, with TypeError; `cause`, if there is one, becomes its __cause__.
 [[noreturn]] void raise_type_error(std::optional<nb::python_error>& cause, const char* format, ...);
 
-// isthmus.Error's subclass for a code; borrowed.
+// The subclass of isthmus.Error for a status; borrowed.
 [[nodiscard]] PyObject* error_type(isthmus_status_t status) noexcept;
-// An exception object for a code and the library's message of this thread; it is not raised. Throws
-// what a signal's handler raised meanwhile.
+// Creates an exception object for a status and the library's message of this thread, without
+// raising it. Throws what a signal handler raised meanwhile.
 [[nodiscard]] nb::object error_object(isthmus_status_t status);
 
-// For functions that the interpreter calls itself: what `body` gives, or nullptr with its exception
-// set.
+// For functions that the interpreter calls directly: returns what `body` returns, or nullptr with
+// its exception set.
 template <class Body>
 PyObject* result_of(Body body) noexcept {
   try {

@@ -14,7 +14,7 @@ void init_event(event* self) {
   new (self) event{std::move(made)};
 }
 
-// The exception of a failed operation: a function's own, else one made of the status.
+// The exception of a failed operation: a function's own, else one created from the status.
 nb::object failure_of(const event& of, isthmus_status_t status) {
   if (status == ISTHMUS_ERROR_CALLBACK && of.exception != nullptr) {
     return nb::borrow(of.exception);
@@ -45,7 +45,7 @@ void wait(const event& self, nb::handle timeout) {
   }
 }
 
-// All are waited for before the first failure is raised.
+// Waits for all of them before the first failure is raised.
 void wait_for(nb::handle events) {
   const event* failed = nullptr;
   isthmus_status_t failure = ISTHMUS_OK;
@@ -146,7 +146,7 @@ nb::object event_repr(const event& self) {
                                         static_cast<void*>(self.raw.get()), status_of(self)));
 }
 
-// A raised exception's traceback may refer to the event that holds it.
+// The traceback of a raised exception may refer to the event that holds it.
 int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) {
@@ -172,13 +172,13 @@ void bind_host_side(nb::class_<event>& bound) {
            "Completes a host event. Raises ValueError for an operation's event or a completed one.")
       .def("fail", &fail, nb::arg("message").none(),
            nb::sig("def fail(self, message: str) -> None"),
-           "Completes a host event with a CallbackError; what waits for it on a queue does not\n"
-           "run and fails with DependencyError. Raises ValueError as complete() does.")
+           "Completes a host event with a CallbackError. Operations that wait for it on a queue\n"
+           "do not run and fail with DependencyError. Raises ValueError as complete() does.")
       .def("_notify", &notify, nb::arg("descriptor"),
            "Writes 8 bytes to a copy of a file descriptor on completion.")
       .def("__await__", &await_event, nb::sig("def __await__(self) -> Generator[Any, None, None]"),
-           "`await event` in asyncio: as wait(), without blocking the loop or a thread. Any\n"
-           "number of tasks may await the same event; cancelling one does not touch the\n"
+           "`await event` in asyncio: like wait(), without blocking the loop or a thread. Any\n"
+           "number of tasks may await the same event; cancelling one does not affect the\n"
            "operation.");
 }
 
@@ -187,43 +187,45 @@ void bind_host_side(nb::class_<event>& bound) {
 void bind_event(nb::module_& module) {
   nb::class_<event> bound(
       module, "Event", nb::type_slots(event_slots), nb::is_weak_referenceable(),
-      "Tells when an operation has ended and how. Event() makes a host event, which the program\n"
-      "itself completes; if it is dropped before, it fails with AbandonedError, so that no\n"
-      "queue waits for ever. Safe to use from any thread.");
+      "The completion of an operation. Event() creates a host event, which the program itself\n"
+      "completes. If a host event is dropped before that, it fails with AbandonedError, so that\n"
+      "no queue waits indefinitely. Safe to use from any thread.");
   types.event = bound;
   bind_from_sycl(bound, &find_sycl_event, "Event", "def from_sycl(given: Any) -> Event");
   bind_capsule<event>(bound);
   bound.def("__init__", &init_event, nb::sig("def __init__(self) -> None"))
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits until the operation has ended, for `timeout` seconds at most (None: for ever;\n"
-           "0 polls), and raises the error it ended with. Lets other threads run; Ctrl-C\n"
-           "interrupts the wait, not the operation. Raises WaitTimeoutError.")
-      .def_static("wait_for", &wait_for, nb::arg("events").none(),
-                  nb::sig("def wait_for(events: Sequence[Event]) -> None"),
-                  "Waits for all of them, then raises the first failure there was, in their order.")
-      .def_prop_ro("done", &is_done, "Whether it has completed, well or not. Does not block.")
+           "Waits until the operation has ended, for at most `timeout` seconds (None:\n"
+           "indefinitely; 0 polls), and raises the error it ended with. Releases the\n"
+           "interpreter's lock; Ctrl-C interrupts the wait, not the operation. Raises\n"
+           "WaitTimeoutError.")
+      .def_static(
+          "wait_for", &wait_for, nb::arg("events").none(),
+          nb::sig("def wait_for(events: Sequence[Event]) -> None"),
+          "Waits for all events, then raises the first failure, in the order of the sequence.")
+      .def_prop_ro("done", &is_done,
+                   "Whether it has completed, successfully or not. Does not block.")
       .def_prop_ro("status", &status_of, nb::sig("def status(self) -> str"),
                    "\"pending\", \"complete\" or \"failed\".")
       .def_prop_ro("error", &error_of, nb::sig("def error(self) -> BaseException | None"),
                    "The exception that wait() would raise, None if there is none (yet).")
-      .def_prop_ro(
-          "times", &times_of, nb::sig("def times(self) -> tuple[int, int, int] | None"),
-          "(submitted, started, ended) in nanoseconds of the device's clock; None where the\n"
-          "driver keeps none and before completion.")
-      .def(
-          "elapsed_since", &elapsed_since, nb::arg("earlier").none(),
-          nb::sig("def elapsed_since(self, earlier: Event) -> int"),
-          "Nanoseconds from the end of `earlier` to this one's, on their device's clock, below 0\n"
-          "where it was the other way: of two of Queue.mark(), of queues of one device. Waits for\n"
-          "both, and raises what they ended with. Raises UnsupportedError for events without\n"
-          "times, InvalidArgumentError for those of two devices.")
+      .def_prop_ro("times", &times_of, nb::sig("def times(self) -> tuple[int, int, int] | None"),
+                   "(submitted, started, ended) in nanoseconds of the device's clock; None before\n"
+                   "completion and where the driver does not record them.")
+      .def("elapsed_since", &elapsed_since, nb::arg("earlier").none(),
+           nb::sig("def elapsed_since(self, earlier: Event) -> int"),
+           "Nanoseconds from the end of `earlier` to the end of this event, on their device's\n"
+           "clock; negative if this one ended first. For two events of Queue.mark(), of queues\n"
+           "of one device. Waits for both, and raises what they ended with. Raises\n"
+           "UnsupportedError for events without times, InvalidArgumentError for those of two\n"
+           "devices.")
       .def_prop_ro(
           "native_handle",
           [](const event& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_event_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid\n"
+          "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none. Valid\n"
           "while this object lives.")
       .def("__repr__", &event_repr, nb::sig("def __repr__(self) -> str"));
   bind_host_side(bound);

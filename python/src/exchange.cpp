@@ -1,4 +1,4 @@
-// Buffer's ways out: interface dictionaries, bytes, NumPy, pickle.
+// Exports of Buffer: interface dictionaries, bytes, NumPy, pickle.
 
 #include <sys/mman.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 enum class protocol { usm, numpy, cuda };
 
-// Copying a dictionary whose keys are there already is the quickest way to one.
+// Copying a dictionary that has all its keys is the fastest way to create one.
 PyObject* make_template(protocol of) {
   nb::dict made;
   made["data"] = nb::none();
@@ -41,7 +41,7 @@ void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
   }
 }
 
-// `by_items`: strides count elements.
+// `by_items`: strides are counted in elements.
 nb::object filled(PyObject* from, const void* pointer, const array_view& what, bool by_items) {
   nb::object made = nb::steal(PyDict_Copy(from));
   if (!made.is_valid()) {
@@ -62,7 +62,8 @@ nb::object filled(PyObject* from, const void* pointer, const array_view& what, b
   return made;
 }
 
-// Whoever waits for the queue's stream has waited for what other queues do to the buffer, too.
+// A consumer that waits for the queue's stream thereby waits for work of other queues on the
+// buffer.
 void put_behind_pending(const buffer& of, const queue& on) {
   void* pointer = nullptr;
   const interruptible call;
@@ -79,7 +80,7 @@ void put_behind_pending(const buffer& of, const queue& on) {
 
 // -- fresh host memory ----------------------------------------------------------------------------
 
-// Memory of the library's for results: large blocks are faulted in already.
+// Host memory of the library for results: large blocks are already faulted in.
 struct host_result {
   explicit host_result(std::size_t size) : nbytes{size} {
     check(isthmus_result_allocate(size, &pointer));
@@ -99,7 +100,7 @@ int view_result(PyObject* self, Py_buffer* view, int flags) noexcept {
 PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&view_result)},
                                    {0, nullptr}};
 
-// Below this malloc's own memory is warm.
+// Below this size memory from malloc is already faulted in.
 constexpr std::size_t k_result_bytes = 64 * 1024;
 
 nb::object host_copy(const array_view& what) {
@@ -111,7 +112,8 @@ nb::object host_copy(const array_view& what) {
   return made;
 }
 
-// First touches of small pages take several times as long as a copy. NumPy asks so for its arrays.
+// The first touch of small pages takes several times as long as a copy. NumPy requests huge pages
+// for its arrays in the same way.
 void ask_for_huge_pages(char* start, std::size_t nbytes) {
   constexpr std::size_t k_worthwhile = std::size_t{4} << 20;
   constexpr std::uintptr_t k_page = 4096;
@@ -133,7 +135,7 @@ nb::object small_array(const array_view& what) {
     raise_set();
   }
   void* to = view.buf;
-  PyBuffer_Release(&view);  // nobody else has the array
+  PyBuffer_Release(&view);  // no other code has the array
   copy_out(what, to, array);
   return array;
 }
@@ -189,7 +191,7 @@ nb::object usm_interface(const array_view& what) {
   nb::object made = filled(from, what.in(info_of(what.of).pointer), what, true);
   set_entry(made, interned.syclobj, what.of.queue_object);
   if (isthmus_buffer_idle(what.of.raw.get()) == 0) {
-    put_behind_pending(what.of, on);  // of SYCL's queues most run out of order
+    put_behind_pending(what.of, on);  // most SYCL queues are out of order
   }
   return made;
 }
@@ -203,10 +205,10 @@ nb::object array_interface(nb::handle self, const array_view& what) {
   static_cast<void>(typestr_of(what.type));  // AttributeError
   static_cast<void>(info_of(what.of));
   raise_remembered_interrupt();
-  // A view waits for pending work.
+  // Creating a view waits for pending work.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) {
-    forget_interrupt();  // this call's own, which nobody clears
+    forget_interrupt();  // this call's own, which no caller clears
     raise_set();
   }
   return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, what, false);
@@ -226,7 +228,7 @@ nb::object cuda_interface(const array_view& what) {
   return made;
 }
 
-// NumPy asks for this where there is no buffer to be had, others even where there is.
+// NumPy calls this when it gets no buffer, other libraries even when they could.
 nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::handle copy) {
   static_cast<void>(info_of(of));
   if (!host_reachable(of.kind)) {
@@ -282,24 +284,25 @@ void bind_protocols(nb::class_<buffer>& bound) {
           [](nb::handle self) { return usm_interface(byte_view{self}.get()); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
-          "address is True for read-only memory. Waits for nothing but what waits for the host:\n"
-          "what is put to the queue from then on comes behind all pending work but others' own on\n"
-          "that queue. ClosedError if freed, or if there is such work and the queue is closed.")
+          "address is True for read-only memory. Waits only for what waits for the host. Work\n"
+          "submitted to the queue from then on is ordered after all pending work, except\n"
+          "external work on that queue. ClosedError if freed, or if there is pending work and\n"
+          "the queue is closed.")
       .def_prop_ro(
           "__array_interface__",
           [](nb::handle self) { return array_interface(self, byte_view{self}.get()); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
-          "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
+          "NumPy's interface, version 3, for shared and host kinds; waits for pending work.\n"
           "Buffers of device kind have no such attribute.")
       .def_prop_ro(
           "__cuda_array_interface__",
           [](nb::handle self) { return cuda_interface(byte_view{self}.get()); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
-          "Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,\n"
-          "which goes on behind all pending work and whose handle counts as lent from then on.\n"
-          "Waits for nothing but what waits for the host. Who works on the memory on\n"
-          "another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;\n"
-          "buffers on other devices have no such attribute.")
+          "Numba's interface, version 3, for buffers on CUDA devices. `stream` is the queue's\n"
+          "stream, which is ordered after all pending work and whose handle counts as exported\n"
+          "from then on. Waits only for what waits for the host. A consumer that uses the\n"
+          "memory on another stream must call record(Queue.from_stream(stream)). ClosedError if\n"
+          "freed; buffers on other devices have no such attribute.")
       .def("__array__", &bytes_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
@@ -311,33 +314,34 @@ void bind_protocols(nb::class_<buffer>& bound) {
                "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = "
                "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
            "A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory\n"
-           "stays until the consumer gives it back, through free().\n\n"
+           "stays valid, even after free(), until the consumer releases it.\n\n"
            "On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA\n"
-           "device, (2, n), for its device kind, and if `dl_device` asks for it for shared kind,\n"
-           "(13, n) too, and host kind, (3, n): waits for nothing. `stream`, as the array API\n"
-           "has it (None or 1: the legacy default stream, -1: no order), goes on behind pending\n"
-           "work, and what is on it counts as work on this buffer until the consumer has given\n"
-           "the memory back and that has ended. In the default context of SYCL's devices, where\n"
-           "dpctl is imported, (14, n), kDLOneAPI, for its device kind and for all if asked for:\n"
-           "`stream` is a dpctl.SyclQueue or a Queue, and None waits for pending work.\n\n"
-           "`copy` True: a copy. None: one for the CPU where that cannot touch the memory, if\n"
+           "device, without waiting: (2, n) for device kind, and if `dl_device` requests it for\n"
+           "shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the\n"
+           "array API defines it (None or 1: the legacy default stream, -1: no order), is\n"
+           "ordered after pending work. What is on it counts as work on this buffer until the\n"
+           "consumer has released the memory and that work has ended. In the default context of\n"
+           "SYCL devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for\n"
+           "all kinds on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for\n"
+           "pending work.\n\n"
+           "`copy` True: a copy. None: a copy for the CPU if that cannot access the memory and\n"
            "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
            "for streams where there are none, and for read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-           "(1, 0), kDLCPU, of shared and host kinds; (2, n), kDLCUDA, of device kind on CUDA\n"
-           "devices; (14, n), kDLOneAPI, of device kind in SYCL's default contexts, where dpctl\n"
-           "is imported. Raises BufferError for device kind elsewhere.")
+           "(1, 0), kDLCPU, for shared and host kinds; (2, n), kDLCUDA, for device kind on CUDA\n"
+           "devices; (14, n), kDLOneAPI, for device kind in the default contexts of SYCL, if\n"
+           "dpctl is imported. Raises BufferError for device kind elsewhere.")
       .def_static(
           "from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
           nb::arg("queue") = nb::none(),
           nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
           "A buffer over the memory of a contiguous array that has __dlpack__, or of a capsule,\n"
-          "without a copy; it is kept alive. Memory of the CPU's is of kind \"host\", on `queue`,\n"
-          "None: the host device's. Memory of CUDA's and SYCL's is of the kind that the driver\n"
-          "tells; the producer has `queue` (None: the current one if it is on that device, else\n"
-          "the device's default one) go on behind its work. Raises BufferError for other devices\n"
-          "and types, ValueError for what is not contiguous.");
+          "without a copy. The memory is kept alive. CPU memory is of kind \"host\", on\n"
+          "`queue`, None: the host device's. CUDA and SYCL memory is of the kind that the\n"
+          "driver reports; the producer orders `queue` (None: the current one if it is on that\n"
+          "device, else the device's default one) after its work. Raises BufferError for other\n"
+          "devices and types, ValueError for an array that is not contiguous.");
 }
 
 void bind_copies(nb::class_<buffer>& bound) {
@@ -347,18 +351,18 @@ void bind_copies(nb::class_<buffer>& bound) {
       .def("__bytes__", &to_bytes, nb::sig("def __bytes__(self) -> bytes"))
       .def("to_numpy", nb::overload_cast<nb::handle>(&to_numpy),
            nb::sig("def to_numpy(self) -> Any"),
-           "A fresh uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.")
+           "A new uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.")
       .def("_host_copy", &host_copy_of, nb::sig("def _host_copy(self) -> Any"),
-           "A copy of all bytes with the buffer protocol.")
+           "A copy of all bytes, as an object with the buffer protocol.")
       .def("__copy__", &clone, nb::sig("def __copy__(self) -> Self"),
-           "New memory of the same kind, alignment and queue with the same bytes.")
+           "Allocates memory of the same kind, alignment and queue, and copies the bytes.")
       .def(
           "__deepcopy__", [](nb::handle self, nb::handle) { return clone(self); },
           nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: Any) -> Self"))
       .def("__reduce_ex__", &reduce, nb::arg("protocol"),
            nb::sig("def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]"),
-           "Pickles contents, kind, alignment and the device's filter; from protocol 5 on the\n"
-           "contents go out of band where the pickler takes them.");
+           "Pickles contents, kind, alignment and the device's filter. From protocol 5 on the\n"
+           "contents are passed out of band if the pickler supports that.");
 }
 
 }  // namespace

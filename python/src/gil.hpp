@@ -1,9 +1,9 @@
 #pragma once
-// Letting go of the interpreter's lock and taking it again.
+// Releasing and taking the interpreter's lock.
 //
-// Up to Python 3.13 a thread that asks for the lock while the interpreter ends is killed by
-// pthread_exit, whose forced unwinding must not meet a noexcept frame. It is caught where it starts
-// (nothing else is thrown there), and the thread sleeps until the process is gone, as in 3.14.
+// Up to Python 3.13 a thread that takes the lock while the interpreter ends is killed by
+// pthread_exit, whose forced unwinding must not reach a noexcept frame. It is caught where it
+// starts (nothing else is thrown there), and the thread sleeps until the process ends, as in 3.14.
 
 #include <Python.h>
 #include <isthmus/isthmus.h>
@@ -24,7 +24,7 @@ auto take_lock(Take take) -> decltype(take()) {
   }
 }
 
-// Whether this thread entered by one of the module's functions, which let go of the lock.
+// Whether this thread entered through one of the module's functions, and that released the lock.
 extern thread_local constinit bool lock_is_released;
 
 class gil_release {
@@ -47,8 +47,8 @@ class gil_release {
   PyThreadState* state_;
 };
 
-// The same where the caller may be without the lock, or the interpreter gone: in destructors that
-// other libraries call.
+// The same where the caller may not hold the lock, or the interpreter may be gone: in destructors
+// that other libraries call.
 class held_gil_release : public gil_release {
  public:
   explicit held_gil_release(bool wanted = true) : gil_release{wanted && is_held()} {}
@@ -60,9 +60,9 @@ class held_gil_release : public gil_release {
   }
 };
 
-// While it lives a request neither waits nor calls functions, which may need the interpreter's
-// lock. With `at_hand` it does not call the driver either: a driver that runs a function of the
-// program's may hold locks of its own till that has the interpreter's.
+// While it lives a request neither waits nor calls functions that may need the interpreter's lock.
+// With `at_hand` it does not call the driver either: a driver that runs a function of the program
+// may hold its own locks until that function gets the interpreter's lock.
 class no_waits {
  public:
   explicit no_waits(bool at_hand) : before_{isthmus_no_wait_swap(at_hand ? 2 : 1)} {}
@@ -74,9 +74,13 @@ class no_waits {
   const int before_;
 };
 
-// Counts who is inside; once closed nobody enters any more. What takes the lock on a thread of the
-// library's, or calls the interpreter without it, does so inside a gate that is closed before the
-// interpreter ends.
+// Counts the threads inside; once it is closed no thread can enter. What takes the interpreter's
+// lock on a library thread, or calls the interpreter without it, does so inside a gate that is
+// closed before the interpreter ends.
+//
+// enter() increments and then reads `closed_`; the closing thread stores `closed_` and then reads
+// the count. With sequentially consistent order at least one of the two sees the other, so that no
+// thread is inside once the gate is closed and empty.
 class gate {
  public:
   [[nodiscard]] bool enter() noexcept {
@@ -97,12 +101,13 @@ class gate {
   std::atomic<bool> closed_{false};
 };
 
-// Calls of the library's into Python.
+// Calls from the library into Python.
 extern gate callbacks_gate;
 
-// While it lives the thread has the interpreter's lock, for a call of the library's into Python;
-// false once the interpreter is ending. A thread that Python knows holds up the interpreter's end
-// no more than any other of its threads: what stops those stops it where it asks for the lock.
+// While it lives the thread holds the interpreter's lock, for a call from the library into Python.
+// False once the interpreter is ending. A thread that Python knows does not enter the gate: it
+// delays the end of the interpreter no more than any other Python thread, and stops like those when
+// it takes the lock.
 class callback_lock {
  public:
   callback_lock() noexcept

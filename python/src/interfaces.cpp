@@ -22,7 +22,7 @@ namespace {
 constexpr const char* k_sycls = "__sycl_usm_array_interface__";
 constexpr const char* k_cudas = "__cuda_array_interface__";
 
-// The default queue where it is of this context, else a new one on the pointer's device.
+// The default queue if it is of this context, else a new one on the pointer's device.
 nb::object queue_in_context(const context& in, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
@@ -44,8 +44,9 @@ nb::object queue_in_context(const context& in, const void* pointer) {
   return wrap(std::move(found));
 }
 
-// Not valid where dpctl is not imported or does not understand the filter. The one that dpctl keeps
-// for the device: memory remembers every queue that it was lent on, and would have one a call.
+// Not valid if dpctl is not imported or does not know the filter. Uses the queue that dpctl caches
+// for the device: memory remembers every queue that it was exported to, and would get a new one per
+// call.
 nb::object queue_by_dpctl(nb::handle filter) {
   const nb::object loaded = loaded_dpctl();
   if (loaded.is_none()) {
@@ -60,7 +61,7 @@ nb::object queue_by_dpctl(nb::handle filter) {
   return made;
 }
 
-// By our filters, or by dpctl's where only a device of SYCL's default context knows the pointer.
+// By our filters, or by dpctl's if only a device of SYCL's default context knows the pointer.
 nb::object queue_of_filter(nb::handle filter, const void* pointer) {
   device_handle found;
   if (look_for_device(nb::cast<const char*>(filter), found) == ISTHMUS_OK) {
@@ -73,7 +74,7 @@ nb::object queue_of_filter(nb::handle filter, const void* pointer) {
   return theirs.is_valid() ? find_sycl_queue(theirs) : to_queue(nb::handle{}, filter);
 }
 
-// The dictionary of an object, and which one it is.
+// The interface dictionary of an object, and which of the two it is.
 class interface_reader {
  public:
   interface_reader(nb::handle object, const char* protocol, nb::object entries)
@@ -122,7 +123,7 @@ class interface_reader {
   nb::object entries_;
 };
 
-// CUDA's of before version 2 say nothing of strides that can be relied on.
+// CUDA interfaces before version 2 have no reliable strides.
 void interface_reader::check_version() const {
   const nb::object version = entry("version");
   const char* known = is_sycls() ? "1" : "2 or 3";
@@ -193,14 +194,14 @@ nb::object interface_reader::sycl_queue(const void* pointer) const {
                protocol_, given.is_valid() ? Py_TYPE(given.ptr())->tp_name : "missing");
 }
 
-// None: whoever made the array has waited for it.
+// None: the producer has waited for its work.
 nb::object interface_reader::cuda_queue(const void* pointer) const {
   const nb::object mask = entry("mask");
   if (mask.is_valid() && !mask.is_none()) {
     raise_python(PyExc_ValueError, "%s has a mask, which memory cannot have: pass a plain array",
                  protocol_);
   }
-  context_handle shared;  // by all of CUDA's devices
+  context_handle shared;  // by all CUDA devices
   check(isthmus_context_default(find_cuda_device(0).get(), shared.out()));
   const nb::object found = queue_in_context(*context_of(wrap(std::move(shared))), pointer);
   const nb::object stream = entry("stream");
@@ -214,7 +215,7 @@ nb::object interface_reader::cuda_queue(const void* pointer) const {
                  protocol_);
   }
   const auto& where = *device_of(queue_of(found)->device_object);
-  constexpr std::uintptr_t k_last_default = 2;  // the thread's; 1 is the legacy one
+  constexpr std::uintptr_t k_last_default = 2;  // the per-thread one; 1 is the legacy one
   const bool has_owner = number > k_last_default;
   nb::object made = wrap(queue_of_number(device_handle::retained(where.raw.get()), number,
                                          has_owner ? object_ : nb::handle{nb::none()}));
@@ -246,7 +247,7 @@ array_numbers interface_reader::to_numbers(nb::handle values, const char* what) 
   }
   for (nb::handle each : nb::iter(values)) {
     if (numbers.size() > PyBUF_MAX_NDIM) {
-      break;  // of values without an end, too
+      break;  // also for an endless sequence
     }
     numbers.push_back(to_int64(each, what));
   }
@@ -287,7 +288,7 @@ void interface_reader::read_type(told_interface& told, array_layout& into) const
   told.typestr = std::move(typestr);
 }
 
-// SYCL's count elements, CUDA's bytes.
+// SYCL's count elements, CUDA's count bytes.
 array_numbers interface_reader::read_strides(const array_numbers& shape, std::int64_t item) const {
   const nb::object given = entry("strides");
   if (!given.is_valid() || given.is_none()) {
@@ -332,7 +333,8 @@ void interface_reader::read_layout(told_interface& told) const {
 
 }  // namespace
 
-// What a property raises, but that there is none, is told: PyTorch's says what to do.
+// An exception of the property, other than that there is none, propagates: PyTorch's message says
+// what to do.
 std::optional<told_interface> read_interface(nb::handle object, access wanted) {
   for (const char* each : {k_sycls, k_cudas}) {
     const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));

@@ -1,6 +1,6 @@
 #pragma once
-// The dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__, versions
-// 2 and 3, as they are read from other libraries' objects.
+// Reading the dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__,
+// versions 2 and 3, of other libraries' objects. Needs the interpreter's lock.
 
 #include <optional>
 
@@ -9,30 +9,31 @@
 
 namespace isthmus::python {
 
-// Memory that is to be adopted may be written later on.
+// Memory to be adopted may be written later.
 enum class access { read, write };
 
 struct told_interface {
-  adoption what{};  // the box around all elements, one at least; kind UNKNOWN: as the driver tells
+  adoption
+      what{};  // the bounding box of all elements, at least one; kind UNKNOWN: the driver's answer
   bool empty = false;  // there are no elements
-  // By syclobj; by `stream`, an adopted one where it tells of one, else the default queue of the
-  // pointer's device.
+  // The queue of syclobj, or of `stream`, which is adopted if there is one; otherwise the default
+  // queue of the pointer's device.
   nb::object queue;
   bool contiguous = true;  // in C or Fortran order
   array_layout layout{};
   nb::object typestr{};
 };
 
-// Nothing if it has none of them; SYCL's is read if it has both. Where the memory is `wanted` for
-// writing, it is read-only if any protocol of the object says so. Pre: no Python error is set.
+// Nothing if it has neither interface; if it has both, SYCL's is read. If the memory is `wanted`
+// for writing, it is read-only if any protocol of the object says so. Pre: no Python error is set.
 //
-// Checks, in this order, version, data, syclobj or stream and mask, shape, typestr, strides, offset
-// (SYCL's alone). ValueError for values that cannot be, TypeError for types; the pointer itself is
-// checked by adoption.
+// Checks, in this order: version, data, syclobj or stream and mask, shape, typestr, strides, offset
+// (SYCL only). ValueError for impossible values, TypeError for types. The pointer itself is checked
+// by adoption.
 [[nodiscard]] std::optional<told_interface> read_interface(nb::handle object, access wanted);
-// Of memory that the queue's context knows; UNKNOWN for other memory.
+// The kind of memory that the queue's context knows; UNKNOWN for other memory.
 [[nodiscard]] isthmus_kind_t kind_on(const queue& on, const void* pointer);
-// A Buffer over what the interface of `object` tells, which it keeps alive.
+// A Buffer over the memory that the interface of `object` describes. Keeps the object alive.
 [[nodiscard]] nb::object adopt_interface(nb::handle object, told_interface told);
 
 }  // namespace isthmus::python

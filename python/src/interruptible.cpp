@@ -10,7 +10,7 @@ interruptible::interruptible() noexcept
 
 interruptible::~interruptible() { isthmus_interrupt_swap(outer_); }
 
-// Once it was interrupted, whatever else the call waits for on its way back ends at once.
+// Once it was interrupted, all further waits of the call end at once.
 int interruptible::is_interrupted(void* self, const char** message) noexcept {
   auto& call = *static_cast<interruptible*>(self);
   const callback_lock lock;

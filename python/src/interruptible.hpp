@@ -1,29 +1,29 @@
 #pragma once
-// Calls of the library that wait inside: for memory, or for what uses it.
+// Calls of the library that wait inside: for memory, or for work that uses it.
 
 #include "errors.hpp"
 
 namespace isthmus::python {
 
-// While it lives, a signal whose handler raises ends such a wait of this thread's: the call fails
-// as if it had not been made. Exceptions of Python callbacks are propagated too. Made and dropped
-// with the interpreter's lock, which is released for the call.
+// While it lives, a signal whose handler raises ends such a wait of this thread: the call fails as
+// if it had not been made. Exceptions of Python callbacks propagate too. Created and destroyed with
+// the interpreter's lock, which is released for the call.
 class interruptible {
  public:
   interruptible() noexcept;
   interruptible(const interruptible&) = delete;
   interruptible& operator=(const interruptible&) = delete;
   ~interruptible();
-  // After the call: throws what a handler raised, else the error of `status`.
+  // To be called after the call: throws what a handler raised, else the error of `status`.
   void check(isthmus_status_t status) const;
 
  private:
-  // For isthmus_interrupt_swap.
+  // The callback of isthmus_interrupt_swap.
   static int is_interrupted(void* self, const char** message) noexcept;
 
   const carrying exceptions_;
   const isthmus_interrupt_t outer_;
-  nb::object type_;  // of what was raised; not valid: nothing was
+  nb::object type_;  // of the raised exception; not valid if there is none
   nb::object value_;
   nb::object trace_;
 };

@@ -6,7 +6,7 @@
 namespace isthmus::python {
 namespace {
 
-// Compared, never looked into.
+// Compared, never dereferenced.
 struct instruction {
   const PyFrameObject* frame = nullptr;
   long offset = -1;
@@ -29,8 +29,9 @@ struct instruction {
   }
 };
 
-// Its type and arguments and not itself, which by its traceback would keep buffers alive. What a
-// thread leaves here when it ends stays: it has no interpreter any more to give it to.
+// Stores type and arguments instead of the exception, whose traceback would keep buffers alive.
+// What a thread leaves here when it ends is leaked: it no longer has an interpreter to release it
+// with.
 struct interrupt {
   instruction where;
   PyObject* type = nullptr;

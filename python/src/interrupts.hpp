@@ -1,17 +1,18 @@
 #pragma once
-// What a signal handler raised in a wait, for callers who clear it.
+// Remembers what a signal handler raised in a wait, for callers who clear the exception.
 //
-// NumPy asks a Buffer for the buffer protocol, clears whatever error that gives, Ctrl-C's too, and
-// asks for __array_interface__ instead: all in one instruction of the Python code that called it.
-// Where that is asked for in the instruction that was interrupted, it raises the same again.
+// NumPy requests the buffer protocol of a Buffer, clears any error that it raises, including that
+// of Ctrl-C, and reads __array_interface__ instead, all in one instruction of the calling Python
+// code. If that attribute is read in the instruction that was interrupted, it raises the same
+// again. State is per thread; needs the interpreter's lock.
 
 namespace isthmus::python {
 
-// Runs the handlers of signals that came. True: one has raised. Its error is set, and remembered
-// for the thread's current instruction.
+// Runs the handlers of signals that arrived. True if one has raised; its exception is set, and
+// remembered for the thread's current instruction.
 [[nodiscard]] bool signal_has_raised() noexcept;
 void forget_interrupt() noexcept;
-// Throws what was remembered in this very instruction.
+// Throws the remembered exception if this is still the same instruction.
 void raise_remembered_interrupt();
 
 }  // namespace isthmus::python

@@ -1,4 +1,4 @@
-// Device memory in several processes.
+// Sharing device memory with other processes.
 
 #include <cstring>
 
@@ -48,7 +48,7 @@ bool are_same(const ipc_handle& a, const ipc_handle& b) {
          a.raw.offset == b.raw.offset && a.raw.nbytes == b.raw.nbytes;
 }
 
-// Waits first in a way that Ctrl-C interrupts.
+// Waits here first, so that Ctrl-C interrupts the wait.
 nb::object share(const buffer& self) {
   check(wait_for_buffer(self.raw.get(), -1));
   ipc_handle made;
@@ -89,16 +89,17 @@ nb::object open(nb::handle given, nb::handle device, nb::handle queue) {
 void bind_ipc(nb::module_& module) {
   nb::class_<ipc_handle>(
       module, "IpcHandle",
-      "Device memory, for another process: IpcHandle(handle, offset, nbytes), as\n"
-      "Buffer.ipc_handle() gives it. Can be pickled; open_ipc() opens it there.")
+      "A handle of device memory, for another process: IpcHandle(handle, offset, nbytes), as\n"
+      "Buffer.ipc_handle() returns it. Can be pickled; open_ipc() opens it in the other\n"
+      "process.")
       .def("__init__", &init_handle, nb::arg("handle").none(), nb::arg("offset").none(),
            nb::arg("nbytes").none(),
            nb::sig("def __init__(self, handle: bytes, offset: int, nbytes: int) -> None"))
       .def_prop_ro("handle", &bytes_of, nb::sig("def handle(self) -> bytes"),
-                   "64 bytes, CUDA's CUipcMemHandle of the whole allocation.")
+                   "64 bytes: CUDA's CUipcMemHandle of the whole allocation.")
       .def_prop_ro(
           "offset", [](const ipc_handle& self) { return self.raw.offset; },
-          "Of the memory's first byte within that allocation.")
+          "Offset of the memory's first byte within that allocation.")
       .def_prop_ro(
           "nbytes", [](const ipc_handle& self) { return self.raw.nbytes; }, "Its size in bytes.")
       .def(
@@ -127,28 +128,27 @@ void bind_ipc(nb::module_& module) {
       nb::arg("queue") = nb::none(),
       nb::sig("def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue "
               "| None = None) -> Buffer"),
-      "A Buffer on device memory that another process of this machine has and gave the handle of,\n"
-      "with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there; "
-      "neither:\n"
-      "the current queue. free(), the end of `with` or of the last reference closes the handle,\n"
-      "which waits for all work on the device. May be opened several times; the buffers' "
-      "operations\n"
-      "are ordered as those of one. What the processes do with the memory they tell one another "
-      "by\n"
-      "means of their own. Raises InvalidArgumentError for a handle of this very process and for\n"
-      "what is none, OutOfRangeError if not all of the bytes are there, WrongContextError for\n"
-      "memory of another device, UnsupportedError for a device without the capability \"ipc\".");
+      "A Buffer on device memory of another process of this machine, which created the handle\n"
+      "with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there;\n"
+      "neither: the current queue. free(), the end of `with` or the end of the last reference\n"
+      "closes the handle, which waits for all work on the device. May be opened several times;\n"
+      "operations of these buffers are ordered as those of one. The processes must synchronize\n"
+      "their uses of the memory by other means. Raises InvalidArgumentError for a handle of\n"
+      "this process and for an object that is not a handle, OutOfRangeError if not all of the\n"
+      "bytes exist, WrongContextError for memory of another device, UnsupportedError for a\n"
+      "device without the capability \"ipc\".");
 }
 
 void bind_buffer_sharing(nb::class_<buffer>& bound) {
   bound.def(
       "ipc_handle", &share, nb::sig("def ipc_handle(self) -> IpcHandle"),
-      "For another process of this machine, which opens it with isthmus.open_ipc(). Waits for\n"
-      "what is pending on the bytes: no queue there is in order with those here. Keep the\n"
-      "buffer until the others have closed it: freed memory of a pool goes to others while\n"
-      "they still see it. Raises UnsupportedError for a device without the capability \"ipc\",\n"
-      "and for all but device memory that cannot move: of the driver's own allocator, or of\n"
-      "PoolResource(remap=False). InvalidArgumentError for 0 bytes.");
+      "A handle for another process of this machine, which opens it with isthmus.open_ipc().\n"
+      "Waits for the work pending on the bytes: queues of the other process are not ordered\n"
+      "with those here. Keep the buffer until the other processes have closed the handle: freed\n"
+      "memory of a pool is reused while they can still access it. Raises UnsupportedError for a\n"
+      "device without the capability \"ipc\", and for all but device memory that cannot move:\n"
+      "memory of the driver's own allocator, or of PoolResource(remap=False).\n"
+      "InvalidArgumentError for 0 bytes.");
 }
 
 }  // namespace isthmus::python

@@ -1,5 +1,6 @@
 #pragma once
-// Keyword arguments of calls that come without a tuple and a dictionary.
+// Keyword arguments of vectorcalls, parsed without a tuple and a dictionary. Needs the
+// interpreter's lock.
 
 #include <span>
 
@@ -7,17 +8,17 @@
 
 namespace isthmus::python {
 
-// The member of a request that a keyword sets.
+// A keyword and the member of a request that it sets.
 template <class Request>
 struct keyword {
   keyword(const char* text, nb::handle Request::*member)
       : name{PyUnicode_InternFromString(text)}, where{member} {}
 
-  PyObject* name;  // interned, for ever
+  PyObject* name;  // interned, never released
   nb::handle Request::*where;
 };
 
-// Null: none of that name. TypeError for what is no name.
+// Null if there is none of that name. TypeError if it is not a str.
 template <class Request>
 [[nodiscard]] nb::handle Request::*find_keyword(std::span<const keyword<Request>> known,
                                                 PyObject* name) {

@@ -16,13 +16,13 @@ struct waiting_list {
   std::mutex lock;
   std::deque<freed_block> all;
 };
-// As long as the process.
+// Never destroyed.
 waiting_list& waiting() {
   static auto* const only = new waiting_list;
   return *only;
 }
 
-// False: not yet.
+// False if it has to be retried.
 bool free_now(const freed_block& gone) {
   const auto done = stream_notes::settle(gone.pointer);
   if (done == stream_notes::outcome::settled &&
@@ -45,9 +45,10 @@ void late_frees::free(const freed_block& gone) {
   }
 }
 
-// Outside the lock: a free may call back. What has to wait on goes behind the others.
+// The free happens outside the lock, since it may call back. What is deferred again goes to the end
+// of the list.
 void late_frees::try_again(std::size_t most) noexcept {
-  if (is_forked_child()) {  // a thread that is no more may have the lock
+  if (is_forked_child()) {  // a thread that the child lacks may hold the lock
     return;
   }
   auto& in = waiting();

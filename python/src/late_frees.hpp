@@ -1,7 +1,7 @@
 #pragma once
-// Frees that have to wait: of blocks that a stream uses which is being captured into a graph, so
-// that it cannot tell now what it has of them (stream_notes.hpp). Tried again when somebody next
-// allocates or frees.
+// Frees that have to be deferred, because the block is used on a stream that is being captured into
+// a graph and cannot report its work now (stream_notes.hpp). They are retried by later allocations
+// and frees. Thread-safe; needs no interpreter.
 
 #include <isthmus/isthmus.h>
 
@@ -19,16 +19,16 @@ struct freed_block {
 
 class late_frees {
  public:
-  // Frees it, or sees to it later. Throws allocator_failure where the resource does not take it,
-  // std::bad_alloc without memory for the list; then it is lost.
+  // Frees the block, or defers it. Throws allocator_failure if the resource refuses it, and
+  // std::bad_alloc without memory for the list; the block is lost then.
   static void free(const freed_block& gone);
-  // Tries one of them: a stream is captured for many calls, and each shall cost little.
+  // Retries one of them. A capture lasts for many calls, and each should cost little.
   static void try_one() noexcept {
     if (count().load(std::memory_order_relaxed) != 0) [[unlikely]] {
       try_again(1);
     }
   }
-  // Whether there were any.
+  // Retries all. Returns whether there were any.
   static bool try_all() noexcept {
     const auto waiting = count().load(std::memory_order_relaxed);
     try_again(waiting);

@@ -14,12 +14,12 @@ namespace {
 
 struct scratch {
   nb::object alive{};   // a set of weak references to Buffers
-  nb::object forget{};  // its discard
+  nb::object forget{};  // the discard method of `alive`
   bool is_open = false;
 };
 context_stack scratches;
 
-// Not valid without one. A task may outlive the block that it was begun in.
+// Not valid if there is none. A task may outlive the block in which it was started.
 nb::object open_scratch() {
   const nb::object stack = scratches.all();
   for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
@@ -90,7 +90,7 @@ void tell_each(nb::handle stack, Tell tell) {
   }
 }
 
-// What lets go of it is to tell those that were told of it: a number of bytes and the stack.
+// What the buffer keeps to report its end: its number of bytes and the stack of these scopes.
 void count_in_scopes(const buffer& made, std::chrono::nanoseconds taken) {
   const nb::object stack = counters.all();
   if (stack.is_none()) {
@@ -138,14 +138,14 @@ nb::object repr_of(const allocated& self) {
 
 void bind_counts(nb::class_<allocated>& bound) {
   bound.def_ro("count", &allocated::count, "Allocations so far.")
-      .def_ro("bytes", &allocated::bytes, "Bytes of these.")
-      .def_ro("frees", &allocated::frees, "How many of these were freed, by whomever.")
+      .def_ro("bytes", &allocated::bytes, "Bytes of these allocations.")
+      .def_ro("frees", &allocated::frees, "Number of these that were freed, by any thread.")
       .def_ro("freed_bytes", &allocated::freed_bytes, "Bytes of the freed ones.")
       .def_prop_ro(
           "live_bytes", [](const allocated& self) { return self.bytes - self.freed_bytes; },
           "Bytes of those that are not freed.")
-      .def_ro("peak_bytes", &allocated::peak_bytes, "The most of them at a time.")
-      .def_prop_ro("seconds", &seconds_of, "Time spent in allocation.")
+      .def_ro("peak_bytes", &allocated::peak_bytes, "The most live bytes at a time.")
+      .def_prop_ro("seconds", &seconds_of, "Time spent in allocation, in seconds.")
       .def("__repr__", &repr_of, nb::sig("def __repr__(self) -> str"));
 }
 
@@ -170,24 +170,26 @@ void bind_life_scopes(nb::module_& module) {
   counters.create("isthmus.allocated");
   nb::class_<scratch>(
       module, "scratch",
-      "`with isthmus.scratch():` - the arrays and buffers that this thread or asyncio task, and\n"
-      "tasks that it starts meanwhile, allocate within go back where they came from at its end,\n"
-      "as by Buffer.free(): those that are still referred to, and their views, raise ClosedError\n"
-      "when they are used. Memory goes when the last operation on it has ended and the last\n"
-      "export (a NumPy array, a memoryview, DLPack) is gone; the end waits for neither. What\n"
-      "nobody refers to goes back at once, as ever. Scratches nest; each frees its own. A buffer\n"
-      "made elsewhere, as by a library in native code, is not in it. Entered once.")
+      "`with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and\n"
+      "tasks started within it, allocate in the block are freed at its end, as by\n"
+      "Buffer.free(): those that are still referenced, and their views, raise ClosedError when\n"
+      "used. Memory is returned when the last operation on it has ended and the last export (a\n"
+      "NumPy array, a memoryview, DLPack) is gone; the end of the block waits for neither. What\n"
+      "is no longer referenced is freed at once, as usual. Scratch scopes nest; each frees its\n"
+      "own. Buffers created elsewhere, for example by native code of a library, are not\n"
+      "included. A scope can be entered once.")
       .def(nb::init<>())
       .def("__enter__", &enter_scratch, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scratch, nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<allocated> counts(
       module, "allocated",
-      "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio\n"
-      "task, and tasks that it starts meanwhile, allocate within, from any resource: bytes as\n"
-      "requested. Counts nest: what an inner one counts the outer ones count too. May be read at\n"
-      "any time; nothing is counted after its end. A free counts when the buffer is freed or\n"
-      "nobody refers to it any more, though work in flight may hold the memory longer. Entered\n"
-      "once. What a resource hands out to others is in its StatisticsResource.");
+      "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or\n"
+      "asyncio task, and tasks started within it, allocate in the block, from any resource, in\n"
+      "bytes as requested. Scopes nest: the outer ones include what an inner one counts. May be\n"
+      "read at any time; nothing is counted after its end. A free counts when the buffer is\n"
+      "freed or no longer referenced, though work in flight may hold the memory longer. A scope\n"
+      "can be entered once. What a resource allocates for other libraries is counted by its\n"
+      "StatisticsResource.");
   counts.def(nb::init<>())
       .def("__enter__", &enter_allocated, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_allocated, nb::sig("def __exit__(self, *exc: object) -> None"));

@@ -1,6 +1,6 @@
 #pragma once
-// `with isthmus.scratch():` and `with isthmus.allocated():`: what new buffers are told to, in the
-// thread or task that they are made in.
+// `with isthmus.scratch():` and `with isthmus.allocated():`: the scopes that new buffers are
+// reported to, those of the thread or task that creates them. Needs the interpreter's lock.
 
 #include <chrono>
 
@@ -8,15 +8,16 @@
 
 namespace isthmus::python {
 
-// How many of either are entered, in all threads. Guarded by the interpreter's lock.
+// Number of scopes of both kinds that are entered, in all threads. Guarded by the interpreter's
+// lock.
 extern std::size_t open_life_scopes;
 
-// Tells the scopes of this context of a new buffer, whose making took so long.
+// Reports a new buffer, and the time its creation took, to the scopes of this context.
 void tell_scopes(const buffer& made, std::chrono::nanoseconds taken);
-// Tells those of an `allocated` that counted its making; it is counted no more.
+// Reports the end to the `allocated` scopes that counted the creation; they are dropped.
 void tell_of_free(nb::object& counted_by) noexcept;
 
-// From its making on, while somebody wants to know.
+// Measures the time since its construction, if any scope is entered.
 class creation_clock {
  public:
   creation_clock() noexcept

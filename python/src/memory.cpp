@@ -1,4 +1,4 @@
-// The classes of isthmus.memory: Buffer under the names and with the habits of dpctl.memory.
+// The classes of isthmus.memory: Buffer with the names and conventions of dpctl.memory.
 
 #include <algorithm>
 
@@ -58,7 +58,7 @@ void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
     place from = buffer_place(of);
     copy_places(to, from, of.nbytes);
   } catch (...) {
-    self->~buffer();  // nanobind takes an object whose constructor threw for one never made
+    self->~buffer();  // nanobind treats an object whose constructor threw as never created
     throw;
   }
 }
@@ -104,7 +104,7 @@ nb::object as_usm_memory(nb::handle object) {
   return made;
 }
 
-// What first gave the memory, if that was somebody else.
+// The object that the memory first came from, if it is not Isthmus' own.
 nb::object reference_of(const buffer& self) {
   nb::object found = self.base;
   while (found.is_valid() && buffer_of(found) != nullptr) {
@@ -134,7 +134,7 @@ isthmus_kind_t kind_in(const buffer& self, nb::handle syclobj) {
   return info.kind;
 }
 
-// How many of `wanted` bytes a destination takes; None where it is not for us to say.
+// The number of bytes of `wanted` that a destination has space for; None if it exports no view.
 nb::object room_in(nb::handle destination, std::size_t wanted) {
   Py_buffer view;
   if (PyObject_GetBuffer(destination.ptr(), &view, PyBUF_FULL_RO) != 0) {
@@ -146,7 +146,7 @@ nb::object room_in(nb::handle destination, std::size_t wanted) {
   return nb::int_(std::min(room, wanted));
 }
 
-// As document 000 does, whose result of 16 bytes is filled from the beginning of 1024.
+// As in document 000, where a result of 16 bytes is filled from the start of 1024.
 nb::object copy_to_host(nb::handle self, nb::handle destination) {
   if (destination.is_none()) {
     return to_numpy(self);
@@ -194,7 +194,7 @@ PyObject* get(PyObject* self, void*) noexcept {
   });
 }
 
-// What programs for SYCL read in their loops, as getters of C: a property object and the call of
+// Properties that programs for SYCL read in loops, as C getters: a property object and the call of
 // its function cost 15 ns more. Their types are in stub_patterns.nb.
 PyGetSetDef memory_getters[] = {
     {"nbytes", &get<size_of>, nullptr, "Its size in bytes.", nullptr},
@@ -204,7 +204,7 @@ PyGetSetDef memory_getters[] = {
     {"_context", &get<context_of_memory>, nullptr, "Its context.", nullptr},
     {"sycl_queue", &get<queue_of_memory>, nullptr, "Its queue.", nullptr},
     {"sycl_device", &get<device_of_memory>, nullptr, "The device of its queue.", nullptr},
-    {"sycl_context", &get<context_of_memory>, nullptr, "The context the memory belongs to.",
+    {"sycl_context", &get<context_of_memory>, nullptr, "The context that the memory belongs to.",
      nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot memory_slots[] = {{Py_tp_getset, memory_getters}, {0, nullptr}};
@@ -213,13 +213,13 @@ void bind_names(nb::class_<memory, buffer>& bound) {
   bound
       .def_prop_ro(
           "reference_obj", &reference_of, nb::sig("def reference_obj(self) -> object"),
-          "The foreign object that the memory first came from, None if it is Isthmus' own.")
+          "The foreign object that the memory first came from; None if it is Isthmus' own.")
       .def(
           "get_usm_type",
           [](const buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
           nb::arg("syclobj") = nb::none(),
           nb::sig("def get_usm_type(self, syclobj: Context | Queue | None = None) -> str"),
-          "\"device\", \"shared\" or \"host\"; \"unknown\" in a context that does not know the "
+          "\"device\", \"shared\" or \"host\"; \"unknown\" if the context does not know the "
           "memory.")
       .def(
           "get_usm_type_enum", [](const buffer& self, nb::handle in) { return kind_in(self, in); },
@@ -233,27 +233,28 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
   bound
       .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
            nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
-           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it\n"
-           "has beyond is left as it is, and a smaller one is filled from the beginning. None:\n"
-           "into a new uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not\n"
-           "contiguous.")
+           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it. Bytes\n"
+           "of `obj` past that are unchanged, and a smaller one is filled from the start of\n"
+           "this memory. None: into a new uint8 ndarray. Blocks. Raises ReadOnlyError,\n"
+           "ValueError if `obj` is not contiguous.")
       .def("copy_from_host", &copy_from_host, nb::arg("obj").none(),
            nb::sig("def copy_from_host(self, obj: object) -> None"),
-           "Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones\n"
-           "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a\n"
+           "Copies all bytes of `obj`, a contiguous buffer of any type and shape, which may be\n"
+           "read-only, to the start of this memory. Blocks. Raises OutOfRangeError (a\n"
            "ValueError) if it is longer, ValueError if it is not contiguous, TypeError if it is\n"
-           "no buffer.")
+           "not a buffer.")
       .def("copy_from_device", &copy_from_device, nb::arg("obj").none(),
            nb::sig("def copy_from_device(self, obj: object) -> None"),
-           "Copies all bytes of another memory object, or of one with\n"
-           "__sycl_usm_array_interface__, of any context, to the beginning of this memory.\n"
-           "Blocks. Raises OutOfRangeError (a ValueError) if it is longer.")
+           "Copies all bytes of another memory object, or of an object with\n"
+           "__sycl_usm_array_interface__, of any context, to the start of this memory. Blocks.\n"
+           "Raises OutOfRangeError (a ValueError) if it is longer.")
       .def("memset", &set_bytes, nb::arg("val").none() = 0,
            nb::sig("def memset(self, val: int = 0) -> None"),
-           "Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.");
+           "Sets every byte to `val`, 0..255 (ValueError). Blocks, and releases the\n"
+           "interpreter's lock.");
 }
 
-// The constructor without nanobind's dispatch, which costs as much again.
+// The constructor without nanobind's dispatch, which would double its cost.
 template <isthmus_kind_t Kind>
 PyObject* memory_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept {
@@ -290,15 +291,15 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
                   "None, copy: bool = False) -> None"));
 }
 
-#define ISTHMUS_MEMORY_DOC(name, kind)                                                          \
-  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind                \
-       "\".\n\n"                                                                                \
-       "`other` a number > 0: that many new bytes on `queue` (None: the current one),\n"        \
-       "`alignment` a power of two, 0 or less: the device's own. `other` a memory object or\n"  \
-       "anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of\n" \
-       "this kind, else ValueError; with copy=True a copy in new memory of this kind, on\n"     \
-       "`queue` (None: the one of `other`).\n\n"                                                \
-       "A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without\n"    \
+#define ISTHMUS_MEMORY_DOC(name, kind)                                                            \
+  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind                  \
+       "\".\n\n"                                                                                  \
+       "`other` a number > 0: that many new bytes on `queue` (None: the current one),\n"          \
+       "`alignment` a power of two, 0 or less: the device's own. `other` a memory object or\n"    \
+       "anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of\n"   \
+       "this kind, else ValueError; with copy=True a copy in new memory of this kind, on\n"       \
+       "`queue` (None: that of `other`).\n\n"                                                     \
+       "Otherwise a Buffer. Raises ValueError for 0 or less, USMAllocationError if there is no\n" \
        "memory."
 
 }  // namespace
@@ -313,7 +314,7 @@ nb::object adopt_interface(nb::handle object, told_interface told) {
 
 void bind_memory(nb::module_& module) {
   nb::class_<memory, buffer> bound(module, "_Memory", nb::type_slots(memory_slots),
-                                   "What the three classes of isthmus.memory share.");
+                                   "Base of the three classes of isthmus.memory.");
   types.memory[0] = bound;
   bind_names(bound);
   bind_copies(bound);
@@ -328,9 +329,9 @@ void bind_memory(nb::module_& module) {
       nb::sig("def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | "
               "MemoryUSMHost"),
       "The memory of any object with __sycl_usm_array_interface__, without a copy, as the class\n"
-      "that fits its kind. Raises ValueError for a dictionary whose values cannot be or a\n"
-      "pointer that its context does not know, OutOfRangeError (a ValueError) past either end\n"
-      "of the allocation, TypeError for entries of a wrong type.");
+      "of its kind. Raises ValueError for a dictionary with impossible values or a pointer that\n"
+      "its context does not know, OutOfRangeError (a ValueError) past either end of the\n"
+      "allocation, TypeError for entries of a wrong type.");
 }
 
 }  // namespace isthmus::python

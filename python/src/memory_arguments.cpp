@@ -7,7 +7,7 @@
 namespace isthmus::python {
 namespace {
 
-// Those first that are given most. Made with the first call, with the interpreter's lock.
+// The most frequent ones first. Created by the first call, with the interpreter's lock.
 std::span<const keyword<memory_arguments>> keywords() {
   static const std::array<keyword<memory_arguments>, 4> all{
       {{"queue", &memory_arguments::queue},

@@ -20,8 +20,8 @@ namespace {
 
 std::atomic<bool> forked{false};
 
-// Before the interpreter goes: no thread of the library may ask for its lock afterwards. A forked
-// child has none of these threads.
+// Runs before the interpreter ends: no library thread may take its lock afterwards. A forked child
+// has none of these threads.
 void at_exit() {
   if (is_forked_child()) {
     return;
@@ -54,7 +54,7 @@ bool is_forked_child() noexcept { return forked.load(std::memory_order_relaxed);
 
 NB_MODULE(_core, module) {
   using namespace isthmus::python;
-  nb::set_leak_warnings(false);  // work in flight at exit may hold objects for ever
+  nb::set_leak_warnings(false);  // work in flight at exit may hold objects that are never released
   module.doc() = "The native part of isthmus.";
   module.attr("__version__") = isthmus_version();
   pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
@@ -90,6 +90,6 @@ NB_MODULE(_core, module) {
   bind_unified(module);
   bind_sim(module);
   bind_c_api(module);
-  module.def("_library_path", &library_path, "Where libisthmus was loaded from.");
+  module.def("_library_path", &library_path, "The file that libisthmus was loaded from.");
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&at_exit));
 }

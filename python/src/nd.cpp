@@ -20,7 +20,7 @@ sizes to_sizes(nb::handle given, const char* what) {
   return made;
 }
 
-// In C order, without gaps. Pre: their product was checked.
+// Strides in C order, without gaps. Pre: the product of the extents was checked.
 sizes dense(const sizes& shape, std::size_t item) {
   sizes strides(shape.size());
   for (std::size_t i = shape.size(); i-- > 0;) {
@@ -30,7 +30,7 @@ sizes dense(const sizes& shape, std::size_t item) {
   return strides;
 }
 
-// From the first byte to the end of the last; OutOfRangeError where that is past any address.
+// From the first byte to the end of the last; OutOfRangeError if that exceeds the address space.
 std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item,
                       const char* role) {
   std::size_t end = item;
@@ -52,12 +52,12 @@ std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item
 struct side {
   const char* role;
   place where;
-  // As the object tells them itself.
+  // As the object itself describes them.
   sizes shape;
   sizes strides;
   std::size_t item = 0;
 
-  // Contiguous bytes take the shape of what they are copied from or to.
+  // Contiguous bytes take the shape of the other side.
   [[nodiscard]] bool tells() const { return item != 0; }
   [[nodiscard]] bool is_bytes() const {
     return item == 1 && shape.size() == 1 && (strides[0] == 1 || shape[0] <= 1);
@@ -79,7 +79,7 @@ struct array {
   std::size_t item = 1;
 };
 
-// That of the arrays themselves, of which bytes are the last to be asked.
+// The shape of the arrays themselves; that of bytes is used last.
 array shape_of(const side& to, const side& from) {
   const auto is_array = [](const side& one) { return one.tells() && !one.is_bytes(); };
   if (is_array(to) && is_array(from) && (to.shape != from.shape || to.item != from.item)) {
@@ -99,7 +99,7 @@ array shape_of(const side& to, const side& from) {
   return {bytes.shape, bytes.item};
 }
 
-// Those given, else the array's own where it has this shape, else those of packed elements.
+// The given strides, else those of the array if it has this shape, else those of packed elements.
 sizes strides_of(const side& of, nb::handle given, const array& what) {
   if (!given.is_none()) {
     auto strides = to_sizes(given, "stride");
@@ -173,12 +173,13 @@ void bind_nd(nb::module_& module) {
               "Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue "
               "| None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event "
               "| None"),
-      "Copies an array whose elements may lie apart, of up to 8 dimensions.\n\n"
-      "Arrays (numpy.ndarray and the like) tell shape, strides and size of an element; a Buffer,\n"
-      "and bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)\n"
-      "and strides, in bytes, say it where neither does, or otherwise. All else as in\n"
-      "Buffer.copy_from. Raises ValueError for arrays of different shapes and for dimensions that\n"
-      "run backwards, InvalidArgumentError where elements overlap in the destination.");
+      "Copies an array whose elements need not be contiguous, of up to 8 dimensions.\n\n"
+      "Arrays (numpy.ndarray and the like) have shape, strides and element size. A Buffer, and\n"
+      "bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)\n"
+      "and strides, in bytes, are needed if neither side has them, and override those of the\n"
+      "objects. Otherwise like Buffer.copy_from. Raises ValueError for arrays of different\n"
+      "shapes and for negative strides, InvalidArgumentError if elements overlap in the\n"
+      "destination.");
 }
 
 }  // namespace isthmus::python

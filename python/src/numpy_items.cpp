@@ -1,4 +1,4 @@
-// What NumPy reads item by item, and whether it finds more than numbers there.
+// Objects that NumPy reads item by item, and whether they may contain more than numbers.
 
 #include "numpy_items.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int k_max_depth = 64;  // NumPy's arrays have no more dimensions
 
-// They stay. Null before NumPy is imported, when there is no object of these types.
+// Never released. Null before NumPy is imported, when there can be no object of these types.
 PyTypeObject* array_type = nullptr;
 PyTypeObject* number_type = nullptr;
 
@@ -36,7 +36,7 @@ bool is_numpys_own(PyTypeObject* type) noexcept {
          (PyType_IsSubtype(type, array_type) != 0 || PyType_IsSubtype(type, number_type) != 0);
 }
 
-// Whether NumPy reads no interface of objects of exactly this type, nor of items of theirs.
+// Whether NumPy reads no array interface of objects of exactly this type, nor of their items.
 bool is_plain_type(PyTypeObject* type) noexcept {
   return type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type ||
          type == &PyComplex_Type || type == &PyUnicode_Type || type == &PyBytes_Type ||
@@ -49,7 +49,7 @@ bool is_list(PyObject* item) noexcept {
 
 bool are_plain(PyObject** items, Py_ssize_t count, int depth) noexcept;
 
-// Calls no Python code, so that a list keeps its items meanwhile.
+// Calls no Python code, so that the list cannot change meanwhile.
 bool is_plain(PyObject* item, int depth) noexcept {
   if (is_list(item)) {
     return depth < k_max_depth &&
@@ -59,7 +59,7 @@ bool is_plain(PyObject* item, int depth) noexcept {
 }
 
 bool are_plain(PyObject** items, Py_ssize_t count, int depth) noexcept {
-  const PyTypeObject* last = nullptr;  // a plain one: most lists are of one type
+  const PyTypeObject* last = nullptr;  // the last plain type: most lists have items of one type
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (Py_TYPE(items[i]) == last) {
       continue;
@@ -93,7 +93,7 @@ nb::object to_check(nb::handle object) {
     return nb::borrow(object);
   }
   nb::object items = nb::steal(PySequence_List(object.ptr()));
-  if (!items.is_valid()) {  // NumPy raises it again, or takes a number
+  if (!items.is_valid()) {  // NumPy raises it again, or takes it as a number
     static_cast<void>(take_foreign_error());
     return nb::borrow(object);
   }
@@ -115,8 +115,9 @@ bool is_of_numpy(nb::handle object) {
 void bind_numpy_items(nb::module_& module) {
   module.def("_to_check", &to_check, nb::arg("obj").none(),
              nb::sig("def _to_check(obj: object) -> Any"),
-             "Of what NumPy may read an interface: a list of the items of a sequence, else `obj`.\n"
-             "None of numbers, text, NumPy's own objects, and sequences of these.");
+             "Returns what NumPy may read an array interface of: a list of the items of a\n"
+             "sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences\n"
+             "of these.");
 }
 
 }  // namespace isthmus::python

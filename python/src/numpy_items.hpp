@@ -1,13 +1,13 @@
 #pragma once
-// What NumPy makes arrays of.
+// Which objects NumPy has to convert. Needs the interpreter's lock.
 
 #include "common.hpp"
 
 namespace isthmus::python {
 
-// Whether it is one of NumPy's own scalars; also text, dates and records.
+// Whether it is a NumPy scalar, text, dates and records included.
 [[nodiscard]] bool is_numpy_scalar(nb::handle object);
-// Whether it is one of NumPy's own arrays or scalars.
+// Whether it is a NumPy array or scalar.
 [[nodiscard]] bool is_of_numpy(nb::handle object);
 
 }  // namespace isthmus::python

@@ -13,8 +13,7 @@ bound_types types;
 
 namespace {
 
-// The Python object of each handle. Entries are borrowed: the object's destructor takes its own
-// out.
+// The Python object of each handle. Entries are borrowed: an object's destructor removes its own.
 template <class Wrapper, class Raw>
 class identity_map {
  public:
@@ -23,7 +22,7 @@ class identity_map {
     const Wrapper* wrapper;
   };
 
-  // An object whose references are gone but whose destructor has not run yet is none.
+  // An object without references whose destructor has not run yet counts as absent.
   [[nodiscard]] nb::object find(Raw* raw) const {
     const auto found = entries_.find(raw);
     if (found == entries_.end() || Py_REFCNT(found->second.object) <= 0) {
@@ -45,7 +44,7 @@ class identity_map {
   std::unordered_map<Raw*, entry> entries_;
 };
 
-// Never destroyed: objects may die after static destructors ran.
+// Never destroyed: objects may be destroyed after static destructors ran.
 auto& devices = *new identity_map<device, isthmus_device_t>;
 auto& contexts = *new identity_map<context, isthmus_context_t>;
 auto& queues = *new identity_map<queue, isthmus_queue_t>;
@@ -74,7 +73,7 @@ device::device(device_handle owned) : raw{std::move(owned)}, key{device_key_of(r
 device::~device() {
   devices.forget(raw.get(), this);
   if (pools && comes_and_goes(*this)) {
-    pools->trim();  // nobody may come for that memory
+    pools->trim();  // the memory may never be requested again
   }
 }
 
@@ -88,8 +87,8 @@ queue::queue(queue_handle owned) : raw{std::move(owned)} {
   context_key = isthmus_context_key(isthmus_queue_context(raw.get()));
   const auto where = info_of(*device_of(device_object));
   on_host = std::strcmp(where.backend, "host") == 0;
-  // CUDA takes what is to wait for the host, but blocks the thread that copies to or from memory
-  // which it does not know.
+  // CUDA accepts work that waits for the host, but blocks a thread that copies to or from memory
+  // which CUDA does not know.
   submits_at_once = (where.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0 &&
                     std::strcmp(where.backend, "cuda") != 0;
 }

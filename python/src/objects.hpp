@@ -1,8 +1,8 @@
 #pragma once
-// The C++ side of the module's classes, and how the library's handles become Python objects.
+// The C++ side of the module's classes, and the map from library handles to Python objects.
 //
-// A handle has one Python object at a time: asking for the queue of a buffer twice gives the same
-// object. All of it is guarded by the interpreter's lock.
+// A handle has at most one Python object at a time: reading the queue of a buffer twice returns the
+// same object. Everything here is guarded by the interpreter's lock.
 
 #include "common.hpp"
 #include "gil.hpp"
@@ -14,8 +14,8 @@ namespace isthmus::python {
 
 class device_pools;
 
-// The reference that a Python object has. Releases it without the interpreter's lock: with the last
-// one drivers free what it stands for, and wait for their device.
+// The reference of a Python object. It is released without the interpreter's lock: with the last
+// one the driver frees its object, and may wait for the device.
 template <class Noun>
 class owned_handle : public counted_handle<Noun> {
  public:
@@ -41,8 +41,8 @@ struct device {
   device(const device&) = delete;
   device& operator=(const device&) = delete;
   owned_handle<isthmus_device_t> raw;
-  std::uintptr_t key;  // of `device_key_of`
-  // Once it was asked for; it never changes. Not of simulated devices, which come and go: a queue
+  std::uintptr_t key;  // the result of `device_key_of`
+  // Set on first use; never changes. Not set for simulated devices, which come and go: a queue
   // holds its device.
   mutable nb::object default_queue;
   std::unique_ptr<device_pools> pools;  // null before the first array or buffer
@@ -64,11 +64,12 @@ struct queue {
   owned_handle<isthmus_queue_t> raw;
   nb::object device_object;
   nb::object context_object;
-  std::uintptr_t device_key;  // the keys of these
+  std::uintptr_t device_key;  // the keys of device and context
   std::uintptr_t context_key;
-  // Of the host back-end, whose allocations and small copies are too short to let go of the lock.
+  // Whether it is of the host backend, whose allocations and small copies are too short to release
+  // the lock.
   bool on_host;
-  // Else a submission that has to wait for the host waits in the call, without the lock then.
+  // If false, a submission that has to wait for the host waits within the call, without the lock.
   bool submits_at_once;
 };
 
@@ -78,10 +79,10 @@ struct event {
   event(const event&) = delete;
   event& operator=(const event&) = delete;
   event_handle raw;
-  PyObject* exception = nullptr;  // what a function given to a queue raised
+  PyObject* exception = nullptr;  // what a function submitted to a queue raised
 };
 
-// The entry of a resource in the table by which its object is found again. With it that goes.
+// The entry of a resource in the table that maps handles to objects. Removed with this object.
 class known_resource {
  public:
   known_resource() noexcept = default;
@@ -97,23 +98,23 @@ class known_resource {
   isthmus_resource_t* raw_ = nullptr;
 };
 
-// What memory of a default pool is for: see isthmus_default_pool.
+// The use of a default pool: see isthmus_default_pool.
 enum class pool_use : std::uint8_t { arrays, buffers };
 
 struct resource {
   owned_handle<isthmus_resource_t> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  nb::object queue_object;        // where it is used without one being named
-  bool stands_on_others = false;  // and may give memory of other kinds too
+  nb::object queue_object;        // used if no queue is named
+  bool stands_on_others = false;  // it has an upstream, and may give memory of other kinds
   bool is_pool = false;
-  bool is_pool_over = false;  // another resource, which may be Python's
-  known_resource known{};     // till here, where `raw` may become another's
+  bool is_pool_over = false;  // a pool whose upstream may be a Python object
+  known_resource known{};     // removed here, before `raw` can be reused for another resource
 };
 struct provider_resource : resource {};
 struct pool_resource : resource {
-  std::uint64_t limit_bytes = 0;  // 0: none, as in the options
+  std::uint64_t limit_bytes = 0;  // 0: no limit, as in the options
   std::uint64_t soft_limit_bytes = 0;
-  nb::object budget_object;  // None without
+  nb::object budget_object;  // None if there is no budget
   nb::object decay;          // in seconds, as given
   nb::object wait;           // the same
   nb::object upstream;       // None: the driver
@@ -126,10 +127,11 @@ struct adaptor_resource : resource {
 };
 struct failure_callback_resource : adaptor_resource {};
 
-// Bound classes, for checks and for making instances; borrowed, they live as long as the module.
+// The bound classes, for type checks and for creating instances. Borrowed; they live as long as the
+// module.
 struct bound_types {
   nb::handle platform, device, context, queue, event, resource, budget, buffer, unified;
-  nb::handle memory[4];  // by kind; [0] their common base
+  nb::handle memory[4];  // by kind; [0] is their common base
   nb::handle typed_array;
 };
 extern bound_types types;
@@ -140,10 +142,10 @@ extern bound_types types;
 [[nodiscard]] nb::object wrap(queue_handle raw);
 [[nodiscard]] nb::object wrap(event_handle raw);
 
-// What the library's resource was made as; not valid once that object has gone.
+// The object that the library's resource was created as; not valid once that object is gone.
 [[nodiscard]] nb::object find_resource(isthmus_resource_t* raw);
 void remember_resource(resource& made, nb::handle object);
-// In the object that nanobind has for `self`.
+// Constructs it in the object that nanobind allocated for `self`.
 template <class Resource>
 void construct_resource(Resource* self, Resource made) {
   new (self) Resource(std::move(made));
@@ -159,14 +161,14 @@ void construct_resource(Resource* self, Resource made) {
 [[nodiscard]] inline queue* queue_of(nb::handle object) noexcept {
   return instance_of<queue>(types.queue, object);
 }
-// The driver's handle of a queue of CUDA's, OpenCL's or SYCL's, and null of others'. Raises where
-// the library cannot give it away now.
+// Exports the driver's handle of a CUDA, OpenCL or SYCL queue; null for other backends. Raises if
+// the library cannot export it now.
 [[nodiscard]] void* lend_handle(const queue& of);
 [[nodiscard]] inline event* event_of(nb::handle object) noexcept {
   return instance_of<event>(types.event, object);
 }
 
-// Two handles of one device of a driver's have it in common.
+// The same for two handles of one device of a driver.
 [[nodiscard]] std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept;
 [[nodiscard]] isthmus_device_info_t info_of(const device& of);
 [[nodiscard]] isthmus_device_info_t info_of(isthmus_device_t* raw);

@@ -9,8 +9,8 @@
 namespace isthmus::python {
 namespace {
 
-// dpctl's devices, in order; those that are none of ours are None. Made once: dpctl's list stays
-// as it is.
+// dpctl's devices, in order; None for those that Isthmus does not list. Created once: dpctl's list
+// does not change.
 const nb::list& listed_devices() {
   static const auto* known = new nb::list;
   if (nb::len(*known) == 0) {
@@ -20,7 +20,7 @@ const nb::list& listed_devices() {
       try {
         ours = find_sycl_device(each);
       } catch (nb::python_error& failed) {
-        if (!failed.matches(PyExc_ValueError)) {  // one without USM
+        if (!failed.matches(PyExc_ValueError)) {  // a device without USM
           throw;
         }
       }

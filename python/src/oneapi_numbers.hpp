@@ -1,13 +1,13 @@
 #pragma once
-// DLPack's numbers of SYCL's devices: of memory in the context that a platform's devices share by
-// default, the place in dpctl's list of devices.
+// DLPack's device numbers of SYCL: for memory in the default context that the devices of a platform
+// share, the index in dpctl's list of devices. Needs the interpreter's lock.
 
 #include "objects.hpp"
 
 namespace isthmus::python {
 
 [[nodiscard]] bool is_sycls(const queue& on);
-// -1 for queues of other back-ends and contexts, and where the program has not imported dpctl.
+// -1 for queues of other backends and contexts, and if the program has not imported dpctl.
 [[nodiscard]] int oneapi_number_of(const queue& on);
 // The default queue of that device; not valid if there is none.
 [[nodiscard]] nb::object oneapi_queue(int number);

@@ -1,4 +1,4 @@
-// Starting an operation and waiting for it.
+// Submitting an operation and waiting for it.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 namespace isthmus::python {
 namespace {
 
-// Longer ones let other threads run meanwhile; for shorter ones that would cost more than the copy.
+// Longer ones release the interpreter's lock; for shorter ones that would cost more than the copy.
 constexpr std::size_t k_keep_lock_bytes = 16 * 1024;
 
 bool may_keep_lock(const operation& what) {
@@ -26,10 +26,10 @@ bool may_keep_lock(const operation& what) {
          !functions_under_way();
 }
 
-// A wait that Ctrl-C can interrupt costs a driver's callback and a sleep, and keeps drivers that
-// compute on the host from using this thread too (Intel's: 15 GB/s instead of 9 on two cores).
-// Where there is nothing to wait for but the operation itself, it is given to the library in one
-// go, and Ctrl-C comes afterwards; so it has a limit.
+// A wait that Ctrl-C can interrupt costs a driver callback and a sleep, and prevents drivers that
+// compute on the host from using this thread too (Intel's: 15 GB/s instead of 9 on two cores). If
+// only the operation itself is to be waited for, it is one blocking call of the library, and Ctrl-C
+// takes effect afterwards; so its size is limited.
 constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
 
 bool may_go_in_one(const operation& what) {
@@ -51,7 +51,7 @@ bool may_go_in_one(const operation& what) {
   return is_idle(what.arguments.queue);
 }
 
-// A view that both this call and the operation hold: dropped by the last.
+// A view that both this call and the operation hold; released by the last one.
 struct shared_pin final : deferred {
   shared_pin(std::shared_ptr<pinned> held, nb::object also)
       : memory{std::move(held)}, keep{std::move(also)} {}
@@ -59,7 +59,7 @@ struct shared_pin final : deferred {
   nb::object keep;
 };
 
-// Whether the operation, which goes on, keeps the memory from here on.
+// Whether the operation, which continues, keeps the memory alive from here on.
 bool leave_memory_to(isthmus_event_t* event, place& of) {
   if (of.raw.buffer != nullptr) {
     return true;
@@ -72,7 +72,8 @@ bool leave_memory_to(isthmus_event_t* event, place& of) {
   return isthmus_event_then(event, owner) == ISTHMUS_OK;
 }
 
-// The wait was interrupted. Memory that cannot be left to the operation must see its end.
+// After an interrupted wait. Memory that cannot be left to the operation must outlive it, so this
+// waits for its end.
 void leave_to_itself(isthmus_event_t* event, operation& what) {
   for (auto* each : what.places) {
     if (each != nullptr && !leave_memory_to(event, *each)) {
@@ -82,7 +83,7 @@ void leave_to_itself(isthmus_event_t* event, operation& what) {
   }
 }
 
-// It may need memory, for a copy that it goes by way of.
+// The submission may need memory, for a copy that goes through staging.
 template <class Call>
 void submit_interruptibly(Call call, const event_handle& submitted, operation& what) {
   const interruptible meanwhile;

@@ -19,8 +19,8 @@ int on_pending_call(void*) {
   return 0;
 }
 
-// The interpreter holds 32 calls at most. If it takes no more, the next release or entry sees to
-// it.
+// The interpreter accepts 32 pending calls at most. If it accepts no more, the next release or
+// entry drains the list.
 void ask_for_drain() noexcept {
   if (call_is_pending.exchange(true, std::memory_order_seq_cst) || !interpreter_gate.enter()) {
     return;
@@ -58,8 +58,8 @@ isthmus_owner_t keep_alive(nb::handle object) {
   return defer_owner(new kept_object{object});
 }
 
-// Destructors may run Python code that drains again: what this call took is its own. An exception
-// that is under way must survive them.
+// Destructors may run Python code that drains again: the nodes taken here belong to this call. An
+// exception that is set must survive them.
 void detail::drain() noexcept {
   auto* due = deferred_head.exchange(nullptr, std::memory_order_seq_cst);
   if (due == nullptr) {

@@ -1,4 +1,4 @@
-// Memory of Python's objects that is pinned.
+// Pinning memory of Python objects.
 
 #include "arguments.hpp"
 #include "current.hpp"
@@ -16,7 +16,7 @@ struct memory_pin {
       : raw{owned}, device_object{std::move(where)} {}
   memory_pin(const memory_pin&) = delete;
   memory_pin& operator=(const memory_pin&) = delete;
-  // The owner keeps the memory till the driver has let go of it: nothing is waited for.
+  // The owner keeps the memory until the driver has unregistered it; this waits for nothing.
   ~memory_pin() {
     if (raw != nullptr) {
       const gil_release released;
@@ -92,7 +92,8 @@ isthmus_pin_info_t info_of(const memory_pin& of) {
   return info;
 }
 
-// Its owner may hold the memory of an object that is to change its size next.
+// Also drops the owner's reference at once: it may hold the memory of an object that is resized
+// next.
 void release(memory_pin& self) {
   auto* const raw = std::exchange(self.raw, nullptr);
   if (raw == nullptr || is_forked_child()) {
@@ -125,14 +126,12 @@ nb::object pin_repr(const memory_pin& self) {
 }  // namespace
 
 void bind_pin(nb::module_& module) {
-  nb::class_<memory_pin>(
-      module, "Pin", nb::is_weak_referenceable(),
-      "Memory that is pinned, as isthmus.pin() gives it, till release() or the end of `with`.")
-      .def(
-          "release", &release, nb::sig("def release(self) -> None"),
-          "Waits for the copies of the memory that are in flight and gives it back to its owner,\n"
-          "unless others pin it too. Twice does nothing. A Pin that is dropped does the same, but\n"
-          "waits for nothing: the array lives as long as that takes.")
+  nb::class_<memory_pin>(module, "Pin", nb::is_weak_referenceable(),
+                         "Pinned memory, from isthmus.pin() until release() or the end of `with`.")
+      .def("release", &release, nb::sig("def release(self) -> None"),
+           "Waits for the copies of the memory that are in flight and unpins it, unless other\n"
+           "pins overlap it. A second call does nothing. Dropping a Pin does the same without\n"
+           "waiting: the array is kept alive until then.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def(
@@ -141,7 +140,8 @@ void bind_pin(nb::module_& module) {
       .def_prop_ro(
           "nbytes", [](const memory_pin& self) { return info_of(self).nbytes; },
           nb::sig("def nbytes(self) -> int"),
-          "Bytes that were pinned; ClosedError after release(), as for all below.")
+          "Number of bytes that were pinned. ClosedError after release(), as for all properties\n"
+          "below.")
       .def_prop_ro(
           "ptr",
           [](const memory_pin& self) {
@@ -151,8 +151,8 @@ void bind_pin(nb::module_& module) {
       .def_prop_ro(
           "is_registered", [](const memory_pin& self) { return info_of(self).is_registered != 0; },
           nb::sig("def is_registered(self) -> bool"),
-          "False where nothing had to be done: the device copies the memory as well as it\n"
-          "is, or others have registered it.")
+          "False if nothing had to be done: the device copies the memory as fast without, or\n"
+          "other code has registered it.")
       .def_prop_ro(
           "device",
           [](const memory_pin& self) {
@@ -167,14 +167,16 @@ void bind_pin(nb::module_& module) {
       nb::arg("owner") = nb::none(),
       nb::sig("def pin(array: object, nbytes: int | None = None, *, device: Device | str | None = "
               "None, read_only: bool = False, owner: object = None) -> Pin"),
-      "Pins memory of the host's for `device` (None: the current one), which copies it from then\n"
-      "on as fast as the bus goes, and asynchronously where asked: a Pin, which keeps it alive.\n\n"
-      "`array`: any contiguous object with the buffer protocol, or an address, with `nbytes` and,\n"
-      "if wanted, the `owner` that keeps it. Where nothing is to be done (memory of host kind, a\n"
-      "device that works on the host's memory) it succeeds too. What overlaps memory that is\n"
-      "pinned already shares it. `read_only`, or an array that is: memory that is only read.\n"
-      "Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for what is\n"
-      "copied several times. Raises InvalidArgumentError for device memory or what is none.");
+      "Pins host memory for `device` (None: the current one), which from then on copies it at\n"
+      "the speed of the bus, and asynchronously if requested. Returns a Pin, which keeps the\n"
+      "memory alive.\n\n"
+      "`array`: any contiguous object with the buffer protocol, or an address, with `nbytes`\n"
+      "and optionally the `owner` that keeps it. If there is nothing to do (memory of host\n"
+      "kind, a device that works on host memory) it succeeds too. Memory that overlaps pinned\n"
+      "memory shares the registration. `read_only`, or an array that is: the memory is only\n"
+      "read. Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for\n"
+      "memory that is copied several times. Raises InvalidArgumentError for device memory and\n"
+      "for what is not memory.");
 }
 
 }  // namespace isthmus::python

@@ -1,4 +1,4 @@
-// Python's objects as places of a copy.
+// Python objects as endpoints of a copy.
 
 #include <algorithm>
 #include <memory>
@@ -23,7 +23,7 @@ bool holds_references(const Py_buffer& view) {
   return false;
 }
 
-// What an exporter filled in, by PyBUF_STRIDES, before anything is worked out of it.
+// Checks what an exporter filled in, by PyBUF_STRIDES, before anything is computed from it.
 void require_sound(const Py_buffer& view) {
   const bool lacks = view.ndim > 0 && (view.shape == nullptr || view.strides == nullptr);
   if (view.ndim < 0 || view.ndim > PyBUF_MAX_NDIM || lacks || view.itemsize < 0 || view.len < 0) {
@@ -43,7 +43,7 @@ void require_sound(const Py_buffer& view) {
   }
 }
 
-// That all of its elements have one.
+// Checks that all elements have an address.
 void require_addresses(const Py_buffer& view, const array_layout& layout) {
   if (is_empty(layout)) {
     return;
@@ -76,7 +76,7 @@ void refuse_references(const Py_buffer& view, const char* role) {
                Py_TYPE(object.ptr())->tp_name);
 }
 
-// Why no view could be had: read-only, not contiguous, or the object's own error.
+// Why there is no view: read-only, not contiguous, or the object's own error.
 [[noreturn]] void explain_refusal(nb::handle object, access wanted, const char* role) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -95,7 +95,7 @@ void refuse_references(const Py_buffer& view, const char* role) {
   raise_set();
 }
 
-// The first that works: contiguous in C order, in Fortran's, or of a type that has no format
+// The first that works of: contiguous in C order, in Fortran order, or of a type without a format
 // (dates).
 bool take_view(nb::handle object, int extra, Py_buffer& view) {
   for (const int flags :
@@ -121,7 +121,7 @@ place host_place(nb::handle object, access wanted, const char* role) {
   made.memory = std::make_unique<pinned>();
   auto& view = made.memory->view;
   if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
-    nb::python_error refused;  // CuPy's arrays have the buffer protocol, to refuse it
+    nb::python_error refused;  // CuPy's arrays have the buffer protocol and refuse it
     if (const auto told = read_interface(object, wanted)) {
       return dense_foreign_place(object, *told, wanted, role);
     }
@@ -151,14 +151,14 @@ void require_forward(const array_layout& layout, const char* role) {
   }
 }
 
-// Those that are never gone. Pre: require_forward.
+// Those of extents that are never stepped through. Pre: require_forward.
 void drop_backward_strides(array_layout& of) {
   for (auto& each : of.strides) {
     each = std::max<std::int64_t>(each, 0);
   }
 }
 
-// The part of its buffer that its elements lie in. Pre: none of them lies before the first.
+// The part of its buffer that its elements occupy. Pre: no element lies before the first.
 place part_place(nb::handle object, const typed_array& of, access wanted, const char* role) {
   if (wanted == access::write && of.is_locked) {
     raise_read_only(object, role);

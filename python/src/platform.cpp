@@ -51,7 +51,7 @@ std::vector<platform> all_platforms() {
   return found;
 }
 
-// A filter's parts, of which each may be missing: back-end, type, number.
+// The parts of a filter, each of which may be missing: backend, type, number.
 struct parsed_filter {
   std::string backend, type, number;
 };
@@ -89,7 +89,7 @@ bool fits(const parsed_filter& filter, const isthmus_device_info_t& info) {
           std::getenv("ISTHMUS_SIM") != nullptr);
 }
 
-// Throws for a filter that is no filter; DeviceNotFoundError is an empty list here.
+// Throws for a malformed filter. DeviceNotFoundError is an empty list here.
 device_handle find_or_nothing(const char* filter) {
   device_handle found;
   const auto status = look_for_device(filter, found);
@@ -104,7 +104,7 @@ nb::list find_devices(nb::handle wanted) {
   const char* filter = wanted.is_none() ? nullptr : nb::cast<const char*>(wanted);
   auto best = find_or_nothing(filter);
   if (!best && filter == nullptr) {
-    best = find_or_nothing("host");  // ISTHMUS_DEVICE names none that is there
+    best = find_or_nothing("host");  // ISTHMUS_DEVICE names no existing device
   }
   if (!best) {
     return listed;
@@ -164,33 +164,34 @@ const char* text_of(const platform& self) {
 
 void bind_platform(nb::module_& module) {
   using info = isthmus_platform_info_t;
-  types.platform = nb::class_<platform>(
-                       module, "Platform",
-                       "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
-                       "use from any thread.")
-                       .def_prop_ro("backend", &text_of<&info::backend>,
-                                    "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
-                       .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
-                       .def_prop_ro("vendor", &text_of<&info::vendor>, "Who made the driver.")
-                       .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")
-                       .def_prop_ro("library", &text_of<&info::library>,
-                                    "The driver's file as it was opened, or an empty string.")
-                       .def_prop_ro("devices", &device_list,
-                                    nb::sig("def devices(self) -> list[Device]"), "Its devices.")
-                       .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
+  types.platform =
+      nb::class_<platform>(
+          module, "Platform",
+          "One vendor's driver, or the host. Found by platforms(). Immutable; safe to use\n"
+          "from any thread.")
+          .def_prop_ro("backend", &text_of<&info::backend>,
+                       "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
+          .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
+          .def_prop_ro("vendor", &text_of<&info::vendor>, "The driver's vendor.")
+          .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")
+          .def_prop_ro("library", &text_of<&info::library>,
+                       "The driver file that was opened, or an empty string.")
+          .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
+                       "Its devices.")
+          .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
   module.def("platforms", &list_platforms, nb::sig("def platforms() -> list[Platform]"),
              "Every platform found. Opens every driver on the first call.");
   module.def(
       "devices", &find_devices, nb::arg("filter") = nb::none(),
       nb::sig("def devices(filter: str | None = None) -> list[Device]"),
-      "Every device that fits `filter`, the best one first; None: all of them. A filter that\n"
-      "nothing fits gives an empty list. Simulated devices are listed only if the environment\n"
-      "variable ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call.\n"
-      "Raises ValueError for what is no filter.");
+      "Every device that matches `filter`, the best one first; None: all of them. An empty list\n"
+      "if there is none. Simulated devices are listed only if the environment variable\n"
+      "ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call. Raises\n"
+      "ValueError for a malformed filter.");
   module.def(
       "absent", &list_absent, nb::sig("def absent() -> list[tuple[str, str]]"),
-      "(back-end, reason) of each driver that was looked for and cannot be used. Opens every\n"
-      "driver on the first call.");
+      "(backend, reason) of each driver that is absent or unusable. Opens every driver on the\n"
+      "first call.");
 }
 
 }  // namespace isthmus::python

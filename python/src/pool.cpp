@@ -13,7 +13,7 @@
 namespace isthmus::python {
 namespace {
 
-// As text or a number; 0 for None.
+// A limit from text or a number; 0 for None.
 std::uint64_t to_limit(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
   if (value.is_none()) {
     return 0;
@@ -46,7 +46,7 @@ std::uint64_t to_decay(nb::handle seconds) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(1, to_nanoseconds(seconds, "decay")));
 }
 
-// In nanoseconds, as in the options: negative for not at all.
+// In nanoseconds, as in the options: negative means no wait.
 std::int64_t to_wait(nb::handle seconds) {
   const auto given = to_nanoseconds(seconds, "wait");
   if (given == k_for_ever) {
@@ -58,7 +58,7 @@ std::int64_t to_wait(nb::handle seconds) {
   return given == 0 ? -1 : given;
 }
 
-// PoolResource's arguments beside those of every resource.
+// The arguments of PoolResource other than those of every resource.
 struct pool_arguments {
   nb::handle initial_bytes, growth_bytes, limit_bytes;
   nb::handle checked, remap;
@@ -86,7 +86,7 @@ struct pool_arguments {
   }
 };
 
-// Makes it by `create`, while the interpreter's lock is released.
+// Calls `create` with the interpreter's lock released.
 template <class Create>
 void make_pool(pool_resource* self, const pool_arguments& given,
                const isthmus_pool_options_t& options, resource like, nb::handle upstream,
@@ -118,7 +118,7 @@ void init_pool_over(pool_resource* self, nb::handle upstream, nb::handle initial
             });
 }
 
-// A resource in the place of the kind is an upstream: bindings ask the overloads in their order.
+// A resource in place of the kind is an upstream: nanobind tries the overloads in their order.
 void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
                nb::handle checked, nb::handle remap, nb::handle soft_limit_bytes, nb::handle shared,
@@ -159,32 +159,34 @@ nb::object pool_repr(nb::pointer_and_handle<pool_resource> self) {
 void bind_pool(nb::module_& module) {
   nb::class_<pool_resource, resource>(
       module, "PoolResource",
-      "Keeps what is freed for what comes next: PoolResource(kind=\"device\", device=None,\n"
+      "Caches freed memory for later requests: PoolResource(kind=\"device\", device=None,\n"
       "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
       "remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,\n"
-      "device_wait=False), or PoolResource(upstream, *, ...) with the same but for remap.\n\n"
-      "`device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver\n"
-      "at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory\n"
-      "can move) at a time later, and never more than `limit_bytes` in all (None: no limit).\n"
-      "Beyond `soft_limit_bytes` all that is free goes back before the pool grows, and then by\n"
-      "no more than is needed. Sizes are integers or text: \"64MiB\", \"2GiB\", or \"80%\" of the\n"
-      "device's memory or, for memory that lies in the host's, of what the process may have of\n"
-      "that. `budget`, a Budget, is shared with other pools. What is free and was not needed for\n"
-      "`decay` seconds (None: never) goes back within twice that time: as the pool grows or is\n"
-      "trimmed, or on a thread of the library that is idle, if there is one already. A request\n"
-      "that finds nothing waits for `wait` seconds at most (0: not at all; a year at most, as a\n"
-      "wait without an end may deadlock) for work that freed memory lies behind, and lets other\n"
-      "threads run meanwhile. With `device_wait=True` its queue waits for such work first, on the\n"
-      "device, and the host does not.\n"
-      "`checked=False` does not look for misuse of small blocks. Where the device has the\n"
-      "capability \"remap\", free memory moves to where a larger request needs it; not with\n"
-      "`remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger\n"
-      "ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on\n"
-      "that queue, elsewhere when that work has ended. Raises USMAllocationError where the\n"
-      "driver has too little or a limit is met, UnsupportedError as ProviderResource.\n\n"
-      "Over `upstream`, a CustomResource say, the pool has its memory from that in place of the\n"
-      "driver, of its kind, device and context, and it does not move. UnsupportedError for one\n"
-      "that stands on a pool, gives memory of several kinds, or is monotonic.")
+      "device_wait=False), or PoolResource(upstream, *, ...) with the same arguments except\n"
+      "remap.\n\n"
+      "`device` and `context` are those of ProviderResource. The pool requests `initial_bytes`\n"
+      "from the driver at once and at least `growth_bytes` (None: 32 MiB, or 1/128 of what it\n"
+      "holds if its memory can move) at a time later, and never more than `limit_bytes` in all\n"
+      "(None: no limit). Beyond `soft_limit_bytes` it returns all free memory before it grows,\n"
+      "and then grows by no more than is needed. Sizes are integers or text: \"64MiB\",\n"
+      "\"2GiB\", or \"80%\" of the device's memory or, for memory that resides on the host, of\n"
+      "what the process may use of that. `budget`, a Budget, is shared with other pools. Free\n"
+      "memory that was not needed for `decay` seconds (None: never) is returned within twice\n"
+      "that time: when the pool grows or is trimmed, or on an idle library thread if there is\n"
+      "one. A request without memory waits for at most `wait` seconds (0: not at all; a year at\n"
+      "most, because a wait without a limit may deadlock) for the work that uses freed memory,\n"
+      "with the interpreter's lock released. With `device_wait=True` the queue waits for such\n"
+      "work first, on the device, and the host does not.\n\n"
+      "`checked=False` does not check for misuse of small blocks. If the device has the\n"
+      "capability \"remap\", free memory moves to where a larger request needs it, unless\n"
+      "remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones\n"
+      "are rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that\n"
+      "queue, and elsewhere after the work has ended. Raises USMAllocationError if the driver\n"
+      "has too little memory or a limit is reached, UnsupportedError as ProviderResource.\n\n"
+      "With `upstream`, for example a CustomResource, the pool obtains its memory from that\n"
+      "instead of the driver, with its kind, device and context, and the memory does not move.\n"
+      "UnsupportedError for an upstream that uses a pool, gives memory of several kinds, or is\n"
+      "monotonic.")
       .def("__init__", &init_pool, nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
            nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
@@ -212,34 +214,36 @@ void bind_pool(nb::module_& module) {
                    "device_wait: bool = False) -> None"))
       .def_prop_ro(
           "limit_bytes", [](const pool_resource& self) { return limit_or_none(self.limit_bytes); },
-          nb::sig("def limit_bytes(self) -> int | None"), "The most it may hold; None: no limit.")
+          nb::sig("def limit_bytes(self) -> int | None"),
+          "The most bytes that it may hold; None: no limit.")
       .def_prop_ro(
           "soft_limit_bytes",
           [](const pool_resource& self) { return limit_or_none(self.soft_limit_bytes); },
           nb::sig("def soft_limit_bytes(self) -> int | None"),
-          "Beyond it free memory goes back before it grows; None: no such limit.")
+          "When it would hold more, it returns free memory before it grows; None: no such limit.")
       .def_prop_ro(
           "budget", [](const pool_resource& self) { return self.budget_object; },
-          nb::sig("def budget(self) -> Budget | None"), "What it shares with other pools.")
+          nb::sig("def budget(self) -> Budget | None"),
+          "The budget that it shares with other pools.")
       .def_prop_ro(
           "decay", [](const pool_resource& self) { return self.decay; },
           nb::sig("def decay(self) -> float | None"),
-          "Seconds after which free memory that was not needed goes back; None: never.")
+          "Seconds after which unused free memory is returned to the driver; None: never.")
       .def_prop_ro(
           "wait", [](const pool_resource& self) { return self.wait; },
           nb::sig("def wait(self) -> float"),
-          "Seconds that a request waits for freed memory at most.")
+          "The most seconds that a request waits for freed memory.")
       .def_prop_ro(
           "upstream", [](const pool_resource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource | None"),
-          "What it stands on; None: the driver.")
+          "The resource that it obtains memory from; None: the driver.")
       .def("snapshot", &snapshot_of_pool, nb::sig("def snapshot(self) -> Snapshot"),
-           "How its memory is divided now. Takes some milliseconds where it holds very much.")
+           "How its memory is divided now. Takes some milliseconds if the pool is very large.")
       .def_prop_ro(
           "rungs", &rungs_of_pool, nb::sig("def rungs(self) -> dict[str, RungCounts]"),
-          "How often it came to each rung that a request with no memory climbs, in their\n"
-          "order (\"settle\", \"grow\", \"trim\", \"budget\", \"reclaim\", \"wait\"), and how\n"
-          "often the request was met there.")
+          "For each out-of-memory stage, how often it was tried and how often it satisfied the\n"
+          "request. In the order in which they are tried: \"settle\", \"revoke\", \"grow\",\n"
+          "\"trim\", \"budget\", \"device_wait\", \"reclaim\", \"wait\".")
       .def("__repr__", &pool_repr, nb::sig("def __repr__(self) -> str"));
 }
 

@@ -1,5 +1,5 @@
-// What a pool does when memory is short: snapshots, rungs, and functions of Python's, its garbage
-// collection first of all, that give memory up.
+// Snapshots, out-of-memory stages, and the out-of-memory callbacks of Python: functions of the
+// program, and before them Python's garbage collection.
 
 #include "pressure.hpp"
 
@@ -51,27 +51,27 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
       names_of_rungs(raw.rungs), text_or_none(raw.advice));
 }
 
-// Ends with the interpreter's lock held, by way of the deferred list. Guarded by that lock.
+// Destroyed with the interpreter's lock held, through the deferred list. Guarded by that lock.
 struct reclaim_function final : deferred {
   explicit reclaim_function(nb::handle asked) : function{nb::borrow(asked)} {}
-  nb::object function;  // not valid once nobody is to be asked any more
+  nb::object function;  // not valid once it must not be called any more
 };
 
 struct reclaimer;
-// Those that are not closed. Guarded by the interpreter's lock.
+// The callbacks that are not closed. Guarded by the interpreter's lock.
 std::set<reclaimer*> open_reclaimers;
 
 struct reclaimer {
   isthmus_reclaimer_t* raw = nullptr;  // null: closed
-  reclaim_function* asked = nullptr;   // lives till then
+  reclaim_function* asked = nullptr;   // lives until then
 
   reclaimer(isthmus_reclaimer_t* added, reclaim_function* of) : raw{added}, asked{of} {
     open_reclaimers.insert(this);
   }
   reclaimer(const reclaimer&) = delete;
   reclaimer& operator=(const reclaimer&) = delete;
-  // May run in a collection of garbage, on any thread, and at the interpreter's end: it waits for
-  // nobody.
+  // May run in a garbage collection, on any thread, and while the interpreter ends, so it waits for
+  // nothing.
   ~reclaimer() { drop(); }
 
   [[nodiscard]] isthmus_reclaimer_t* take() noexcept {
@@ -154,13 +154,13 @@ nb::object reclaimer_repr(const reclaimer& self) {
       PyUnicode_FromFormat("<isthmus.memory.Reclaimer of %R>", self.asked->function.ptr()));
 }
 
-// Python's collection of garbage as a reclaim callback. It runs destructors, so only where a thread
-// waits in one of our functions without the lock, as any other thread's Python code may run there.
-// A collection that is under way, on this thread or another, is not entered again (CPython's
-// gcmodule), and none runs where the program has said gc.disable(). One that freed no buffer is not
-// followed by another for four times as long as it took: a program that allocates until nothing is
-// left spends a fifth of its time on it at most. What counts is freed on the device that needs it:
-// the driver of another would only be asked in vain.
+// Python's garbage collection as an out-of-memory callback. It runs destructors, so it is called
+// only if a thread waits in one of our functions without the lock, as other threads may run Python
+// code there. It does not re-enter a running collection, on this thread or another (CPython's
+// gcmodule), and does nothing if the program called gc.disable(). After a collection that freed no
+// buffer there is no other one for four times as long as it took: a program that allocates until
+// nothing is left spends at most a fifth of its time on it. Only memory freed on the device that
+// needs it counts: a request to the driver of another device would be in vain.
 std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t* request) {
   using clock = std::chrono::steady_clock;
   static auto not_before = clock::time_point::min();  // under the lock
@@ -222,26 +222,27 @@ nb::object rungs_of_pool(const pool_resource& of) {
 }
 
 void bind_pressure(nb::module_& module) {
-  isthmus_reclaimer_t* garbage = nullptr;  // for ever
+  isthmus_reclaimer_t* garbage = nullptr;  // never released
   check(isthmus_reclaimer_add(&collect_garbage, isthmus_owner_t{}, &garbage));
   nb::class_<reclaimer>(
       module, "Reclaimer", nb::type_slots(reclaimer_slots), nb::is_weak_referenceable(),
-      "A function that is asked to give memory up when there is none: Reclaimer(function).\n\n"
-      "From here until it is closed or dropped `function(request)`, a ReclaimRequest, is called\n"
-      "before a request of any pool waits for memory or raises USMAllocationError, and before one\n"
-      "that goes to the driver without a pool raises it: on the thread that asks, by several\n"
-      "threads at once if several do, behind those that were made before, and behind Python's\n"
-      "garbage collection. It may allocate (from the driver where no resource is named) and free,\n"
-      "and is not called from inside another such function; it must not take a lock that a thread\n"
-      "may hold which asks for memory, or closes it. It returns about how many bytes it gave up,\n"
-      "None for 0. What it raises goes to sys.unraisablehook.\n\n"
+      "An out-of-memory callback: Reclaimer(function).\n\n"
+      "Until it is closed or dropped, `function(request)`, with a ReclaimRequest, is called\n"
+      "before a request of any pool waits for memory or raises USMAllocationError, and before a\n"
+      "request that goes to the driver without a pool raises it. It is called on the requesting\n"
+      "thread, by several threads at once if several request memory, after the callbacks that\n"
+      "were created before, and after Python's garbage collection. It may allocate (from the\n"
+      "driver unless a resource is named) and free, and is not called from within another such\n"
+      "function. It must not take a lock that a thread may hold while it requests memory or\n"
+      "closes the callback. It returns about how many bytes it freed, None for 0. What it\n"
+      "raises goes to sys.unraisablehook.\n\n"
       "A context manager: `with Reclaimer(cache.drop):`.")
       .def("__init__", &init_reclaimer, nb::arg("function").none(),
            nb::sig("def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None"))
       .def("close", &close_reclaimer, nb::sig("def close(self) -> None"),
-           "It is not called any more: waits until its calls have ended, but not from inside such\n"
-           "a function. Ctrl-C ends the wait: a call may then still run. Does nothing if it is\n"
-           "closed. One that is dropped waits for nothing.")
+           "Stops the calls: waits until calls in progress have ended, unless this is called\n"
+           "from within such a function. Ctrl-C ends the wait; a call may then still run. Does\n"
+           "nothing if it is closed. Dropping a Reclaimer waits for nothing.")
       .def_prop_ro(
           "closed", [](const reclaimer& self) { return self.raw == nullptr; },
           nb::sig("def closed(self) -> bool"), "Whether it was closed.")

@@ -1,18 +1,19 @@
 #pragma once
-// What a pool does when memory is short, and what it has: snapshots, rungs, reclaim callbacks.
+// How a pool handles a shortage of memory, and its contents: snapshots, out-of-memory stages,
+// out-of-memory callbacks. Needs the interpreter's lock.
 
 #include "objects.hpp"
 
 namespace isthmus::python {
 
-// isthmus.memory.Snapshot of a pool, raises for what is none.
+// The isthmus.memory.Snapshot of a pool; raises for another resource.
 [[nodiscard]] nb::object snapshot_of_pool(const pool_resource& of);
-// Of the request that this thread's last error is about; None if it is about none.
+// The snapshot of the request that this thread's last error is about; None if it is about none.
 [[nodiscard]] nb::object snapshot_of_error();
-// Name to isthmus.memory.RungCounts, in the order in which they are tried.
+// A dictionary from name to isthmus.memory.RungCounts, in the order in which the stages are tried.
 [[nodiscard]] nb::object rungs_of_pool(const pool_resource& of);
 
-// At the interpreter's end.
+// Called when the interpreter ends.
 void close_reclaimers() noexcept;
 
 }  // namespace isthmus::python

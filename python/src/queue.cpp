@@ -155,9 +155,9 @@ void bind_properties(nb::class_<queue>& bound) {
   bound.def_prop_ro("device", device, nb::sig("def device(self) -> Device"), "Its device.")
       .def_prop_ro("context", context, nb::sig("def context(self) -> Context"), "Its context.")
       .def_prop_ro("sycl_device", device, nb::sig("def sycl_device(self) -> Device"),
-                   "dpctl's name of `device`.")
+                   "dpctl's name for `device`.")
       .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
-                   "dpctl's name of `context`.")
+                   "dpctl's name for `context`.")
       .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
                    "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
       .def_prop_ro(
@@ -168,29 +168,29 @@ void bind_properties(nb::class_<queue>& bound) {
       .def_prop_ro(
           "native_handle",
           [](const queue& self) { return reinterpret_cast<std::uintptr_t>(lend_handle(self)); },
-          "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),\n"
-          "0 where it has none;\n"
-          "valid while this object lives. Once it was asked for, Isthmus takes into account\n"
-          "that the queue may have work which it does not know.")
+          "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's\n"
+          "reference), 0 where it has none. Valid while this object lives. Once it was read,\n"
+          "Isthmus takes into account that the queue may have external work.")
       .def("__cuda_stream__", &cuda_stream_of,
            nb::sig("def __cuda_stream__(self) -> tuple[int, int]"),
-           "(0, handle), for libraries that take CUDA streams; counts as asking for\n"
-           "`native_handle`. Raises TypeError for a queue of another back-end.");
+           "(0, handle), for libraries that take CUDA streams; counts as reading\n"
+           "`native_handle`. Raises TypeError for a queue of another backend.");
 }
 
 void bind_order(nb::class_<queue>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits for all that was submitted so far, for `timeout` seconds at most (None: for\n"
-           "ever). Errors of operations are told by their own events. Lets other threads run;\n"
-           "Ctrl-C interrupts. Raises WaitTimeoutError.")
+           "Waits for everything submitted so far, for at most `timeout` seconds (None:\n"
+           "indefinitely). Errors of operations are reported by their own events. Releases the\n"
+           "interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError.")
       .def("fence", &fence, nb::arg("after").none() = nb::make_tuple(),
            nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
-           "An event that completes when all submitted so far, and all of `after`, has.")
+           "An event that completes when everything submitted so far, and all of `after`, has "
+           "ended.")
       .def("mark", &mark, nb::sig("def mark(self) -> Event"),
-           "An event that completes when all submitted so far has, and knows when: for\n"
-           "Event.elapsed_since.")
+           "An event that completes when everything submitted so far has ended, and records the\n"
+           "time, for Event.elapsed_since.")
       .def(
           "submit",
           [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
@@ -199,18 +199,18 @@ void bind_order(nb::class_<queue>& bound) {
           nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after").none() = nb::make_tuple(),
           nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
                   "Sequence[Event] = ()) -> Event"),
-          "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of\n"
-          "bytes of each buffer; returns its event at once.\n\n"
-          "The views, writable unless the buffer is read-only, are valid only during the call: a\n"
-          "function that keeps one, or an array made of it, fails with BufferError. What `fn`\n"
-          "raises is raised by event.wait(), the same object; work behind it on the queue goes\n"
-          "on. `fn` must not wait for what is behind it on the queue. It sees the contextvars of\n"
-          "the caller. Buffers of device kind need the capability \"run_functions\"\n"
+          "Runs fn(*views) in the queue's order, on a library thread, with a memoryview of the\n"
+          "bytes of each buffer. Returns its event at once.\n\n"
+          "The views, writable unless the buffer is read-only, are valid only during the call:\n"
+          "a function that keeps one, or an array made of it, fails with BufferError. What `fn`\n"
+          "raises is raised by event.wait(), as the same object; later work on the queue\n"
+          "continues. `fn` must not wait for later work on the queue. It sees the contextvars\n"
+          "of the caller. Buffers of device kind need the capability \"run_functions\"\n"
           "(UnsupportedError). When the interpreter ends, functions that have not begun fail\n"
           "with CallbackError; those that run are waited for.")
       .def(
           "close", [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
-          "Refuses further work with ClosedError; what is submitted still runs. Never blocks.\n"
+          "Refuses further work with ClosedError; submitted work still runs. Never blocks.\n"
           "Raises ValueError for the default queue of a device, which cannot be closed.");
   bind_with(bound);
 }
@@ -226,7 +226,7 @@ void bind_operations(nb::class_<queue>& bound) {
               "def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
               "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
               "True) -> Event | None"),
-          "Copies bytes between any two places on this queue; see Buffer.copy_from.")
+          "Copies bytes between any two endpoints on this queue; see Buffer.copy_from.")
       .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(),
            nb::arg("width").none(), nb::arg("height").none(), nb::kw_only(),
            nb::arg("dst_pitch") = none, nb::arg("src_pitch") = none,
@@ -249,20 +249,23 @@ void bind_operations(nb::class_<queue>& bound) {
       .def("memcpy", &memcpy_on, nb::arg("dest").none(), nb::arg("src").none(),
            nb::arg("count").none(),
            nb::sig("def memcpy(self, dest: object, src: object, count: int) -> None"),
-           "dpctl's name of copy(): `count` bytes, blocking; past either end is OutOfRangeError.")
+           "dpctl's name for copy(): `count` bytes, blocking. Past either end is an "
+           "OutOfRangeError.")
       .def("memcpy_async", &memcpy_async_on, nb::arg("dest").none(), nb::arg("src").none(),
            nb::arg("count").none(), nb::arg("dEvents") = none,
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
                    "Sequence[Event] | None = None) -> Event"),
-           "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and\n"
-           "destination live until it has ended.")
+           "dpctl's name for copy(blocking=False), after the events `dEvents`. Source and\n"
+           "destination are kept alive until it has ended.")
       .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count").none() = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
-           "Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.")
+           "Buffer.prefetch of the first `count` bytes; 0, or more than there are, means all.\n"
+           "Blocks.")
       .def("mem_advise", &advise_on, nb::arg("buf").none(), nb::arg("count").none(),
            nb::arg("advice").none(),
            nb::sig("def mem_advise(self, buf: Buffer, count: int, advice: int) -> None"),
-           "Buffer.advise of the first `count` bytes; 0, or more than there are: all. Blocks.");
+           "Buffer.advise of the first `count` bytes; 0, or more than there are, means all. "
+           "Blocks.");
 }
 
 }  // namespace
@@ -271,12 +274,13 @@ void bind_queue(nb::module_& module) {
   nb::class_<queue> bound(
       module, "Queue", nb::is_weak_referenceable(),
       "A queue: Queue(device=None, *, context=None). Its operations run one after the other.\n\n"
-      "`device`: a Device, a filter string, or a Context, whose first device is taken; None:\n"
-      "the current device. `context` None: the device's default one. Every call makes a new\n"
+      "`device`: a Device, a filter string, or a Context, which means its first device; None:\n"
+      "the current device. `context` None: the device's default one. Every call creates a new\n"
       "queue; Device.default_queue is the shared one. Raises DeviceNotFoundError, and\n"
-      "WrongContextError for a device that is not of the context.\n\n"
+      "WrongContextError for a device that is not in the context.\n\n"
       "`with queue:` makes it, and its device, the current one of this thread and asyncio task;\n"
-      "this nests. Queues compare by what they stand for and may be used from any thread.");
+      "this nests. Queues are equal if they represent the same driver queue, and may be used\n"
+      "from any thread.");
   types.queue = bound;
   bind_from_sycl(bound, &find_sycl_queue, "Queue", "def from_sycl(given: Any) -> Queue");
   bind_capsule<queue>(bound);
@@ -291,22 +295,22 @@ void bind_queue(nb::module_& module) {
           nb::arg("owner") = nb::none(),
           nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) -> "
                   "Queue"),
-          "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it\n"
-          "is out of order, operations stand behind barriers. It is kept alive by `owner` if\n"
-          "given, else by the driver's own reference count. Raises UnsupportedError where queues\n"
-          "have no handles.")
+          "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. If it is\n"
+          "out of order, every operation is enclosed by barriers. It is kept alive by `owner`\n"
+          "if given, else by the driver's own reference count. Raises UnsupportedError where\n"
+          "queues have no handles.")
       .def_static(
           "from_stream", &from_stream, nb::arg("stream").none(), nb::arg("device") = nb::none(),
           nb::sig("def from_stream(stream: Any, device: Device | str | None = None) -> Queue"),
-          "Adopts a CUDA stream of another library's, which it keeps alive: an object with\n"
-          "__cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None: the\n"
-          "one that the stream is of; of a default stream that does not tell, the current device\n"
-          "if it is one of CUDA's, else \"cuda:0\". Work that others put on the stream is taken\n"
+          "Adopts a CUDA stream of another library, which it keeps alive: an object with\n"
+          "__cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None:\n"
+          "the device of the stream; for a default stream that does not report one, the current\n"
+          "device if it is a CUDA device, else \"cuda:0\". External work on the stream is taken\n"
           "into account. Raises TypeError for other objects, WrongContextError for a stream of\n"
           "another device.\n\n"
-          "The per-thread default stream is the calling thread's, whose queue may be used on any\n"
-          "thread: from others its operations go to the legacy default stream, which is the same\n"
-          "order. Adopted again on its thread it is the same queue.")
+          "The per-thread default stream is the calling thread's. Its queue may be used on any\n"
+          "thread: from other threads its operations go to the legacy default stream, which has\n"
+          "the same order. Adopted again on its thread it is the same queue.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })
@@ -319,7 +323,7 @@ void bind_queue(nb::module_& module) {
 void* lend_handle(const queue& of) {
   void* handle = nullptr;
   {
-    const gil_release released;  // it may try for a second
+    const gil_release released;  // it may retry for a second
     handle = isthmus_queue_native(of.raw.get());
   }
   if (handle == nullptr) {

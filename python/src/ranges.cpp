@@ -1,4 +1,4 @@
-// Copies of many ranges.
+// Copies of many ranges in one operation.
 
 #include <cstring>
 #include <string>
@@ -18,10 +18,10 @@ using range_list = std::vector<isthmus_range_t>;
                ranges.ptr());
 }
 
-// How many columns there must be.
+// The required number of columns.
 std::size_t columns_for(bool has_common_nbytes) { return has_common_nbytes ? 2 : 3; }
 
-// The integers of an array, which may be of any width and order of bytes in the machine's own.
+// The integers of an array, of any width, in native byte order.
 class integers {
  public:
   explicit integers(const Py_buffer& view) : view_{view} {
@@ -148,12 +148,13 @@ void bind_ranges(nb::module_& module) {
       nb::sig("def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = "
               "None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
               "bool = True) -> Event | None"),
-      "Copies many ranges of bytes between two places as one operation.\n\n"
-      "`ranges`: a two-dimensional array of integers, or a sequence of tuples, each row (offset\n"
-      "in `dst`, offset in `src`, bytes), or the two offsets where `nbytes` gives the bytes of\n"
-      "all. All are checked before anything moves, and they move in no order: where two write\n"
-      "the same bytes, or one writes what another reads, that is InvalidArgumentError. All else\n"
-      "as in Buffer.copy_from; on CUDA one kernel moves them all.");
+      "Copies many ranges of bytes between two endpoints as one operation.\n\n"
+      "`ranges`: a two-dimensional array of integers, or a sequence of tuples. Each row is\n"
+      "(offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` gives the size\n"
+      "of all. All are checked before anything is copied. The ranges are copied in no order: if\n"
+      "two write the same bytes, or one writes what another reads, that is an\n"
+      "InvalidArgumentError. Otherwise like Buffer.copy_from. On CUDA one kernel copies them\n"
+      "all.");
 }
 
 }  // namespace isthmus::python

@@ -10,9 +10,9 @@
 namespace isthmus::python {
 namespace {
 
-// The beginning of NumPy's PyArrayInterface, which a capsule without a name holds.
+// The start of NumPy's PyArrayInterface, which a capsule without a name contains.
 struct array_struct {
-  int two;  // 2 where it is one
+  int two;  // 2 in a valid structure
   int ndim;
   char kind;
   int item, flags;
@@ -27,7 +27,7 @@ void forget_exception() {
   PyErr_Clear();
 }
 
-// Of the object itself, as NumPy looks for its protocols, not of its type.
+// Looks at the object itself, as NumPy does for its protocols, not at its type.
 bool has_attribute(nb::handle object, const char* name) {
   if (const nb::object found = nb::steal(PyObject_GetAttrString(object.ptr(), name))) {
     return true;
@@ -50,7 +50,7 @@ bool is_view_read_only(nb::handle object) {
   return is_read_only;
 }
 
-// The flag beside the address, as all of the dictionaries have it.
+// The flag beside the address, which all of the dictionaries have.
 bool is_entry_read_only(nb::handle object, const char* protocol) {
   const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), protocol));
   if (!entries.is_valid()) {
@@ -91,7 +91,7 @@ bool is_flag_set(nb::handle capsule) {
   return lent->version.major == 1 && (lent->flags & dlpack::k_read_only) != 0;
 }
 
-// The capsule is dropped unused, with which the producer has its memory back.
+// The capsule is dropped unconsumed, which returns the memory to the producer.
 bool is_loan_read_only(nb::handle object) {
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
   if (PyObject_HasAttrString(type, "__dlpack__") == 0) {
@@ -102,7 +102,7 @@ bool is_loan_read_only(nb::handle object) {
     nb::dict request;
     request["max_version"] = nb::make_tuple(1, 0);
     if (where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_managed) {
-      request["stream"] = -1;  // no order is wanted
+      request["stream"] = -1;  // no order is needed
     }
     return is_flag_set(nb::object(object.attr("__dlpack__")(**request)));
   } catch (nb::python_error& failed) {

@@ -1,18 +1,21 @@
 #pragma once
-// Objects that export their memory by several protocols, which may disagree on writing it.
+// Objects that export their memory by several protocols, which may disagree on whether it may be
+// written. Needs the interpreter's lock.
 
 #include "common.hpp"
 
 namespace isthmus::python {
 
 // Whether the buffer protocol or an array interface of `object`, dictionary or structure, says that
-// its memory is read-only: the strictest one holds, as DLPack before 1.0 has no such flag. Arrays
-// and buffers of this library say the same by each, and are not queried. A protocol that raises
-// says nothing; MemoryError and what is no Exception, as KeyboardInterrupt, are thrown on.
+// its memory is read-only. The strictest one applies, because DLPack before 1.0 has no such flag.
+// Arrays and buffers of this library agree in all protocols and are not queried. A protocol that
+// raises is ignored; MemoryError and what is not an Exception, such as KeyboardInterrupt, are
+// rethrown.
 [[nodiscard]] bool says_read_only(nb::handle object);
-// The same, or by the flag of DLPack 1.0, for which memory is exported once and not waited for.
+// The same, and also by the flag of DLPack 1.0, for which memory is exported once and not waited
+// for.
 [[nodiscard]] bool is_read_only_by_any(nb::handle object);
-// The same of an object whose buffer protocol allows writing. Skips NumPy's own arrays, bytearray
+// The same for an object whose buffer protocol allows writing. Skips NumPy's own arrays, bytearray
 // and memoryview, whose protocols always agree.
 [[nodiscard]] bool is_locked_elsewhere(nb::handle object);
 

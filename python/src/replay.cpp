@@ -1,4 +1,4 @@
-// Traces, played: for isthmus.trace, which makes the arrays and reads them.
+// Replays traces, for isthmus.trace, which reads them into arrays.
 
 #include <optional>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace isthmus::python {
 namespace {
 
-// Somebody's contiguous bytes as elements of T, held while they are used.
+// Contiguous bytes of a Python object as elements of T, held while they are used.
 template <class T>
 class elements {
  public:
@@ -39,7 +39,7 @@ class elements {
   Py_buffer view_{};
 };
 
-// Pre: `queues` outlives what is made.
+// Pre: `queues` outlives the result.
 std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
   std::vector<isthmus_queue_t*> raw;
   for (nb::handle each : queues) {
@@ -85,7 +85,7 @@ void bind_replay(nb::module_& module) {
              nb::arg("samples").none(),
              nb::sig("def _replay(resource: MemoryResource, queues: tuple[Queue, ...], "
                      "events: Any, samples: Any | None) -> tuple[int, int, int]"),
-             "isthmus_resource_replay; (ns, maps, unmaps).");
+             "isthmus_resource_replay; returns (ns, maps, unmaps).");
 }
 
 }  // namespace isthmus::python

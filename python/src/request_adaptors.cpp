@@ -1,4 +1,4 @@
-// Memory resources that look at each request: aligned, binning, prefetch, log.
+// Memory resources that inspect each request: aligned, binning, prefetch, log.
 
 #include <algorithm>
 #include <vector>
@@ -84,18 +84,18 @@ void flush(const log_resource& self) {
 void bind_request_adaptors(nb::module_& module) {
   nb::class_<aligned_resource, adaptor_resource>(
       module, "AlignedResource",
-      "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where\n"
-      "they ask for it: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or\n"
-      "text: \"4KiB\".")
+      "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if\n"
+      "the request says so: AlignedResource(upstream, alignment, from_bytes=0). Both are\n"
+      "integers or text: \"4KiB\".")
       .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
            nb::arg("from_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
                    "from_bytes: int | str = 0) -> None"));
   nb::class_<binning_resource, adaptor_resource>(
       module, "BinningResource",
-      "Chooses by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
-      "Each request goes to the resource of the smallest number of bytes that it does not exceed,\n"
-      "else to upstream. All are of one context (else WrongContextError), of any kinds.")
+      "Chooses a resource by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
+      "A request goes to the resource with the smallest number of bytes that it does not\n"
+      "exceed, else to upstream. All are of one context (else WrongContextError), of any kinds.")
       .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] "
                    "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))
@@ -103,31 +103,30 @@ void bind_request_adaptors(nb::module_& module) {
           "bins",
           [](const binning_resource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
           nb::sig("def bins(self) -> dict[int, MemoryResource]"),
-          "A copy of what it was given, by bytes.");
+          "A copy of the given dictionary, by bytes.");
   nb::class_<prefetch_resource, adaptor_resource>(
       module, "PrefetchResource",
-      "Asks the driver to move shared memory to the device as it is allocated:\n"
+      "Requests that the driver move shared memory to the device when it is allocated:\n"
       "PrefetchResource(upstream).\n\n"
-      "On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without "
-      "the\n"
-      "capability \"prefetch\", and what the driver says to it is no error.")
+      "On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without\n"
+      "the capability \"prefetch\", and errors of the driver are ignored.")
       .def("__init__", &init_prefetch, nb::arg("upstream").none(),
            nb::sig("def __init__(self, upstream: MemoryResource) -> None"));
   nb::class_<log_resource, adaptor_resource>(
       module, "LogResource",
-      "Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's\n"
-      "logs: LogResource(upstream, path).\n\n"
-      "Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written\n"
-      "some thousands at a time, by flush(), with the last reference, and when the process exits.\n"
-      "Raises InvalidArgumentError for a file that cannot be made, or that another log is being\n"
-      "written to, of this process or another one.")
+      "Writes a row for each allocation, failure and free to a CSV file, in the columns of\n"
+      "RMM's logs: LogResource(upstream, path).\n\n"
+      "Thread,Time,Action,Pointer,Size,Stream. An existing file is truncated. Rows are written\n"
+      "some thousands at a time, by flush(), with the last reference, and when the process\n"
+      "exits. Raises InvalidArgumentError for a file that cannot be created, or that another\n"
+      "log, of this process or another one, is writing to.")
       .def("__init__", &init_log, nb::arg("upstream").none(), nb::arg("path").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> "
                    "None"))
       .def("flush", &flush, nb::sig("def flush(self) -> None"),
-           "Writes all rows up to the first free that is under way on another thread. Raises\n"
-           "DriverError, once, where rows were lost since the last time, because the file took no\n"
-           "more.");
+           "Writes all rows up to the first free that is in progress on another thread. Raises\n"
+           "DriverError, once, if rows were lost since the last call because the file could not\n"
+           "be written.");
 }
 
 }  // namespace isthmus::python

@@ -9,7 +9,7 @@
 namespace isthmus::python {
 namespace {
 
-// The default queue if it is of the resource's context, else one of its own.
+// The default queue if it is of the resource's context, else a new one.
 nb::object queue_in(const device& where, nb::handle within) {
   context_handle usual;
   check(isthmus_context_default(where.raw.get(), usual.out()));
@@ -82,7 +82,7 @@ isthmus_resource_info_t info_of(const resource& of) {
   return info;
 }
 
-// From Python 3.12 on a type's own name has its module's before it.
+// From Python 3.12 on the name of a type includes that of its module.
 nb::object resource_repr(nb::handle object) {
   const auto& self = require_resource(object, "self");
   const auto where = describe(*device_of(queue_of(self.queue_object)->device_object));
@@ -142,7 +142,7 @@ nb::object live(nb::handle kind) {
   return nb::make_tuple(count, bytes);
 }
 
-// Where the object that it was made as has gone, one of the class that all have in common.
+// If the object that it was created as is gone, this is an object of the common base class.
 nb::object wrap_resource(resource_handle raw, nb::handle within) {
   if (nb::object made_as = find_resource(raw.get()); made_as.is_valid()) {
     return made_as;
@@ -209,8 +209,8 @@ constexpr auto k_how_to_make_ones_own =
     "for a resource of your own give an object with allocate(nbytes, alignment, queue) and "
     "deallocate(pointer, nbytes, queue) to isthmus.memory.CustomResource";
 
-// The library calls the resources that it knows by their tables of functions, never by their names
-// in Python: methods of these names would be passed over.
+// The library calls the resources that it knows through their function tables, never by their names
+// in Python. Methods of these names in a subclass would be ignored, so a subclass is refused.
 PyObject* init_subclass(PyObject* type, PyObject*, PyObject*) noexcept {
   return result_of([type] {
     const nb::handle made = type;
@@ -250,9 +250,9 @@ void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&) {
 void bind_resource(nb::module_& module) {
   nb::class_<resource> base(
       module, "MemoryResource", nb::type_slots(resource_slots), nb::is_weak_referenceable(),
-      "Hands out memory of one kind, in one context, on one device: what all resources have in\n"
-      "common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as\n"
-      "long as what was made of it. One of your own is a CustomResource, not a subclass.");
+      "Allocates memory of one kind, in one context, on one device: the base of all resources.\n"
+      "Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as\n"
+      "its memory. A resource of your own is a CustomResource, not a subclass.");
   types.resource = base;
   base.def("__init__", &refuse_to_make);
   base.def_prop_ro(
@@ -261,60 +261,60 @@ void bind_resource(nb::module_& module) {
       .def_prop_ro(
           "queue", [](const resource& self) { return self.queue_object; },
           nb::sig("def queue(self) -> Queue"),
-          "The queue of buffers that are made of it without one being named.")
+          "The queue of buffers that are created with it and name no queue.")
       .def_prop_ro(
           "device", [](const resource& self) { return nb::borrow(device_under(self)); },
-          nb::sig("def device(self) -> Device"), "The device it allocates for.")
+          nb::sig("def device(self) -> Device"), "The device that it allocates for.")
       .def_prop_ro(
           "context",
           [](const resource& self) { return queue_of(self.queue_object)->context_object; },
-          nb::sig("def context(self) -> Context"), "The context its memory belongs to.")
-      .def(
-          "allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
-          nb::arg("queue") = nb::none(),
-          nb::sig(
-              "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
-              "Buffer"),
-          "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self). `alignment`\n"
-          "0: the device's own; ValueError for what is neither that nor a power of two.")
+          nb::sig("def context(self) -> Context"), "The context that its memory belongs to.")
+      .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
+           nb::arg("queue") = nb::none(),
+           nb::sig(
+               "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
+               "Buffer"),
+           "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).\n"
+           "`alignment` 0: the device's own. Raises ValueError if it is neither 0 nor a power of\n"
+           "two.")
       .def_prop_ro(
           "held_bytes", [](const resource& self) { return info_of(self).held_bytes; },
           nb::sig("def held_bytes(self) -> int"),
-          "Bytes that it keeps of the driver's; a provider keeps none.")
+          "Bytes that it holds of the driver's memory; a provider holds none.")
       .def_prop_ro(
           "free_bytes", [](const resource& self) { return info_of(self).free_bytes; },
           nb::sig("def free_bytes(self) -> int"),
-          "Bytes of these that no buffer, thread or size class has.")
+          "Bytes of these that no buffer, thread or size class holds.")
       .def_prop_ro(
           "maps", [](const resource& self) { return info_of(self).maps; },
           nb::sig("def maps(self) -> int"),
-          "Times that the driver gave it memory, or mapped some where it was needed.")
+          "How often the driver gave it memory, or mapped some at another address.")
       .def_prop_ro(
           "unmaps", [](const resource& self) { return info_of(self).unmaps; },
           nb::sig("def unmaps(self) -> int"),
-          "Times that the driver got some back, or took some from where it was.")
+          "How often memory was returned to the driver, or unmapped from its address.")
       .def("verify", &verify, nb::sig("def verify(self) -> None"),
-           "Looks at all that it, and what it stands on, know of themselves. Raises ValueError "
-           "with\n"
-           "what a DebugResource found, now or before, InternalError where a pool's records\n"
-           "contradict one another. Takes long.")
+           "Checks all records of this resource and its upstreams. Raises ValueError with what\n"
+           "a DebugResource found, now or before, InternalError if a pool's records are\n"
+           "inconsistent. Takes long.")
       .def("trim", &trim, nb::arg("keep_bytes").none() = 0,
            nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
-           "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
-           "bytes given back. What threads keep for themselves is free too.")
+           "Returns free memory to the driver while more than `keep_bytes` are held. Returns\n"
+           "the number of bytes returned. Memory in thread caches counts as free.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)
       .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
   nb::class_<provider_resource, resource>(
       module, "ProviderResource",
-      "The driver's own allocator: ProviderResource(kind=\"device\", device=None,\n"
-      "context=None, write_combined=False).\n\n"
+      "The driver's own allocator: ProviderResource(kind=\"device\", device=None, context=None,\n"
+      "write_combined=False).\n\n"
       "`device` None: the first of `context`, else the current one; `context` None: the\n"
-      "device's default one. `write_combined`, of kind \"host\": past the host's caches, for what\n"
-      "the host writes once, in order, and devices read; to read it takes the host some hundred\n"
-      "times as long. Raises UnsupportedError for a kind that the device has not, and for\n"
-      "write-combined memory without the capability \"write_combine\".")
+      "device's default one. `write_combined`, for kind \"host\": memory that bypasses the\n"
+      "host's caches, for data that the host writes once, in order, and devices read. Reading\n"
+      "it on the host takes some hundred times as long. Raises UnsupportedError for a kind that\n"
+      "the device does not have, and for write-combined memory without the capability\n"
+      "\"write_combine\".")
       .def("__init__", &init_provider, nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
            nb::arg("write_combined").none() = false,
@@ -325,16 +325,17 @@ void bind_resource(nb::module_& module) {
   module.def(
       "live", &live, nb::arg("kind") = nb::none(),
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
-      "(allocations, bytes) that live in this process, of one kind (None: all). Memory of default\n"
-      "pools counts by the block in use, with its bytes as the pool rounds them; of other pools\n"
-      "what they hold of the driver's counts, in use or free. Memory whose free waits for work in\n"
-      "flight counts.");
-  module.def(
-      "query", &query, nb::arg("pointer").none(), nb::kw_only(), nb::arg("context") = nb::none(),
-      nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
-      "What is known of an address, an inner one too: all of a buffer's block is that buffer's.\n"
-      "What the library does not know the driver of `context` is asked for, if one is given, and\n"
-      "memory of other contexts is then unknown. Raises ValueError for what is no address.");
+      "(allocations, bytes) that are live in this process, of one kind (None: all). Memory of\n"
+      "default pools counts by block in use, with its bytes as the pool rounds them. Of other\n"
+      "pools, everything that they hold of the driver's memory counts, in use or free. Memory\n"
+      "whose free waits for work in flight counts.");
+  module.def("query", &query, nb::arg("pointer").none(), nb::kw_only(),
+             nb::arg("context") = nb::none(),
+             nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
+             "Returns what is known about an address, which may lie inside of a buffer: the whole\n"
+             "block of a buffer belongs to it. For an address that the library does not know, the\n"
+             "driver of `context` is queried, if one is given; memory of other contexts is then\n"
+             "unknown. Raises ValueError if it is not an address.");
 }
 
 }  // namespace isthmus::python

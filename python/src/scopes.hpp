@@ -1,6 +1,5 @@
 #pragma once
-// Statistics of what a thread or asyncio task allocates, and its tag: context variables say in
-// which scope it is, and under which tag.
+// The statistics scope and the tag of a thread or asyncio task, kept in context variables.
 
 #include "common.hpp"
 
@@ -9,18 +8,17 @@ namespace isthmus::python {
 // Whether any was ever entered. Guarded by the interpreter's lock.
 extern bool scopes_in_use, tags_in_use;
 
-// The scope that this context is in; empty for none.
+// The scope that this context is in; empty if there is none.
 [[nodiscard]] scope_handle current_scope();
 
-// The tag that this context is under; null for none. It lives for ever.
+// The tag of this context; null if there is none. It is never freed.
 [[nodiscard]] const char* current_tag();
 // None for null.
 [[nodiscard]] nb::object tag_name(const char* tag);
 
-// While it lives the thread is in its context's scope for the library, where the context is in one,
-// and under its tag.
-// Holds it: a function that is asked for memory meanwhile may leave it. Needs the interpreter's
-// lock to be made, not to go.
+// While it lives, the thread is in the scope of its context for the library, if there is one, and
+// under its tag. Holds a reference to the scope, because a Python function that the library calls
+// meanwhile may leave it. Construction needs the interpreter's lock, destruction does not.
 class within_scope {
  public:
   within_scope()
@@ -46,8 +44,8 @@ class within_scope {
   const char* const before_;
 };
 
-// The same of a free, for the scope alone. Never fails: where the scope cannot be found the free
-// counts as one outside of all scopes.
+// The same for a free, without the tag. Never fails: if the scope cannot be determined, the free
+// counts outside of all scopes.
 class free_within_scope {
  public:
   free_within_scope() noexcept {

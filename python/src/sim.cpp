@@ -45,13 +45,14 @@ nb::object state(const device& of) {
 void bind_sim(nb::module_& module) {
   module.def("sim_create", &create, nb::arg("options") = nb::none(),
              nb::sig("def sim_create(options: str | None = None) -> Device"),
-             "A new simulated device of a platform of its own; `options` as in ISTHMUS_SIM.");
+             "Creates a simulated device on a platform of its own; `options` as in ISTHMUS_SIM.");
   module.def("sim_configure", &configure, nb::arg("device"), nb::arg("options"),
              nb::sig("def sim_configure(device: Device, options: str) -> None"),
-             "Changes the options that may change while the device lives.");
-  module.def("sim_calls", &calls, nb::arg("device"), nb::arg("kind") = "any",
-             nb::sig("def sim_calls(device: Device, kind: str = 'any') -> int"),
-             "Driver calls of one kind made so far: \"allocate\", \"copy\", ...; \"any\": all.");
+             "Changes the options that can change during the lifetime of the device.");
+  module.def(
+      "sim_calls", &calls, nb::arg("device"), nb::arg("kind") = "any",
+      nb::sig("def sim_calls(device: Device, kind: str = 'any') -> int"),
+      "Number of driver calls of one kind so far: \"allocate\", \"copy\", ...; \"any\": all.");
   module.def(
       "sim_state", &state, nb::arg("device"),
       nb::sig("def sim_state(device: Device) -> tuple[int, int, int]"),

@@ -1,6 +1,6 @@
 #pragma once
-// Sizes of memory to be allocated: one that no address space has is memory that there is not, as
-// any other that is too large.
+// Sizes of allocations. A size that exceeds every address space is reported as a lack of memory,
+// like any other size that is too large. Needs the interpreter's lock.
 
 #include "array_layout.hpp"
 #include "buffer.hpp"
@@ -8,11 +8,11 @@
 
 namespace isthmus::python {
 
-// USMAllocationError: `reason`, text, and for which kind on the device.
+// Throws USMAllocationError with the text `reason`, and for which kind on which device.
 [[noreturn]] void raise_too_large(nb::handle reason, isthmus_kind_t kind, nb::handle device);
 
-// What `make` returns; USMAllocationError where that is an OutOfRangeError: it does not fit in 63
-// bits.
+// Returns what `make` returns. If that throws OutOfRangeError, because the size does not fit in 63
+// bits, throws USMAllocationError.
 template <class Make>
 [[nodiscard]] auto size_to_allocate(isthmus_kind_t kind, nb::handle device, Make make) {
   nb::object reason;
@@ -28,7 +28,7 @@ template <class Make>
   }
   raise_too_large(reason, kind, device);
 }
-// As to_size, but USMAllocationError from 2**63 on.
+// Like to_size, but USMAllocationError from 2**63 on.
 [[nodiscard]] std::size_t to_allocation_size(nb::handle value, const char* name,
                                              isthmus_kind_t kind, const queue& queue);
 }  // namespace isthmus::python

@@ -15,7 +15,7 @@
 namespace isthmus::python {
 namespace {
 
-// As long as the process: blocks are freed when all else has gone.
+// Never destroyed: blocks are freed after everything else is gone.
 template <class T>
 T& immortal() {
   static T& only = *new T;
@@ -28,7 +28,7 @@ void check(isthmus_status_t status, const char* what = "") {
   }
 }
 
-// Tells the library that the stream lives as long as it wants it.
+// Promises the library that the stream outlives its use.
 constexpr isthmus_owner_t k_nobody{nullptr, [](void*) {}};
 
 struct stream_key {
@@ -65,8 +65,8 @@ context_reference default_context_of(isthmus_device_t* device) {
   return context_reference{found};
 }
 
-// By its number the per-thread default stream is another one on each thread, while blocks that are
-// freed late, and notes of streams, are anybody's.
+// This number means another stream on each thread, while deferred frees and notes of streams are
+// processed by any thread.
 isthmus_queue_t* adopt_stream(int device, cuda_stream stream) {
   if (stream == reinterpret_cast<void*>(std::uintptr_t{2})) {
     throw allocator_failure(
@@ -87,7 +87,7 @@ isthmus_resource_info_t info_of(isthmus_resource_t* resource) {
   return info;
 }
 
-// A request's place as a thread found it last: of whom, where.
+// A thread's cached lookup: of which allocator, with which result.
 struct cached_place {
   const stream_allocator* of = nullptr;
   cuda_stream stream = nullptr;
@@ -97,7 +97,7 @@ struct cached_place {
 constexpr std::size_t k_cached = 8;  // a power of two
 thread_local constinit std::array<cached_place, k_cached> cached{};
 
-// Handles of streams are addresses of what is larger than a cache line.
+// Stream handles are addresses of objects larger than a cache line.
 cached_place& cached_for(int device, cuda_stream stream) noexcept {
   const auto bits = reinterpret_cast<std::uintptr_t>(stream);
   return cached[(bits >> 6 ^ bits >> 12 ^ static_cast<unsigned>(device)) % k_cached];
@@ -174,7 +174,8 @@ void stream_allocator::follow(int device, isthmus_resource_t* resource) {
   resource_reference next{resource};
   auto& known = *followed_.load(std::memory_order_acquire);
   const std::lock_guard hold{known.lock};
-  std::swap(known.serving[static_cast<std::size_t>(device)], next);  // the former ends unlocked
+  std::swap(known.serving[static_cast<std::size_t>(device)],
+            next);  // the previous one is released outside of the lock
 }
 
 isthmus_resource_t* stream_allocator::followed(int device) noexcept {
@@ -230,7 +231,7 @@ void stream_allocator::deallocate_followed(void* pointer, std::size_t nbytes, cu
 void stream_allocator::make_pool(served& of, int device) const {
   const auto where = find_device_number(device);
   const auto home = default_context_of(where.get());
-  // Only to know how much was held at most, unless it is to be less than all.
+  // The budget only records the peak, unless its limit is less than all of the memory.
   const auto& share = shares_[static_cast<std::size_t>(device)];
   const auto limit =
       share ? static_cast<std::uint64_t>(static_cast<double>(bytes_of(where.get())) * *share)
@@ -276,7 +277,7 @@ stream_allocator::place stream_allocator::find(int device, cuda_stream stream) {
   if (last.of == this && last.stream == stream && last.device == device) [[likely]] {
     return last.found;
   }
-  if (is_forked_child()) {  // a thread that is no more may have the locks
+  if (is_forked_child()) {  // a thread that the child lacks may hold the locks
     throw allocator_failure("a forked child cannot use the memory of its parent's device");
   }
   const place found{serve(device).counted, queue_of_stream_number(device, stream)};
@@ -292,7 +293,7 @@ void* stream_allocator::allocate_from(const place& at, std::size_t nbytes) {
     status = isthmus_resource_allocate(at.resource, nbytes, 0, at.queue, &made);
   }
   if (status != ISTHMUS_OK) [[unlikely]] {
-    // By these words programs know it, whatever the class.
+    // Programs recognize this text, whatever the exception class.
     throw_last_failure(status == ISTHMUS_ERROR_OUT_OF_MEMORY ? "CUDA out of memory. " : "");
   }
   return made;
@@ -378,7 +379,8 @@ void note_stream(void* pointer, cuda_stream stream) {
     return;
   }
   auto* const queue = queue_of_stream_number(number_of_cuda_device(known.device), stream);
-  if (isthmus_queue_key(queue) != known.queue_key) {  // of its own stream the free takes care
+  if (isthmus_queue_key(queue) !=
+      known.queue_key) {  // the free itself takes care of its own stream
     stream_notes::add(known.base != nullptr ? known.base : pointer, queue);
   }
 }

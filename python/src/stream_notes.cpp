@@ -20,10 +20,11 @@ struct shard {
   notes blocks;
 };
 constexpr std::size_t k_shards = 16;
-// Blocks that are noted: most programs note none, and then a free looks no further.
+// Number of noted blocks. Most programs note none, and a free then checks nothing else. Relaxed
+// order suffices: the thread that frees a block is synchronized with those that noted it.
 std::atomic<std::size_t> noted{0};
 
-// As long as the process.
+// Never destroyed.
 shard& shard_of(void* block) {
   static auto* const all = new shard[k_shards];
   const auto bits = reinterpret_cast<std::uintptr_t>(block);

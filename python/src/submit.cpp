@@ -1,4 +1,4 @@
-// Runs Python functions on the library's threads.
+// Runs Python functions on library threads.
 
 #include "submit.hpp"
 
@@ -15,8 +15,8 @@ namespace {
 
 std::atomic<int> functions_pending{0};
 
-// What a function sees of a buffer. Views that outlive the function are counted and keep the
-// Buffer.
+// The exporter of the view that a function gets of a buffer. Views that outlive the function are
+// counted, and keep the Buffer alive.
 struct lent_memory {
   void* pointer;
   std::size_t nbytes;
@@ -41,12 +41,12 @@ PyType_Slot lent_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&lend)},
                             {Py_bf_releasebuffer, reinterpret_cast<void*>(&take_back)},
                             {0, nullptr}};
 
-// A function on its way through a queue. Dies with the lock held, by way of the deferred list.
+// A submitted function. Destroyed with the interpreter's lock held, through the deferred list.
 struct function_call final : deferred {
   nb::object function;
   std::vector<nb::object> buffers;
   nb::object event_object;
-  nb::object context;   // contextvars of who submitted it
+  nb::object context;   // contextvars of the caller of submit
   std::string message;  // of its exception, for the library
 
   ~function_call() override { functions_pending.fetch_sub(1, std::memory_order_relaxed); }
@@ -70,8 +70,7 @@ lent_views lend_all(const function_call& call, const isthmus_view_t* views, std:
   return lent;
 }
 
-// The views are dead from here on. BufferError if something made of them, an array say, still
-// lives.
+// Ends the views. BufferError if something made of them, such as an array, still lives.
 void take_all_back(lent_views& lent) {
   for (auto& view : lent.views) {
     const nb::object released = nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr));
@@ -103,11 +102,11 @@ void call_with_views(const function_call& call, const isthmus_view_t* views, std
     try {
       take_all_back(lent);
     } catch (nb::python_error&) {
-      // the function's own exception, whose traceback holds its arrays, tells more
+      // the function's own exception says more, and its traceback holds its arrays
     }
     throw failed;
   }
-  given.reset();  // nobody gets it: what it refers to is not kept
+  given.reset();  // the result is not used, and must not keep views alive
   take_all_back(lent);
 }
 
@@ -165,7 +164,7 @@ std::vector<isthmus_buffer_t*> read_buffers(function_call& call, nb::args buffer
 
 }  // namespace
 
-// Closed before the interpreter ends, so that no thread asks for a lock that is gone.
+// Closed before the interpreter ends, so that no thread takes the lock afterwards.
 gate callbacks_gate;
 
 bool functions_under_way() noexcept {
@@ -216,8 +215,9 @@ void stop_callbacks() {
 }
 
 void bind_submit(nb::module_& module) {
-  lent_type = nb::class_<lent_memory>(module, "_LentMemory", nb::type_slots(lent_slots),
-                                      "What a function given to a queue sees of a buffer.");
+  lent_type =
+      nb::class_<lent_memory>(module, "_LentMemory", nb::type_slots(lent_slots),
+                              "The memory of a buffer, for a function submitted to a queue.");
 }
 
 }  // namespace isthmus::python

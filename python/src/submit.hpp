@@ -1,5 +1,5 @@
 #pragma once
-// Python functions given to queues.
+// Python functions submitted to queues.
 
 #include "objects.hpp"
 
@@ -7,7 +7,8 @@ namespace isthmus::python {
 
 [[nodiscard]] nb::object submit_function(const queue& on, nb::handle function, nb::args buffers,
                                          nb::handle after);
-// The library calls Python no more; waits for calls under way, and then Ctrl-C ends the process.
+// Stops calls from the library into Python. Waits for calls in progress; Ctrl-C then ends the
+// process.
 void stop_callbacks();
 void bind_submit(nb::module_& module);
 

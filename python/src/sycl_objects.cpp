@@ -14,7 +14,7 @@ constexpr const char* k_queue = "SyclQueueRef";
 constexpr const char* k_context = "SyclContextRef";
 constexpr const char* k_event = "SyclEventRef";
 
-// A capsule of that name: the object itself, or what it gives; else not valid.
+// A capsule of that name: the object itself, or the one that it returns; otherwise not valid.
 nb::object capsule_of(nb::handle given, const char* name) {
   if (PyCapsule_CheckExact(given.ptr()) != 0) {
     return PyCapsule_IsValid(given.ptr(), name) != 0 ? nb::borrow(given) : nb::object{};
@@ -28,7 +28,7 @@ nb::object capsule_of(nb::handle given, const char* name) {
   return PyCapsule_IsValid(made.ptr(), name) != 0 ? made : nb::object{};
 }
 
-// adopt(device, where to) on whichever of SYCL's devices it belongs to.
+// Calls adopt(device, result) for the SYCL device that it belongs to.
 template <class Handle, class Adopt>
 device_handle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt) {
   device_handle on;
@@ -61,7 +61,7 @@ context_handle adopted_context(nb::handle given, nb::handle capsule, device_hand
   return adopted;
 }
 
-// What a capsule of ours keeps till it goes.
+// Releases the reference that a capsule of ours holds.
 template <class Noun>
 void let_go(PyObject* capsule) noexcept {
   counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
@@ -111,7 +111,7 @@ nb::object find_sycl_context(nb::handle given) {
   return capsule.is_valid() ? wrap(adopted_context(given, capsule, nullptr)) : nb::object{};
 }
 
-// Of devices dpctl makes no capsules: by way of a context, which tells its devices.
+// dpctl has no capsules of devices, so this goes through a context, which knows its devices.
 nb::object find_sycl_device(nb::handle given) {
   const nb::object loaded = loaded_dpctl();
   if (loaded.is_none() || !nb::isinstance(given, loaded.attr("SyclDevice"))) {
@@ -123,7 +123,7 @@ nb::object find_sycl_device(nb::handle given) {
   return wrap(std::move(found));
 }
 
-// SYCL does not tell whose it is, and orders queues of all contexts behind it.
+// SYCL does not expose the context of an event, and orders queues of all contexts after it.
 nb::object find_sycl_event(nb::handle given) {
   const nb::object capsule = capsule_of(given, k_event);
   if (!capsule.is_valid()) {
@@ -165,7 +165,7 @@ nb::object sycl_capsule(const event& self) {
     raise_python(PyExc_TypeError, "an event of the back-end \"%s\" is none of SYCL's", backend);
   }
   void* native = isthmus_event_native(self.raw.get());
-  if (native == nullptr) {  // held back
+  if (native == nullptr) {  // not submitted to the driver yet
     check(wait_for_event(self.raw.get(), -1));
     native = isthmus_event_native(self.raw.get());
   }

@@ -1,4 +1,4 @@
-// PyTorch's allocator: which resources serve it, the addresses of its functions, what it has used.
+// PyTorch's allocator: the resources that serve it, the addresses of its functions, its usage.
 
 #include <mutex>
 
@@ -12,9 +12,10 @@
 namespace isthmus::python {
 namespace {
 
-unsigned next_number = 1;  // the first is everybody's
+unsigned next_number = 1;  // 0 is the shared one
 
-// The same for the same resource: PyTorch may keep functions for ever, so none serves another.
+// The same number for the same resource. PyTorch may keep the functions indefinitely, so a number
+// is never reused for another resource.
 unsigned number_for(const resource& wanted) {
   auto* const raw = wanted.raw.get();
   for (unsigned each = 1; each < next_number; ++each) {
@@ -47,7 +48,7 @@ unsigned torch_number(nb::handle chosen) {
   return number_for(wanted);
 }
 
-// A set of functions of its own, whose resources change: see `stream_allocator::follow`.
+// Reserves a set of functions whose resources can change: see `stream_allocator::follow`.
 unsigned torch_following() {
   if (next_number == k_torch_allocators) {
     raise_python(PyExc_RuntimeError, "PyTorch has memory of %u resources already",
@@ -99,7 +100,7 @@ nb::object torch_usage(unsigned number, int device) {
   return fields;
 }
 
-// The pool that serves a device where no resource is named, for all frameworks.
+// The pool that serves a device if no resource is named, for all frameworks.
 nb::object device_pool(int device) {
   auto* const raw = told_by_python([=] { return torch_allocator(0).serving(device); });
   if (nb::object known = find_resource(raw); known.is_valid()) {
@@ -125,23 +126,23 @@ nb::object device_pool(int device) {
 void bind_torch(nb::module_& module) {
   module.def("_torch_number", &torch_number, nb::arg("resource").none(),
              nb::sig("def _torch_number(resource: MemoryResource | None) -> int"),
-             "Which set of functions has its memory there.");
+             "The number of the set of functions that use this resource.");
   module.def("_torch_following", &torch_following, nb::sig("def _torch_following() -> int"),
-             "Functions whose memory comes from what _torch_follow says last.");
+             "The number of a set of functions that use the resources last set by _torch_follow.");
   module.def("_torch_follow", &torch_follow, nb::arg("number"), nb::arg("device"),
              nb::arg("resource").none(),
              nb::sig("def _torch_follow(number: int, device: int, resource: MemoryResource | None) "
                      "-> None"),
-             "From here on it serves that device; None: a pool of its own.");
+             "From here on the resource serves that device; None: a pool of the allocator.");
   module.def("_torch_functions", &torch_functions, nb::arg("number"),
              nb::sig("def _torch_functions(number: int) -> dict[str, int]"),
-             "Their addresses, by the names of PyTorch's setters.");
+             "The addresses of the functions, by the names of PyTorch's setters.");
   module.def("_torch_usage", &torch_usage, nb::arg("number"), nb::arg("device"),
              nb::sig("def _torch_usage(number: int, device: int) -> dict[str, Any]"),
              "The fields of isthmus.torch.Stats.");
   module.def("_device_pool", &device_pool, nb::arg("device"),
              nb::sig("def _device_pool(device: int) -> PoolResource"),
-             "Of the CUDA device of that number, where frameworks name no resource.");
+             "The pool for the CUDA device of that number, if frameworks name no resource.");
 }
 
 }  // namespace isthmus::python

@@ -22,7 +22,7 @@ struct hooks {
   static void limit(double share, int device) { allocators[Number].limit(share, device); }
 };
 
-// Where the library sees fewer devices than PyTorch does, better told now than by some tensor.
+// If the library sees fewer devices than PyTorch, report it here and not at some later tensor.
 void open_devices(int count) {
   for (int each = 0; each < count; ++each) {
     isthmus_device_t* found = nullptr;

@@ -1,8 +1,9 @@
 #pragma once
-// The functions that PyTorch calls in place of its CUDA allocator, and their addresses.
+// The functions that PyTorch calls in place of its CUDA allocator, and their addresses. Any thread
+// may call them.
 //
-// They get no argument that says whose they are, so there is a set of them for each allocator, of
-// which there are a few. What they throw becomes a RuntimeError of PyTorch's.
+// They have no argument that identifies the allocator, so there is one set of functions per
+// allocator, for a fixed number of allocators. Exceptions become a RuntimeError in PyTorch.
 
 #include "stream_allocator.hpp"
 
@@ -11,7 +12,8 @@
 namespace isthmus::python {
 
 struct torch_hook {
-  const char* name;  // of PyTorch's method that takes it; "alloc" and "free" are its constructor's
+  const char*
+      name;  // of the PyTorch method that takes it; "alloc" and "free" are the constructor's
   std::uintptr_t address;
 };
 

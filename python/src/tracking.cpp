@@ -1,4 +1,4 @@
-// Who holds memory: a resource that knows every live block, and tags.
+// Which code holds memory: the allocation tracker, which records every live block, and tags.
 
 #include <cstring>
 #include <string>
@@ -21,9 +21,9 @@ struct tag {
   const char* name;
 };
 
-context_stack tags;  // of tag
+context_stack tags;  // of the `tag` objects
 
-// How many frames of Python's a resource wants.
+// How many Python frames a resource records.
 struct wanted_frames final : deferred {
   explicit wanted_frames(std::size_t most) : count{most} {}
   const std::size_t count;
@@ -58,7 +58,7 @@ void append_frames(std::string& text, std::size_t count) {
   }
 }
 
-// Of the thread that allocates; nothing where it runs no Python.
+// The stack of the thread that allocates; empty if it runs no Python.
 const char* frames_of_python(void* owner) noexcept try {
   thread_local std::string text;
   text.clear();
@@ -172,7 +172,7 @@ nb::object report(const tracking_resource& self) {
     while ((status = isthmus_tracking_report(self.raw.get(), text.data(), text.size(), &length)) ==
                ISTHMUS_OK &&
            length >= text.size()) {
-      text.resize(length + length / 4 + 1);  // it may grow meanwhile
+      text.resize(length + length / 4 + 1);  // it may have grown meanwhile
     }
   }
   check(status);
@@ -208,15 +208,15 @@ void bind_tag(nb::module_& module) {
   tags.create("isthmus.tag");
   nb::class_<tag>(
       module, "tag",
-      "`with isthmus.tag(\"layer1\"):` - what is allocated by this thread or asyncio task, and by\n"
-      "tasks that it starts meanwhile, is told by this name: by TrackingResource.live() and\n"
-      "report(), and as a holder in the snapshot of a pool that has no memory left. The innermost\n"
+      "`with isthmus.tag(\"layer1\"):` - what this thread or asyncio task, and tasks started\n"
+      "within it, allocate is reported under this name: by TrackingResource.live() and\n"
+      "report(), and as a holder in the snapshot of a pool without memory. The innermost tag\n"
       "counts. An object may be entered many times.")
       .def("__init__", &init_tag, nb::arg("name").none(),
            nb::sig("def __init__(self, name: str) -> None"))
       .def_prop_ro(
           "name", [](const tag& self) { return tag_name(self.name); },
-          nb::sig("def name(self) -> str"), "As it was given.")
+          nb::sig("def name(self) -> str"), "The name as it was given.")
       .def("__enter__", &enter_tag, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_tag, nb::sig("def __exit__(self, *exc: object) -> None"))
       .def(
@@ -242,35 +242,30 @@ void bind_tracking(nb::module_& module) {
   bind_tag(module);
   nb::class_<tracking_resource, adaptor_resource>(
       module, "TrackingResource",
-      "Knows every live block that went through it: TrackingResource(upstream, frames=0,\n"
-      "native_frames=0).\n\n"
-      "Its size as requested, queue, tag, thread and order, and with `frames` the innermost "
-      "frames\n"
-      "of Python's that it was allocated in, with `native_frames` those of native code; at most "
-      "64\n"
-      "each. A free of what it does not know is refused. Some ten nanoseconds an allocation\n"
+      "Records every live block that was allocated through it: TrackingResource(upstream,\n"
+      "frames=0, native_frames=0).\n\n"
+      "Records size as requested, queue, tag, thread and order; with `frames` the innermost\n"
+      "Python frames of the allocation, with `native_frames` those of native code; at most 64\n"
+      "each. A free of an unknown block is refused. Costs some ten nanoseconds an allocation\n"
       "without frames, however many blocks are live, and 64 to 256 bytes for each.")
       .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames").none() = 0,
            nb::arg("native_frames").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: "
                    "int = 0) -> None"))
       .def("live", &live_blocks, nb::sig("def live(self) -> list[TrackedBlock]"),
-           "What is live and was allocated since the last reset, the oldest first.")
+           "The live blocks that were allocated since the last reset, the oldest first.")
       .def("usage_by_tag", &usage_by_tag, nb::sig("def usage_by_tag(self) -> dict[str, TagUsage]"),
-           "Of each isthmus.tag that memory was allocated under, most live bytes first: what is\n"
-           "live under it, the most that was, and all so far. What was allocated under none is "
-           "not\n"
-           "counted.")
-      .def(
-          "report", &report, nb::sig("def report(self) -> str"),
-          "A text about these, grouped by the stack and the tag that they were allocated in, most\n"
-          "bytes first.")
+           "For each isthmus.tag that memory was allocated under, most live bytes first: what\n"
+           "is live, the peak, and the total so far. Allocations without a tag are not counted.")
+      .def("report", &report, nb::sig("def report(self) -> str"),
+           "A text about these blocks, grouped by stack and tag of their allocation, most bytes\n"
+           "first.")
       .def(
           "reset",
           [](const tracking_resource& self) { check(isthmus_tracking_reset(self.raw.get())); },
           nb::sig("def reset(self) -> None"),
-          "What is live now is told of no more; its free is known still. Of the usage of tags the\n"
-          "peaks become what is live, the totals 0.");
+          "Blocks that are live now are no longer reported, but can still be freed. In the\n"
+          "usage of tags the peaks are set to what is live, and the totals to 0.");
 }
 
 }  // namespace isthmus::python

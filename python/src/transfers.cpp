@@ -55,7 +55,7 @@ pattern byte_pattern(nb::handle index) {
   return made;
 }
 
-// An integer is one byte, everything else its own bytes. Arrays say that they are integers and are
+// An integer is one byte, other objects are their own bytes. Arrays claim to be integers and are
 // not.
 pattern to_pattern(nb::handle value) {
   std::optional<nb::python_error> cause;
@@ -78,7 +78,8 @@ pattern to_pattern(nb::handle value) {
   return made;
 }
 
-// The library refuses all work in a forked child. Reading what the host can touch needs none.
+// The library refuses all work in a forked child. Reading memory that the host can access needs no
+// work.
 bool is_reading_in_child(const place& to, const place& from, const operation_arguments& how) {
   return is_forked_child() && how.blocking && to.raw.buffer == nullptr && from.direct;
 }

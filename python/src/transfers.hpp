@@ -1,5 +1,6 @@
 #pragma once
-// How copies and fills are started and waited for.
+// Starting copies and fills, and waiting for them. Needs the interpreter's lock, which longer
+// operations and waits release.
 
 #include <memory>
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace isthmus::python {
 
-// Memory of Python's that an operation uses: a view of an object's buffer.
+// Memory of a Python object that an operation uses: a view by the buffer protocol.
 class pinned final : public deferred {
  public:
   pinned() = default;
@@ -25,36 +26,35 @@ class pinned final : public deferred {
   Py_buffer view{};
 };
 
-// Where bytes lie, and what keeps them there.
+// An endpoint: where bytes lie, and what keeps them there.
 struct place {
   isthmus_place_t raw{};
-  std::size_t nbytes = 0;            // from the start, offset or not
-  bool direct = true;                // the library can reach it without its driver
+  std::size_t nbytes = 0;            // from the start, regardless of an offset
+  bool direct = true;                // the library can access it without its driver
   bool submits_at_once = true;       // no submission to its queue waits for the host
   isthmus_queue_t* queue = nullptr;  // of a Buffer, borrowed
-  std::unique_ptr<pinned> memory;    // of Python's
-  buffer_handle adopted;             // of an object that only tells its address
-  nb::object keep;                   // what else is to live
+  std::unique_ptr<pinned> memory;    // of a Python object
+  buffer_handle adopted;             // of an object that exposes only its address
+  nb::object keep;                   // another object to keep alive
 };
 
-// Buffer, buffer protocol, one of interfaces.hpp. TypeError for anything else, ValueError
-// for what is not contiguous, ReadOnlyError for a destination that cannot be written.
+// From a Buffer, the buffer protocol, or one of interfaces.hpp. TypeError for anything else,
+// ValueError if it is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
-// An array that may have gaps, which none of its dimensions runs through backwards.
+// An array that may have gaps, but no negative strides.
 struct array_place {
   place where;
   array_layout layout;
 };
-// Of an Array, or as the array lies in the object's own view. Not there where the object is a
-// Buffer or has no such view. ValueError for what runs backwards. Copies of any strides take
-// array_sides.hpp's.
+// From an Array, or from the object's own view of an array. Empty if the object is a Buffer or has
+// no such view. ValueError for negative strides. Copies with any strides use array_sides.hpp.
 [[nodiscard]] std::optional<array_place> to_array_place(nb::handle object, access wanted,
                                                         const char* role);
-// Of an array that tells its address: the box around its elements.
+// From an array that exposes its address: the bounding box of its elements.
 [[nodiscard]] place foreign_place(nb::handle object, const told_interface& told, access wanted,
                                   const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
-// Pre: it was asked for with its format and strides.
+// Pre: the view was requested with format and strides.
 [[nodiscard]] array_layout layout_of(const Py_buffer& view);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);
@@ -62,7 +62,7 @@ void require_range(const place& in, std::size_t nbytes, const char* role);
 // The keyword arguments that operations share.
 struct operation_arguments {
   operation_arguments(nb::handle on_queue, nb::handle after, bool blocks);
-  nb::object queue_object;  // keeps the next
+  nb::object queue_object;  // keeps `queue`
   isthmus_queue_t* queue = nullptr;
   std::vector<isthmus_event_t*> after;
   std::vector<nb::object> kept;  // the Event objects of `after`
@@ -71,14 +71,14 @@ struct operation_arguments {
 
 struct operation {
   const operation_arguments& arguments;
-  std::size_t nbytes;  // how much moves: small direct ones keep the lock
-  bool direct;         // by the host itself, once nothing is pending
+  std::size_t nbytes;  // number of bytes: small direct operations keep the interpreter's lock
+  bool direct;         // executed by the host itself, once nothing is pending
   place* places[2] = {nullptr, nullptr};
 };
 
 using submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
                                         isthmus_event_t** event);
-// Starts it, and waits if it blocks. None, or an Event.
+// Submits it, and waits if it is blocking. Returns None, or an Event.
 [[nodiscard]] nb::object run_operation(operation& what, submission submit, void* closure);
 template <class Submit>
 [[nodiscard]] nb::object run_operation(operation what, Submit submit) {
@@ -108,7 +108,7 @@ using sizes = std::vector<std::size_t>;
 [[nodiscard]] inline sizes as_sizes(number_span numbers) {
   return {numbers.begin(), numbers.end()};
 }
-// Elements at one and at another place, as isthmus_copy_nd has them.
+// Elements at two endpoints, with the arguments of isthmus_copy_nd.
 struct strided_copy {
   place& to;
   place& from;
@@ -117,7 +117,7 @@ struct strided_copy {
   sizes shape;
   std::size_t item;
 };
-// Pre: all of them lie within the places.
+// Pre: all of them lie within the endpoints.
 [[nodiscard]] nb::object copy_strided(const strided_copy& what, const operation_arguments& how);
 
 struct part_request {
@@ -129,16 +129,16 @@ struct part_request {
                                   const operation_arguments& how);
 [[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
                                 const operation_arguments& how);
-// Copies the first bytes of one to those of the other; waits. Pre: both have so many.
+// Copies the first bytes of `from` to the start of `to`; waits. Pre: both have at least `nbytes`.
 void copy_places(place& to, place& from, std::size_t nbytes);
-// Copies the elements, packed in C order, to where as many bytes lie; waits.
+// Copies the elements, packed in C order, to an endpoint of that size; waits.
 void copy_packed(const array_view& from, place& to);
-// The same into host memory that nobody else knows yet and that `keep`, if valid, keeps.
+// The same into host memory that no other code knows yet, kept alive by `keep` if that is valid.
 void copy_out(const array_view& from, void* to, nb::object keep);
-// Python's bytes for `copy_out` to fill. MemoryError.
+// A Python bytes object for `copy_out` to fill. MemoryError.
 [[nodiscard]] nb::object make_bytes(std::size_t nbytes);
 
-// True while functions given to queues are under way: then nothing may wait with the lock held.
+// True while functions submitted to queues are pending: then nothing may wait with the lock held.
 [[nodiscard]] bool functions_under_way() noexcept;
 
 }  // namespace isthmus::python

@@ -1,5 +1,5 @@
 #pragma once
-// A typed N-dimensional array over a Buffer of any kind.
+// A typed N-dimensional array over a Buffer of any kind. Needs the interpreter's lock.
 
 #include "array_memory.hpp"
 #include "array_view.hpp"
@@ -25,8 +25,8 @@ struct typed_array {
   array_memory memory;
   shared_layout layout;
   std::size_t offset;  // bytes from the buffer's start to the first element
-  nb::object base;     // of a view: the array that it is a view of, never a view itself
-  bool is_locked;      // not to be written, though its buffer may be
+  nb::object base;     // of a view: the array that it is a view of, which is never a view itself
+  bool is_locked;      // read-only, even if its buffer is writable
 };
 
 [[nodiscard]] inline typed_array* typed_array_of(nb::handle object) noexcept {
@@ -40,7 +40,7 @@ struct typed_array {
 [[nodiscard]] inline bool is_read_only(const typed_array& array) noexcept {
   return array.is_locked || array.memory.read_only();
 }
-// Or all of its memory was.
+// Whether it, or all of its memory, was freed.
 [[nodiscard]] bool is_freed(const typed_array& array) noexcept;
 // ClosedError if it was.
 void require_live(const typed_array& array);
@@ -51,36 +51,36 @@ void require_live(const typed_array& array);
           layout.nbytes,    layout.is_c_dense,     is_read_only(array)};
 }
 
-// Checks nothing. Pre: `buffer` is a ready Buffer in which all elements of the layout lie where the
-// first is at `offset`, a multiple of its type's alignment. Neither asks the driver nor imports
-// NumPy.
+// Performs no checks. Pre: `buffer` is an initialized Buffer that contains all elements of the
+// layout with the first at `offset`, which is a multiple of the alignment of the type. Neither
+// queries the driver nor imports NumPy.
 [[nodiscard]] nb::object make_typed_array(nb::object buffer, shared_layout layout,
                                           std::size_t offset = 0);
-// Elements of `object`, whose array `of` is, as it is or otherwise. Pre: as above. ClosedError for
-// one that was freed.
+// A view of `object`, whose array is `of`, with the given layout. Pre: as above. ClosedError if it
+// was freed.
 [[nodiscard]] nb::object make_array_view(nb::handle object, const typed_array& of,
                                          shared_layout layout, std::size_t offset);
-// A new array in memory of its own, of which nothing is set: from `from`, else the current
-// resource, else the default pool. `queue` is a Queue. What construct_buffer throws.
+// A new array in uninitialized memory of its own: from `from`, else the current resource, else the
+// default pool. `queue` is a Queue. Throws what construct_buffer throws.
 [[nodiscard]] nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind,
                                           nb::object queue, std::int64_t alignment = 0,
                                           const resource* from = nullptr);
 
-// What Array.copy() gives: the elements in C order, in new memory of the same kind and queue.
-// TypeError for what is no array.
+// Implements Array.copy(): the elements in C order, in new memory of the same kind and queue.
+// TypeError if it is not an array.
 [[nodiscard]] nb::object copy_of_array(nb::handle object);
 
 // -- arrays over other libraries' memory, which they keep alive -----------------------------------
 
-// Of an object with __dlpack__, or of a capsule; `queue` as in from_dlpack. BufferError for a type
-// that no array here has, or strides that are none of whole, aligned elements.
+// From an object with __dlpack__, or from a capsule; `queue` as in from_dlpack. BufferError for a
+// type that arrays do not support, or strides that do not step over whole, aligned elements.
 [[nodiscard]] nb::object array_from_dlpack(nb::handle object, nb::handle queue);
 
 // -- for type slots -------------------------------------------------------------------------------
 
-// nullptr with Python's error set for one whose __init__ never ran.
+// nullptr with a Python error set if its __init__ never ran.
 [[nodiscard]] const typed_array* ready_array(PyObject* self) noexcept;
-// -1 or nullptr with Python's error set.
+// -1 or nullptr with a Python error set.
 [[nodiscard]] PyObject* array_subscript(PyObject* self, PyObject* key) noexcept;
 [[nodiscard]] int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept;
 [[nodiscard]] PyObject* array_item(PyObject* self, Py_ssize_t index) noexcept;

@@ -1,4 +1,4 @@
-// New arrays of an array's elements: of another type, kind or device.
+// New arrays with an array's elements: of another type, kind or device.
 
 #include "arguments.hpp"
 #include "array_sides.hpp"
@@ -8,7 +8,7 @@
 namespace isthmus::python {
 namespace {
 
-// Where the elements are to lie.
+// Kind and queue of the new array.
 struct destination {
   isthmus_kind_t kind;
   nb::object queue;
@@ -89,21 +89,21 @@ void bind_array_conversions(nb::class_<typed_array>& bound) {
            nb::sig("def astype(self, dtype: Any, *, casting: str = 'unsafe', copy: bool = True, "
                    "kind: str | None = None, device: Device | str | None = None, queue: Queue | "
                    "None = None) -> Array"),
-           "A new array of the elements as another type, in C order; of this array's kind and\n"
-           "queue, or those named. copy=False: this array itself if that is no other. Waits.\n"
-           "TypeError for what `casting` does not allow; see isthmus.copyto.")
+           "A new array of the elements as another type, in C order, with this array's kind and\n"
+           "queue or those named. copy=False: this array itself if nothing would change. Waits.\n"
+           "TypeError if `casting` does not allow the conversion; see isthmus.copyto.")
       .def("copy", &copied, nb::kw_only(), nb::arg("kind") = none, nb::arg("device") = none,
            nb::arg("queue") = none,
            nb::sig("def copy(self, *, kind: str | None = None, device: Device | str | None = None, "
                    "queue: Queue | None = None) -> Array"),
-           "A new array of the elements in C order; of this array's kind and queue, or those\n"
+           "A new array of the elements in C order, with this array's kind and queue or those\n"
            "named. Waits.")
       .def("to_device", &sent_to_device, nb::arg("device").none(), nb::kw_only(),
            nb::arg("kind") = none,
            nb::sig("def to_device(self, device: Device | Queue | str, *, kind: str | None = None) "
                    "-> Array"),
            "The elements on that device, in memory of this array's kind or the one named: this\n"
-           "array itself if they are, else a copy, which waits.")
+           "array itself if they are there already, else a copy, which waits.")
       .def("__copy__", &copy_of_array, nb::sig("def __copy__(self) -> Array"))
       .def(
           "__deepcopy__", [](nb::handle self, nb::handle) { return copy_of_array(self); },

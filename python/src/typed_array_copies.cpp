@@ -57,7 +57,7 @@ nb::object fill_side(array_side& to, const element_value& value, const operation
                        });
 }
 
-// A number without a type may have a fraction, so that integers do not take it.
+// A number without a type may have a fraction, so integer arrays refuse it.
 conversion conversion_of_fill(nb::handle value, const element_type& into) {
   const bool takes_fractions = into.kind == 'f' || into.kind == 'c';
   return takes_fractions && is_untyped_number(value) ? conversion::assign : conversion::cast;
@@ -70,7 +70,7 @@ nb::object fill(nb::handle self, nb::handle value, nb::handle queue, nb::handle 
 
 // -- copyto and assignments -----------------------------------------------------------------------
 
-// NumPy's assignments take more dimensions than there are, if these are of size 1.
+// NumPy's assignments accept additional leading dimensions of size 1.
 void drop_leading_ones(array_layout& of, std::size_t ndim) {
   while (of.shape.size() > ndim && of.shape[0] == 1) {
     of.shape.erase(0);
@@ -78,10 +78,10 @@ void drop_leading_ones(array_layout& of, std::size_t ndim) {
   }
 }
 
-// A number as NumPy casts or assigns it; nothing for all else.
+// A number as NumPy casts or assigns it; nothing for other objects.
 std::optional<element_value> number_for(nb::handle src, const element_type& into,
                                         isthmus_casting_t casting, conversion as) {
-  // A cast may drop an imaginary part, an assignment of Python's own number not.
+  // A cast may drop an imaginary part; an assignment of a Python number may not.
   const bool drops = as == conversion::force && PyComplex_CheckExact(src.ptr()) != 0;
   auto made = to_value(src, drops ? to_element_type(src.type()) : into, casting);
   if (made) {
@@ -132,7 +132,7 @@ bool shares_memory(nb::handle one, nb::handle other) {
   return isthmus_arrays_overlap(&a, &b) != 0;
 }
 
-// All bytes between the ends of its elements.
+// Widens it to all bytes between the ends of its elements.
 void widen(array_side& of) {
   if (is_empty(of.layout)) {
     return;
@@ -163,7 +163,7 @@ void bind_methods(nb::class_<typed_array>& bound) {
   const auto none = nb::none();
   bound
       .def("to_numpy", &fresh_array, nb::sig("def to_numpy(self) -> Any"),
-           "A fresh ndarray of the same type and shape with a copy of the elements, of any kind.\n"
+           "A new ndarray of the same type and shape with a copy of the elements, of any kind.\n"
            "Waits for pending work.")
       .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
@@ -171,25 +171,25 @@ void bind_methods(nb::class_<typed_array>& bound) {
                    "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
            "Copies the elements of an array of the same type and shape: an Array of any kind\n"
            "and device, a NumPy array or another with the buffer protocol, or one with\n"
-           "__sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; of any strides.\n"
-           "Overlapping arrays are copied as if the source had been set aside first.\n\n"
-           "`queue` None: this array's. Order, events and `blocking` as in Buffer.copy_from.\n"
-           "Raises TypeError for another type or no array, ValueError for another shape; copyto\n"
-           "converts and broadcasts.")
+           "__sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; with any\n"
+           "strides. Overlapping arrays are copied as if the source were copied to temporary\n"
+           "memory first.\n\n"
+           "`queue` None: this array's. Order, events and `blocking` are those of\n"
+           "Buffer.copy_from. Raises TypeError for another type or an object that is not an\n"
+           "array, ValueError for another shape; copyto converts and broadcasts.")
       .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("queue") = none,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig("def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | "
                    "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
-           "Copies the elements into `dst`: as copy_from, the other way. Raises ReadOnlyError for\n"
-           "a destination that cannot be written.")
-      .def(
-          "fill", &fill, nb::arg("value").none() = 0, nb::kw_only(), nb::arg("queue") = none,
-          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-          nb::sig("def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event "
-                  "| Sequence[Event] = (), blocking: bool = True) -> Event | None"),
-          "Sets every element to a number. All else as in copy_from. Raises OverflowError for an\n"
-          "integer that does not fit, TypeError for a value of another kind, as 1.5 for integers,\n"
-          "and ValueError for an array.");
+           "Copies the elements into `dst`: copy_from in the other direction. Raises\n"
+           "ReadOnlyError for a destination that cannot be written.")
+      .def("fill", &fill, nb::arg("value").none() = 0, nb::kw_only(), nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+           nb::sig("def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event "
+                   "| Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+           "Sets every element to a number. Otherwise like copy_from. Raises OverflowError for\n"
+           "an integer that does not fit, TypeError for a value of another kind, for example 1.5\n"
+           "for integers, and ValueError for an array.");
 }
 
 void bind_functions(nb::module_& module) {
@@ -201,25 +201,26 @@ void bind_functions(nb::module_& module) {
               "None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
               "None"),
       "Copies `src`, converted and broadcast by NumPy's rules, into `dst`.\n\n"
-      "`dst`: an Array, or another that Array.copy_to takes. `src`: what Array.copy_from takes,\n"
-      "a number, or what NumPy makes an array of, as nested lists. `casting`: \"no\", \"equiv\",\n"
-      "\"safe\", \"same_kind\" or \"unsafe\", as numpy.can_cast has them; with \"unsafe\" also\n"
-      "objects, text and dates, converted as by NumPy's astype. Overlapping arrays are\n"
-      "copied as if the source had been set aside first. `queue`, `after` and `blocking` as in\n"
-      "Buffer.copy_from.\n\n"
-      "Complex elements that become real warn (ComplexWarning). array[key] = src does the same\n"
-      "with casting \"unsafe\", as NumPy does, but for text, dates and None (TypeError), and\n"
-      "waits: Python's numbers become elements as by\n"
-      "float() or int(), so that 1j is no real one (TypeError). An integer must fit\n"
-      "(OverflowError). Raises TypeError for a change of type that `casting`\n"
-      "does not allow, ValueError for shapes that do not fit, ReadOnlyError.");
+      "`dst`: an Array, or another array that Array.copy_to accepts. `src`: what\n"
+      "Array.copy_from accepts, a number, or what NumPy makes an array of, such as nested\n"
+      "lists. `casting`: \"no\", \"equiv\", \"safe\", \"same_kind\" or \"unsafe\", as in\n"
+      "numpy.can_cast; with \"unsafe\" also objects, text and dates, converted as by NumPy's\n"
+      "astype. Overlapping arrays are copied as if the source were copied to temporary memory\n"
+      "first. `queue`, `after` and `blocking` are those of Buffer.copy_from.\n\n"
+      "Complex elements that become real cause a ComplexWarning. array[key] = src does the same\n"
+      "with casting \"unsafe\", as NumPy does, except for text, dates and None (TypeError), and\n"
+      "waits. Python numbers become elements as by float() or int(), so that 1j as a real\n"
+      "number is a TypeError. An integer must fit (OverflowError). Raises TypeError for a\n"
+      "conversion that `casting` does not allow, ValueError for shapes that do not fit,\n"
+      "ReadOnlyError.");
   module.def("shares_memory", &shares_memory, nb::arg("a").none(), nb::arg("b").none(),
              nb::sig("def shares_memory(a: object, b: object) -> bool"),
-             "Whether two arrays have a byte of an element in common: exact up to a bound on the\n"
-             "work, above which True where their extents meet. Takes what copyto takes as `dst`.");
+             "Whether two arrays have a byte of an element in common. Exact up to a bound on\n"
+             "the work, above which it is True if their extents overlap. Accepts what copyto\n"
+             "accepts as `dst`.");
   module.def("may_share_memory", &may_share_memory, nb::arg("a").none(), nb::arg("b").none(),
              nb::sig("def may_share_memory(a: object, b: object) -> bool"),
-             "Whether the extents of two arrays meet, though their elements may not.");
+             "Whether the extents of two arrays overlap, even if their elements do not.");
 }
 
 }  // namespace

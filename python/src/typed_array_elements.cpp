@@ -1,4 +1,4 @@
-// Array's elements: read and written one by one, and as Python's numbers.
+// Elements of Array: reading and writing single ones, and conversion to Python numbers.
 
 #include "arguments.hpp"
 #include "array_elements.hpp"
@@ -20,7 +20,7 @@ void require_scalar_access(const buffer& of) {
   }
   const nb::object held = nb::steal(allowed);
   if (!held.is(Py_True)) {
-    static_cast<void>(info_of(of));  // ClosedError of freed memory
+    static_cast<void>(info_of(of));  // throws ClosedError for freed memory
     raise_python(PyExc_TypeError,
                  "a single element of memory of kind '%U' takes a transfer of its own: copy the "
                  "array with to_numpy(), have it in memory of kind 'shared' or 'host', or allow it "
@@ -36,8 +36,8 @@ isthmus_status_t wait_to(access wanted, isthmus_buffer_t* part) {
                                    });
 }
 
-// Lets what is pending on these bytes end, or but what writes to them, not what is pending on
-// others of the buffer.
+// Waits for the operations pending on these bytes, or only for those that write to them, and not
+// for operations on other bytes of the buffer.
 void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes, access wanted) {
   auto* const wait =
       wanted == access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
@@ -50,8 +50,8 @@ void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes, ac
   check(status);
 }
 
-// The host's pointer to the element, once it may be read or written. Pre: the Buffer is held, since
-// another thread may free the array meanwhile.
+// The host's pointer to the element, once it may be read or written. Pre: the caller holds the
+// Buffer, since another thread may free the array meanwhile.
 char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes, access wanted) {
   if (isthmus_buffer_idle(of.raw.get()) == 0) [[unlikely]] {
     wait_for_bytes(of, offset, nbytes, wanted);
@@ -63,7 +63,7 @@ char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes, ac
   return start + offset;
 }
 
-// By way of a copy, into memory that an interrupted one keeps.
+// Reads it by a copy, into memory that an interrupted copy keeps alive.
 nb::object fetch_element(const typed_array& of, std::size_t offset) {
   require_scalar_access(buffer_in(of));
   const auto& type = *of.layout->type;
@@ -90,7 +90,7 @@ nb::object only_element(nb::handle object) {
 
 // -- methods --------------------------------------------------------------------------------------
 
-// By the place in C order.
+// By its index in C order.
 std::size_t place_in_order(const typed_array& of, nb::handle index) {
   const auto& layout = *of.layout;
   auto left = to_position(to_integer(index, "index"), layout.size, 0);
@@ -124,7 +124,7 @@ nb::object item(nb::handle object, const nb::args& indices) {
   return read_element(of, *found);
 }
 
-// Of elements packed in C order, from `at` on, which moves behind them.
+// A nested list of elements packed in C order, starting at `at`, which is moved past them.
 nb::object list_of(const array_layout& layout, std::size_t axis, const char*& at) {
   if (axis == layout.shape.size()) {
     nb::object number = to_number(at, *layout.type);
@@ -236,12 +236,12 @@ void bind_array_elements(nb::module_& module, nb::class_<typed_array>& bound) {
   module.attr("_scalar_is_allowed") = nb::borrow(scalar_is_allowed);
   bound
       .def("item", &item, nb::arg("indices"), nb::sig("def item(self, *indices: Any) -> Any"),
-           "An element as a Python number: of an array of one element that one, else by its place\n"
-           "in C order or by an integer for each dimension. Waits, and refuses device kind, as\n"
-           "array[i] does. IndexError out of bounds.")
+           "An element as a Python number: the one element of an array of size 1, otherwise by\n"
+           "its index in C order or by an integer for each dimension. Waits, and refuses device\n"
+           "kind, as array[i] does. IndexError out of bounds.")
       .def("tolist", &to_list, nb::sig("def tolist(self) -> Any"),
-           "A copy as nested lists of Python numbers, of any kind; a number for no dimensions.\n"
-           "Waits for pending work.")
+           "A copy as nested lists of Python numbers, of any kind; a number for an array\n"
+           "without dimensions. Waits for pending work.")
       .def("__complex__", &as_complex, nb::sig("def __complex__(self) -> complex"));
 }
 

@@ -1,4 +1,4 @@
-// Array's ways to others: the buffer protocol, the interfaces, DLPack.
+// Exports of Array: the buffer protocol, the interfaces, DLPack.
 
 #include "arguments.hpp"
 #include "typed_array.hpp"
@@ -6,7 +6,7 @@
 namespace isthmus::python {
 namespace {
 
-// What of `layout` the flags do not let through: nullptr if they take it.
+// Why the flags do not allow this layout; nullptr if they do.
 const char* refusal(const array_layout& layout, bool is_c_dense, int flags) {
   const auto asks = [flags](int wanted) { return (flags & wanted) == wanted; };
   if (is_empty(layout) || (is_c_dense && !asks(PyBUF_F_CONTIGUOUS))) {
@@ -54,7 +54,7 @@ nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
   if (!copy.is_none() && !to_flag(copy, "copy")) {  // the buffer protocol has no such elements
     raise_python(PyExc_ValueError, "an array of bfloat16 goes to NumPy by a copy: pass copy=None");
   }
-  const nb::object made = self.attr("to_numpy")();  // TypeError, with advice
+  const nb::object made = self.attr("to_numpy")();  // throws TypeError, with advice
   return dtype.is_none() ? made : made.attr("astype")(dtype);
 }
 
@@ -115,19 +115,18 @@ void bind_array_exchange(nb::class_<typed_array>& bound) {
           "__sycl_usm_array_interface__",
           [](const typed_array& self) { return usm_interface(view_of(self)); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
-          "Version 1, as Buffer's, of the first element's address; strides count elements, and "
-          "are\n"
-          "negative where the array runs backwards.")
+          "Version 1, like Buffer's, with the address of the first element. Strides are counted\n"
+          "in elements and may be negative.")
       .def_prop_ro(
           "__array_interface__",
           [](nb::handle self) { return array_interface(self, view_of(require_array(self, "x"))); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
-          "NumPy's interface, version 3, of shared and host kinds, as Buffer's.")
+          "NumPy's interface, version 3, for shared and host kinds, like Buffer's.")
       .def_prop_ro(
           "__cuda_array_interface__",
           [](const typed_array& self) { return cuda_interface(view_of(self)); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
-          "Numba's interface, version 3, of arrays on CUDA devices, as Buffer's.")
+          "Numba's interface, version 3, for arrays on CUDA devices, like Buffer's.")
       .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "An array over the memory of shared and host kinds. Raises TypeError for device kind.")
@@ -138,15 +137,16 @@ void bind_array_exchange(nb::class_<typed_array>& bound) {
                "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | "
                "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
                "-> Any"),
-           "A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,\n"
-           "waits and errors. A copy has no gaps. Strides may be negative in a capsule with a\n"
-           "version: without one, and where a function of PyTorch's calls, which ends the process\n"
-           "on them, BufferError: give it a copy().")
+           "A DLPack capsule of its type, shape and strides, with the arguments, waits and\n"
+           "errors of Buffer.__dlpack__. A copy has no gaps. Negative strides are possible in a\n"
+           "capsule with a version only. Without one, or if the caller is a function of\n"
+           "PyTorch, which ends the process for such strides, they raise BufferError: export a\n"
+           "copy().")
       .def(
           "__dlpack_device__",
           [](const typed_array& self) { return dlpack_device(buffer_in(self)); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-          "As Buffer.__dlpack_device__.");
+          "Like Buffer.__dlpack_device__.");
 }
 
 }  // namespace isthmus::python

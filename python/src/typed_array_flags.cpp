@@ -1,4 +1,4 @@
-// Array.flags: in which order the elements lie, and whether they may be written.
+// Array.flags: the order of the elements, and whether they may be written.
 
 #include "arguments.hpp"
 #include "typed_array.hpp"
@@ -50,26 +50,26 @@ nb::object flags_repr(const array_flags& self) {
 }  // namespace
 
 void bind_array_flags(nb::module_& module, nb::class_<typed_array>& bound) {
-  nb::class_<array_flags>(module, "_ArrayFlags", "What Array.flags tells.")
+  nb::class_<array_flags>(module, "_ArrayFlags", "The type of Array.flags.")
       .def_ro("c_contiguous", &array_flags::c_contiguous, "In C order without gaps.")
       .def_ro("f_contiguous", &array_flags::f_contiguous, "In Fortran order without gaps.")
-      .def_ro("writeable", &array_flags::writeable, "Whether writes to it are taken.")
+      .def_ro("writeable", &array_flags::writeable, "Whether it can be written.")
       .def_prop_ro(
           "contiguous", [](const array_flags& self) { return self.c_contiguous; },
-          "As c_contiguous.")
+          "Same as c_contiguous.")
       .def_prop_ro(
           "forc", [](const array_flags& self) { return self.c_contiguous || self.f_contiguous; },
-          "In either order without gaps.")
+          "In C or Fortran order without gaps.")
       .def_prop_ro(
           "fnc", [](const array_flags& self) { return self.f_contiguous && !self.c_contiguous; },
-          "In Fortran order alone.")
+          "In Fortran order without gaps, and not in C order.")
       .def("__getitem__", &flag_named, nb::arg("name").none(),
            nb::sig("def __getitem__(self, name: str) -> bool"),
-           "By NumPy's names, \"C_CONTIGUOUS\" or \"C\" and so on. KeyError for others.")
+           "A flag by its NumPy name, \"C_CONTIGUOUS\" or \"C\" and so on. KeyError for others.")
       .def("__repr__", &flags_repr, nb::sig("def __repr__(self) -> str"));
   bound
       .def_prop_ro("flags", &flags_of, nb::sig("def flags(self) -> _ArrayFlags"),
-                   "c_contiguous, f_contiguous and writeable, as NumPy's.")
+                   "c_contiguous, f_contiguous and writeable, as in NumPy.")
       .def_prop_ro(
           "is_contiguous", [](const typed_array& self) { return self.layout->is_c_dense; },
           "Whether its elements lie in C order without gaps.");

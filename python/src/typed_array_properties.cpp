@@ -1,4 +1,4 @@
-// Array: what it tells of itself and its memory.
+// Properties of Array and its memory.
 
 #include "arguments.hpp"
 #include "typed_array.hpp"
@@ -23,25 +23,25 @@ void bind_layout(nb::class_<typed_array>& bound) {
   bound
       .def_prop_ro(
           "shape", [](const typed_array& self) { return to_tuple(self.layout->shape); },
-          nb::sig("def shape(self) -> tuple[int, ...]"), "Elements along each dimension.")
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Number of elements along each dimension.")
       .def_prop_ro(
           "strides", [](const typed_array& self) { return to_tuple(self.layout->strides); },
           nb::sig("def strides(self) -> tuple[int, ...]"),
           "Bytes from one element to the next along each dimension.")
       .def_prop_ro(
           "dtype", [](const typed_array& self) { return nb::borrow(dtype_of(*self.layout->type)); },
-          nb::sig("def dtype(self) -> Any"), "The elements' numpy.dtype. Imports NumPy.")
+          nb::sig("def dtype(self) -> Any"), "The numpy.dtype of the elements. Imports NumPy.")
       .def_prop_ro(
           "ndim", [](const typed_array& self) { return self.layout->shape.size(); },
-          "How many dimensions it has, 64 at most.")
+          "Number of dimensions, at most 64.")
       .def_prop_ro(
-          "size", [](const typed_array& self) { return self.layout->size; }, "All its elements.")
+          "size", [](const typed_array& self) { return self.layout->size; }, "Number of elements.")
       .def_prop_ro(
           "itemsize", [](const typed_array& self) { return self.layout->item; },
           "Bytes of an element.")
       .def_prop_ro(
           "nbytes", [](const typed_array& self) { return self.layout->nbytes; },
-          "Bytes of all elements, without what lies between them.")
+          "Bytes of all elements, without gaps between them.")
       .def_prop_ro(
           "offset", [](const typed_array& self) { return self.offset; },
           "Bytes from the buffer's start to the first element.")
@@ -49,9 +49,10 @@ void bind_layout(nb::class_<typed_array>& bound) {
           "base",
           [](const typed_array& self) { return self.base.is_valid() ? self.base : nb::none(); },
           nb::sig("def base(self) -> Array | None"),
-          "Of a view the array that it is a view of, which is none itself and is kept alive.")
+          "Of a view, the array that it is a view of, which is not a view itself. It is kept "
+          "alive.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
-                   "The first element's address. ClosedError if the buffer is freed.");
+                   "The address of the first element. ClosedError if the buffer is freed.");
 }
 
 void bind_memory_of_array(nb::class_<typed_array>& bound) {
@@ -74,14 +75,14 @@ void bind_memory_of_array(nb::class_<typed_array>& bound) {
           "Whether writes to it are refused.")
       .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Array"),
-           "A view of all elements, with operations that go to `queue`, of the same context\n"
+           "A view of all elements with its operations on `queue`, a queue of the same context\n"
            "(WrongContextError).")
       .def(
           "record",
           [](const typed_array& self, nb::handle user) { record_use(buffer_in(self), user); },
           nb::arg("queue_or_event").none(),
           nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
-          "Tells that work which Isthmus does not know uses the memory: as Buffer.record.");
+          "Declares that external work uses the memory: see Buffer.record.");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Array's views: of other axes, of another shape, of another type.
+// Views of Array: with other axes, with another shape, with another type.
 
 #include <numeric>
 
@@ -38,7 +38,7 @@ shared_layout reversed_layout(const typed_layout& of) {
   return share_layout(std::move(made));
 }
 
-// Of a layout that is one reversed the one that it was.
+// For a layout that is a reversed one, the original.
 shared_layout reversed_once(const shared_layout& of) {
   if (of->reverse_of != nullptr) {
     return shared_layout{of->reverse_of};
@@ -188,7 +188,7 @@ copying to_copying(nb::handle copy) {
                                  : copying::never;
 }
 
-// Pre: the shape has as many elements.
+// Pre: the shape has the same number of elements.
 nb::object in_shape(nb::handle object, array_numbers shape, copying how) {
   const auto& of = require_array(object, "x");
   const auto& old = *of.layout;
@@ -229,7 +229,7 @@ nb::object ravel(nb::handle object) { return reshaped(object, nb::int_(-1), copy
 
 // -- type -----------------------------------------------------------------------------------------
 
-// By NumPy's rules: another size of an element changes the last extent, which must have no gaps.
+// By NumPy's rules: another element size changes the last extent, whose elements must have no gaps.
 array_layout retyped(const typed_layout& of, const element_type& type) {
   array_layout made = of;
   made.type = &type;
@@ -302,15 +302,16 @@ void bind_axes(nb::class_<typed_array>& bound) {
                    "A view with the last two axes swapped; ValueError below 2 dimensions.")
       .def("transpose", &transpose, nb::arg("axes"),
            nb::sig("def transpose(self, *axes: int | Sequence[int] | None) -> Array"),
-           "A view with the axes in that order: integers or one sequence of them; in reverse\n"
-           "order without. ValueError unless each axis is named once.")
-      .def("swapaxes", &swap_axes, nb::arg("axis1").none(), nb::arg("axis2").none(),
-           nb::sig("def swapaxes(self, axis1: int, axis2: int) -> Array"),
-           "A view with two axes swapped. Raises NumPy's AxisError, as all that take axes.")
+           "A view with the axes in that order: integers or one sequence of integers; without\n"
+           "arguments in reverse order. ValueError unless each axis is named once.")
+      .def(
+          "swapaxes", &swap_axes, nb::arg("axis1").none(), nb::arg("axis2").none(),
+          nb::sig("def swapaxes(self, axis1: int, axis2: int) -> Array"),
+          "A view with two axes swapped. Like all functions with axes it raises NumPy's AxisError.")
       .def("squeeze", &squeeze, nb::arg("axis").none() = nb::none(),
            nb::sig("def squeeze(self, axis: int | Sequence[int] | None = None) -> Array"),
-           "A view without the axes of size 1: all, or those named (ValueError for another "
-           "size).");
+           "A view without the axes of size 1: all of them, or those named (ValueError for\n"
+           "another size).");
 }
 
 void bind_shape_and_type(nb::class_<typed_array>& bound) {
@@ -319,19 +320,19 @@ void bind_shape_and_type(nb::class_<typed_array>& bound) {
            nb::arg("copy").none() = nb::none(),
            nb::sig("def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> "
                    "Array"),
-           "The same elements in another shape: integers or one sequence of them, one of which\n"
-           "may be -1. A view wherever the strides allow it. Else, and always with copy=True, a\n"
-           "copy in new memory of the same kind and queue, which waits; with copy=False a\n"
-           "ValueError. ValueError too where the numbers of elements differ.")
+           "The same elements in another shape: integers or one sequence of integers, one of\n"
+           "which may be -1. A view if the strides allow it. Otherwise, and always with\n"
+           "copy=True, a copy in new memory of the same kind and queue, which waits; with\n"
+           "copy=False a ValueError. Also ValueError if the numbers of elements differ.")
       .def("ravel", &ravel, nb::sig("def ravel(self) -> Array"),
-           "A view of one dimension. ValueError where the strides allow none: reshape(-1) copies\n"
-           "then.")
+           "A view with one dimension. ValueError if the strides do not allow that: reshape(-1)\n"
+           "copies then.")
       .def("view", &view_as, nb::arg("dtype").none() = nb::none(),
            nb::sig("def view(self, dtype: Any = None) -> Array"),
-           "The same bytes as elements of another type. As in NumPy, one of another size changes\n"
-           "the last extent, whose elements must have no gaps. ValueError where the bytes do not\n"
-           "come out even, and where elements would not be aligned or their strides no multiples\n"
-           "of their size, which NumPy allows.");
+           "The same bytes as elements of another type. As in NumPy, a type of another size\n"
+           "changes the last extent, whose elements must have no gaps. ValueError if the bytes\n"
+           "are not a whole number of elements, and, unlike NumPy, if elements would not be\n"
+           "aligned or strides not be multiples of the element size.");
 }
 
 void bind_functions(nb::module_& module) {
@@ -339,29 +340,30 @@ void bind_functions(nb::module_& module) {
   module.def("permute_dims", &permute, nb::arg("x").none(), nb::arg("axes").none(),
              nb::sig("def permute_dims(x: Array, axes: Sequence[int]) -> Array"),
              "A view with the axes in that order. ValueError unless each axis is named once.");
-  module.def("moveaxis", &move_axis, nb::arg("x").none(), nb::arg("source").none(),
-             nb::arg("destination").none(),
-             nb::sig("def moveaxis(x: Array, source: int | Sequence[int], destination: int | "
-                     "Sequence[int]) -> Array"),
-             "A view with some axes at other places, the others in their order.");
+  module.def(
+      "moveaxis", &move_axis, nb::arg("x").none(), nb::arg("source").none(),
+      nb::arg("destination").none(),
+      nb::sig("def moveaxis(x: Array, source: int | Sequence[int], destination: int | "
+              "Sequence[int]) -> Array"),
+      "A view with some axes moved to other positions. The remaining axes keep their order.");
   module.def("squeeze", &squeeze, nb::arg("x").none(), nb::arg("axis").none() = none,
              nb::sig("def squeeze(x: Array, axis: int | Sequence[int] | None = None) -> Array"),
-             "As Array.squeeze.");
+             "See Array.squeeze.");
   module.def("expand_dims", &expand, nb::arg("x").none(), nb::kw_only(), nb::arg("axis").none() = 0,
              nb::sig("def expand_dims(x: Array, *, axis: int | Sequence[int] = 0) -> Array"),
-             "A view with axes of size 1 more, which have these places in it.");
+             "A view with new axes of size 1 at these positions of the result.");
   module.def("flip", &flip, nb::arg("x").none(), nb::kw_only(), nb::arg("axis").none() = none,
              nb::sig("def flip(x: Array, *, axis: int | Sequence[int] | None = None) -> Array"),
-             "A view that runs backwards along these axes, None: along all.");
+             "A view with the elements in reverse order along these axes; None: all axes.");
   module.def("broadcast_to", &broadcast_to, nb::arg("x").none(), nb::arg("shape").none(),
              nb::sig("def broadcast_to(x: Array, shape: int | Sequence[int]) -> Array"),
-             "A read-only view of that shape, by NumPy's rules of broadcasting. ValueError where\n"
-             "the shapes do not fit.");
+             "A read-only view of that shape, by NumPy's broadcasting rules. ValueError if the\n"
+             "shapes do not fit.");
   module.def("reshape", &reshape_to, nb::arg("x").none(), nb::arg("shape").none(), nb::kw_only(),
              nb::arg("copy").none() = none,
              nb::sig("def reshape(x: Array, shape: int | Sequence[int], *, copy: bool | None = "
                      "None) -> Array"),
-             "As Array.reshape.");
+             "See Array.reshape.");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The native part of UnifiedBuffer: what is counted in bytes, and how one is made.
+// The native part of UnifiedBuffer: ranges in bytes, and construction.
 
 #include "unified.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 using move_function = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*, std::size_t,
                                            std::size_t, isthmus_event_t**) noexcept;
 
-// An Event where it does not wait; None where it does, or nothing is to be moved.
+// Returns an Event if it does not wait; None if it does, or if nothing has to be copied.
 nb::object move(unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
                 move_function call) {
   auto* const raw = raw_of(self);
@@ -139,7 +139,7 @@ nb::tuple tracking_in_force() {
   return nb::make_tuple(tracking_name(which), granule, reason);
 }
 
-// The one that was named, else the one in use, which `kept` keeps; null: the driver.
+// The named resource, else the current one, which `kept` keeps alive; null if there is neither.
 const resource* resource_for(nb::handle named, const queue& on, nb::object& kept) {
   const auto* found = resource_or_none(named);
   if (found != nullptr || !resources_in_use) {
@@ -214,7 +214,7 @@ void bind_facts(nb::class_<unified>& bound) {
           nb::sig("def shape(self) -> tuple[int, ...]"), "Extents, in elements.")
       .def_prop_ro(
           "dtype", [](const unified& self) { return self.dtype; },
-          nb::sig("def dtype(self) -> Any"), "NumPy's dtype of an element.")
+          nb::sig("def dtype(self) -> Any"), "NumPy's dtype of the elements.")
       .def_prop_ro(
           "_queue", [](const unified& self) { return self.queue_object; },
           nb::sig("def _queue(self) -> Queue"));

@@ -1,5 +1,6 @@
 #pragma once
-// The C++ side of UnifiedBuffer.
+// The C++ side of UnifiedBuffer. Guarded by the interpreter's lock, which calls of the library
+// release.
 
 #include "array_layout.hpp"
 #include "current.hpp"
@@ -18,9 +19,9 @@ struct counted<isthmus_unified_t> {
 };
 using unified_handle = counted_handle<isthmus_unified_t>;
 
-// How the array is laid out, and its copies as arrays. The host array is made once and handed out
-// again: whether somebody else has it, or a view of it, its reference count tells, and while nobody
-// has the library need not look for writes.
+// The shape of a unified buffer, and its copies as arrays. The host array is created once and
+// returned again. Its reference count shows whether other code holds it or a view of it; while none
+// does, the library need not check for host writes.
 struct unified {
   owned_handle<isthmus_unified_t> raw;
   nb::object queue_object;
@@ -28,19 +29,19 @@ struct unified {
   nb::object dtype;  // NumPy's
   std::size_t nbytes = 0;
   bool one_memory = false;
-  nb::object host_bytes{};  // what the host array lies on
+  nb::object host_bytes{};  // exporter of the host array's memory
   nb::object host_array{};
-  Py_ssize_t own_references = 0;  // to `host_bytes`, of ours and the array's
-  bool is_out = false;            // the library counts a view
-  nb::object typed_array{};       // NumPy's, where the device's is
-  shared_layout device_layout{};  // elsewhere, once it was asked for
+  Py_ssize_t own_references = 0;  // to `host_bytes`, from here and from the array
+  bool is_out = false;            // the library counts a view of the host copy
+  nb::object typed_array{};       // NumPy's, if the device copy is a NumPy array
+  shared_layout device_layout{};  // otherwise, once it was requested
 };
 
 // TypeError for anything else.
 [[nodiscard]] unified& require_unified(nb::handle object);
-// For each call: the library first gets to know that the last view has ended.
+// The handle for a library call. If the last view has ended, reports that to the library first.
 [[nodiscard]] isthmus_unified_t* raw_of(unified& self) noexcept;
-// The library's call without the interpreter's lock, and its errors.
+// Makes a library call without the interpreter's lock, and throws its errors.
 template <class Call>
 void call_without_lock(Call call) {
   const interruptible made;
@@ -52,15 +53,16 @@ void call_without_lock(Call call) {
   made.check(status);
 }
 
-// The same of a call that waits for device work or for copies on their way: these are waited for
-// first, which Ctrl-C interrupts. They then go on, and the buffer is as if it had not been called.
+// The same for a call that waits for device work or for pending transfers. It waits for these
+// before the call, so that Ctrl-C can interrupt. After an interrupt they continue, and the buffer
+// is as if the call had not been made.
 template <class Call>
 void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::size_t begin,
                         std::size_t end, isthmus_arrival_t mode, Call call) {
   for (isthmus_status_t arrived = ISTHMUS_OK;;) {
     event_handle coming;
     call_without_lock([&] {
-      // What failed fails again, or is reported, in the call itself.
+      // A failed transfer fails again, or is reported, in the call itself.
       const auto asked =
           arrived == ISTHMUS_OK
               ? isthmus_unified_arrival(raw, queue, begin, end - begin, mode, coming.out())

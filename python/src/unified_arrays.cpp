@@ -1,4 +1,4 @@
-// The copies of a unified buffer as arrays, and bytes of them for exact access.
+// The copies of a unified buffer as arrays, and their bytes for exact access.
 
 #include "unified.hpp"
 
@@ -8,7 +8,7 @@
 namespace isthmus::python {
 namespace {
 
-// What the host array lies on: bytes of the host copy, for as long as anybody refers to it.
+// The exporter of the host copy, for as long as it is referenced.
 struct host_memory {
   owned_handle<isthmus_unified_t> raw;
   void* start;
@@ -46,7 +46,7 @@ unified& require_unified(nb::handle object) {
 isthmus_unified_t* raw_of(unified& self) noexcept {
   if (self.is_out && !others_have_host_array(self)) {
     self.is_out = false;
-    const gil_release released;  // it frees the copies of a buffer that was freed
+    const gil_release released;  // this frees the copies if the buffer was freed
     isthmus_unified_end_host(self.raw.get());
   }
   return self.raw.get();
@@ -67,11 +67,11 @@ void make_host_array(unified& self, void* start) {
   self.own_references = Py_REFCNT(self.host_bytes.ptr());
 }
 
-// Up to date in the range.
+// Synchronizes the range and returns the host array.
 nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   if (self.is_out) {
-    nb::object array = self.host_array;  // meanwhile the last that others have may go
+    nb::object array = self.host_array;  // the last other reference may go meanwhile
     const void* start = nullptr;
     call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
                        [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
@@ -80,7 +80,7 @@ nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
   void* start = nullptr;
   call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
                      [&] { return isthmus_unified_host(raw, begin, end - begin, &start); });
-  if (self.is_out) {  // another thread was quicker
+  if (self.is_out) {  // another thread was faster
     nb::object array = self.host_array;
     const gil_release released;
     isthmus_unified_end_host(raw);
@@ -129,15 +129,15 @@ bool is_numpy_on_device(const unified& self) noexcept {
   return self.one_memory && nb::inst_ptr<python::queue>(self.queue_object)->on_host;
 }
 
-// Before anything moves: TypeError for a dtype that only the host knows.
+// Checked before anything is copied: TypeError for a dtype that only the host supports.
 void need_layout(unified& self) {
   if (!is_numpy_on_device(self) && !self.device_layout) {
     self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
   }
 }
 
-// A Buffer of all of the device copy, up to date in the range; before it is written there by the
-// device, if that is to come.
+// A Buffer of all of the device copy, synchronized in the range. If the device will write, this
+// must be called before it does.
 nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                         bool is_written) {
   need_layout(self);
@@ -152,7 +152,7 @@ nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::h
   return buffer_of_device(self, std::move(made), queue);
 }
 
-// An array over it: NumPy's on the host platform, where one memory is both copies.
+// An array over it: a NumPy array on the host platform, where one memory is both copies.
 nb::object typed_array_of(unified& self, nb::object memory) {
   if (is_numpy_on_device(self)) {
     if (!self.typed_array.is_valid()) {
@@ -175,7 +175,7 @@ nb::object device_of_unified(nb::handle object) {
   return self.typed_array;
 }
 
-// Bytes of the host copy for a write of exactly these.
+// Bytes of the host copy, for a write of exactly this range.
 nb::object begin_write(unified& self, std::size_t begin, std::size_t end, bool keeps) {
   auto* const raw = raw_of(self);
   void* start = nullptr;
@@ -216,9 +216,9 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
             return host_of(of, 0, of.nbytes);
           },
           nb::sig("def host(self) -> NDArray[Any]"),
-          "The host copy as a NumPy array of `shape` and `dtype`, brought up to date: waits for\n"
-          "what the device wrote. Writes through it, and through what is made of it, are found\n"
-          "whenever they come. ConflictError where both sides wrote the same; ClosedError.")
+          "The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for what\n"
+          "the device wrote. Later writes through it, and through arrays made of it, are\n"
+          "detected. ConflictError if both sides wrote the same bytes; ClosedError.")
       .def_prop_ro(
           "__array_interface__",
           [](const unified&) -> nb::object {
@@ -226,15 +226,15 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
             raise_python(PyExc_AttributeError, "a UnifiedBuffer has no __array_interface__");
           },
           nb::sig("def __array_interface__(self) -> Any"),
-          "There is none: NumPy asks for it after a wait for the host copy that was interrupted,\n"
-          "whose exception it dropped, and then gets that again.")
+          "Not supported. NumPy reads it after an interrupted wait for the host copy, whose\n"
+          "exception it dropped; the exception is then raised again.")
       .def_prop_ro(
           "device", [](nb::handle self) { return device_of_unified(self); },
           nb::sig("def device(self) -> Any"),
-          "The device copy, brought up to date: an Array, or on the host platform, where one\n"
-          "memory serves as both copies, a NumPy array. Returns when the host may write again,\n"
-          "without waiting for kernels. What is put on the buffer's queue from then on sees it.\n"
-          "ConflictError where both sides wrote the same; USMAllocationError; ClosedError.")
+          "The device copy, synchronized: an Array, or on the host platform, where one memory\n"
+          "serves as both copies, a NumPy array. Returns when the host may write again, without\n"
+          "waiting for kernels. Work submitted to the buffer's queue from then on sees it.\n"
+          "ConflictError if both sides wrote the same bytes; USMAllocationError; ClosedError.")
       .def(
           "_device",
           [](nb::handle object, std::size_t begin, std::size_t end, nb::handle queue,

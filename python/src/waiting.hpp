@@ -1,6 +1,6 @@
 #pragma once
-// Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, signals between
-// them.
+// Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, with signals
+// handled between them. Called with the lock held.
 
 #include "common.hpp"
 #include "errors.hpp"
@@ -14,8 +14,8 @@ namespace isthmus::python {
 
 constexpr std::int64_t k_slice_ns = 50'000'000;
 
-// `wait(nanoseconds)` gives TIMEOUT to be called again. Gives its last status; throws what a signal
-// handler raised.
+// Calls `wait(nanoseconds)` again as long as it returns TIMEOUT, and returns its last status.
+// Throws what a signal handler raised.
 template <class Wait>
 isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   using clock = std::chrono::steady_clock;
@@ -43,8 +43,8 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   }
 }
 
-// Waits for the event and gives the operation's own status, or TIMEOUT. Does not let the lock go
-// for one that has completed.
+// Waits for the event and returns the operation's own status, or TIMEOUT. Keeps the interpreter's
+// lock if the event has completed.
 inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t timeout_ns) {
   const auto status = isthmus_event_status(event);
   if (status != ISTHMUS_PENDING) {
@@ -54,9 +54,9 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
                         [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
 }
 
-// Waits for what is pending when this is called, not for what comes meanwhile: `wait(nanoseconds)`
-// does so for a short time, `pending(event)` gives its end, which stays with what is pending till
-// that has ended.
+// Waits for what is pending when this is called, not for what is submitted meanwhile.
+// `wait(nanoseconds)` waits directly, for short timeouts. `pending(event)` returns an event of its
+// end, which is not released before that end.
 template <class Wait, class Pending>
 isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
   event_handle ended;
@@ -71,7 +71,7 @@ isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pe
   return status == ISTHMUS_OK ? wait_for_event(ended.get(), timeout_ns) : status;
 }
 
-// On the buffer, on any queue; lets the lock go only if something is pending.
+// Waits for the buffer, on any queue. Releases the interpreter's lock only if something is pending.
 inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
   auto status = isthmus_buffer_wait(buffer, 0);
   if (status != ISTHMUS_ERROR_TIMEOUT && status != ISTHMUS_ERROR_DEPENDENCY) {
@@ -83,8 +83,8 @@ inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t t
   if (status != ISTHMUS_OK) {
     return status;
   }
-  status = isthmus_buffer_wait(buffer, 0);  // the event does not tell of copies that failed
-  return status == ISTHMUS_ERROR_TIMEOUT ? ISTHMUS_OK : status;  // which came meanwhile, or is lent
+  status = isthmus_buffer_wait(buffer, 0);  // the event does not report failed copies
+  return status == ISTHMUS_ERROR_TIMEOUT ? ISTHMUS_OK : status;  // submitted meanwhile, or exported
 }
 
 inline isthmus_status_t wait_for_queue(isthmus_queue_t* queue, std::int64_t timeout_ns) {
