@@ -1,9 +1,9 @@
-"""Isthmus: one memory layer for programs whose data live on both sides of a bus.
+"""Isthmus: memory management for programs whose data live on a host and on its devices.
 
 ``Buffer`` is memory of one of three kinds (``"device"``, ``"shared"``, ``"host"``) on any device
-that a driver offers, on a simulated one, or on the host alone. ``devices()`` lists what there is;
+that a driver offers, on a simulated device, or on the host alone. ``devices()`` lists the devices;
 ``isthmus.memory`` has the names that SYCL users know. Drivers are opened when devices are first
-asked for, NumPy is imported when an array is.
+needed, and NumPy is imported when an array is.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ from .unified import (
 SyclQueue = Queue
 from_dlpack = Buffer.from_dlpack
 
-# `bool` is not in it: `from isthmus import *` leaves Python's alone.
+# `bool` is excluded: `from isthmus import *` leaves Python's alone.
 __all__ = [
     "AbandonedError",
     "Array",
@@ -246,22 +246,22 @@ _copyreg.pickle(Array, _reduce_array)
 
 
 def get_include() -> str:
-    """Directory for the compiler's -I: it holds ``isthmus/isthmus.h`` and ``isthmus.hpp``."""
+    """The directory for the compiler's -I: it has ``isthmus/isthmus.h`` and ``isthmus.hpp``."""
     return _beside("include", _os.path.join("isthmus", "isthmus.h"))
 
 
 def get_library() -> str:
-    """Path of the shared library that this process uses, ``libisthmus.so.0``."""
+    """The path of the shared library that this process uses, ``libisthmus.so.0``."""
     return _core._library_path()
 
 
 def get_cmake_dir() -> str:
-    """Directory for CMake's ``isthmus_ROOT``, so that ``find_package(isthmus)`` finds this one."""
+    """The directory for CMake's ``isthmus_ROOT``: ``find_package(isthmus)`` then finds this one."""
     return _beside(_os.path.join("lib", "cmake", "isthmus"), "isthmusConfig.cmake")
 
 
 def _beside(directory: str, holds: str) -> str:
-    # An installed package has it inside, a build tree beside the library or the sources.
+    # Inside of an installed package; of a build tree, beside the library or the sources.
     package = _os.path.dirname(_os.path.abspath(__file__))
     source = _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))
     library = _os.path.dirname(get_library())
@@ -277,7 +277,7 @@ def _beside(directory: str, holds: str) -> str:
     raise FileNotFoundError(f"{holds} was not installed with {package}")
 
 
-# Messages and pickles name the public places, not the native module.
+# Messages and pickles name the public module, not the native one.
 for _public in map(globals().__getitem__, __all__):
     if isinstance(_public, type):
         _public.__module__ = __name__

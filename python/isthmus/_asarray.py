@@ -1,4 +1,4 @@
-"""``asarray`` and ``array``: arrays of what other libraries, and Python itself, have."""
+"""``asarray`` and ``array``: arrays from objects of other libraries and of Python itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._core import Device, Queue
 
-_CPU = 1  # DLPack's number of the host
+_CPU = 1  # DLPack's number of the CPU
 _SYCLS = "__sycl_usm_array_interface__"
 _NUMPYS = ("__array__", "__array_interface__", "__array_struct__")
 
@@ -39,25 +39,25 @@ def asarray(
     ``obj``: an Array, a Buffer (its bytes), a UnifiedBuffer (its device copy), an array of another
     library with ``__sycl_usm_array_interface__``, ``__dlpack__`` or ``__cuda_array_interface__``, a
     NumPy array or another object with the buffer protocol, or a number or nested sequence of them,
-    whose type is the one that NumPy gives it. What is adopted is kept alive, and read-only where
-    one of its protocols says so.
+    whose type is the one that NumPy gives it. Adopted memory is kept alive, and is read-only if one
+    of the object's protocols says so.
 
-    ``copy`` None: a copy where one is needed, False: ValueError where one is needed, True: always
-    one, in C order. ``dtype``: another type needs one, and the values are cast as by NumPy's
-    ``astype``, with its ComplexWarning; Python's own numbers become elements as by NumPy's
-    ``asarray``, so that complex ones are no real ones (TypeError).
+    ``copy`` None: a copy if one is needed; False: ValueError if one is needed; True: always a copy,
+    in C order. Another ``dtype`` needs a copy, and the values are cast as by NumPy's ``astype``,
+    with its ComplexWarning. Python numbers become elements as by NumPy's ``asarray``, so that
+    complex ones as real elements are a TypeError.
 
-    ``kind``, ``device`` and ``queue`` None: those of ``obj`` where it is memory that a device has,
-    else "device" and the current queue, so that what lies in plain host memory is copied; with
-    ``kind="host"`` and a queue of the host device it is taken as it is. Another queue of the same
-    context and device needs no copy. ``resource``: where a copy's memory comes from, and the kind
-    and the queue where none is named. ``fallback``: as in ``empty``, of a copy. ``usm_type`` and
-    ``sycl_queue`` are other names of ``kind`` and ``queue``.
+    ``kind``, ``device`` and ``queue`` None: those of ``obj`` if a device has its memory, else
+    "device" and the current queue, so that plain host memory is copied; with ``kind="host"`` and a
+    queue of the host device it is adopted without a copy. Another queue of the same context and
+    device needs no copy. ``resource``: where a copy's memory comes from, and the kind and the queue
+    if none is named. ``fallback``: as in ``empty``, for a copy. ``usm_type`` and ``sycl_queue`` are
+    other names of ``kind`` and ``queue``.
 
-    Raises TypeError for elements that no array has (objects, text, dates, records, another order
-    of bytes) and for two names of one argument, ValueError as above and for a bad kind,
-    OverflowError for Python integers that ``dtype`` does not hold, BufferError for memory that
-    cannot be shared.
+    Raises TypeError for elements that arrays do not support (objects, text, dates, records,
+    non-native byte order) and for two names of one argument, ValueError as above and for a bad
+    kind, OverflowError for Python integers that ``dtype`` does not hold, BufferError for memory
+    that cannot be shared.
     """
     kind = _one_of("kind", kind, "usm_type", usm_type)
     queue = _one_of("queue", queue, "sycl_queue", sycl_queue)
@@ -93,7 +93,7 @@ def array(
     usm_type: str | None = None,
     sycl_queue: Queue | None = None,
 ) -> Array:
-    """As ``asarray``, with a copy unless ``copy`` says otherwise."""
+    """Like ``asarray``, with a copy unless ``copy`` says otherwise."""
     return asarray(
         obj, dtype, copy=copy, kind=kind, device=device, queue=queue, resource=resource,
         fallback=fallback, usm_type=usm_type, sycl_queue=sycl_queue,
@@ -107,14 +107,14 @@ def _one_of(name: str, value: Any, alias: str, other: Any) -> Any:
 
 
 def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
-    """Without a copy: an Array where a device, or the library, knows the memory."""
+    """An Array without a copy, if a device or the library knows the memory."""
     import numpy as np
 
     if isinstance(obj, Array):
         return obj
     if isinstance(obj, UnifiedBuffer):
         held = obj.device
-        is_array = isinstance(held, Array)  # NumPy's where one memory of the host is both copies
+        is_array = isinstance(held, Array)  # a NumPy array if one memory of the host is both copies
         return held if is_array else _adopted(held, DType(held.dtype), "host", obj.queue)
     if isinstance(obj, Buffer):
         return Array(obj, (obj.nbytes,), "uint8")
@@ -143,13 +143,13 @@ def _has_memory(obj: Any) -> bool:
 
 
 def _is_plain(obj: Any, source: Array) -> bool:
-    """Whether another library lends it as host memory, of which it tells no queue."""
+    """Whether another library exports it as host memory, without a queue."""
     is_told = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCLS)
     return source.is_host and source.device.backend == "host" and not is_told
 
 
 def _lent(obj: Any) -> Array | NDArray[Any] | None:
-    """What another library lends; None for what has no such protocol."""
+    """An array over memory that another library exports; None if it has no such protocol."""
     if hasattr(obj, _SYCLS):
         tensor = getattr(obj, "__usm_ndarray__", obj)  # dpnp's arrays have one
         return _core._array_from_interface(obj, getattr(tensor, "usm_data", None))
@@ -161,14 +161,14 @@ def _lent(obj: Any) -> Array | NDArray[Any] | None:
 
     try:
         made = np.from_dlpack(_Checked(obj))
-    except (BufferError, RuntimeError):  # a type that NumPy has not, as bfloat16; 1.x's error
+    except (BufferError, RuntimeError):  # a type that NumPy lacks, such as bfloat16; 1.x's error
         return _core._array_from_dlpack(obj)
-    # What comes by DLPack before 1.0, which cannot tell, NumPy takes for read-only.
+    # NumPy treats memory from DLPack before 1.0, which has no read-only flag, as read-only.
     return _as_strict(made, obj) if made.flags.writeable else _core._array_from_dlpack(obj)
 
 
 class _Checked:
-    """A producer whose capsules are looked through before NumPy, which does not, takes them."""
+    """A producer whose capsules are checked before NumPy, which does not check them, takes them."""
 
     def __init__(self, producer: Any) -> None:
         self._producer = producer
@@ -183,7 +183,7 @@ class _Checked:
 
 
 def _as_strict(made: NDArray[Any], obj: Any) -> NDArray[Any]:
-    """``made``, read-only where another protocol of ``obj`` says that its memory is."""
+    """``made``, read-only if another protocol of ``obj`` says that its memory is."""
     if made.flags.writeable and _core._says_read_only(obj):
         made = made.view()
         made.flags.writeable = False
@@ -201,8 +201,8 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
         return _as_strict(made, obj)
     made = _as_strict(host_array(obj), obj)
     if made.dtype.kind in "iufcO" and wanted is not None and wanted != made.dtype:
-        # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is a float. NumPy
-        # has no bfloat16.
+        # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is a float. NumPy has
+        # no bfloat16.
         return host_array(obj, "float64" if wanted.name == "bfloat16" else wanted)
     if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
@@ -215,7 +215,7 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Request:
-    """What is wanted of an array, whatever it is made of."""
+    """The requested properties of an array, whatever it is made from."""
 
     dtype: DType | None
     copy: bool | None
@@ -226,7 +226,7 @@ class _Request:
     fallback: str | None
 
     def of_array(self, source: Array, *, is_plain: bool) -> Array:
-        """The same memory, or a copy; ``is_plain``: the host's, which no device knows."""
+        """The same memory, or a copy; ``is_plain``: host memory that no device knows."""
         kind = self.kind_or("device" if is_plain else source.kind)
         queue = self.queue_on(current_queue() if is_plain else source.queue)
         reasons = self.reasons_of_type(DType(source.dtype))
@@ -239,8 +239,8 @@ class _Request:
         return source if queue is source.queue else source.on_queue(queue)
 
     def of_host(self, source: NDArray[Any]) -> Array:
-        """The same for an array of NumPy's."""
-        own = DType(source.dtype)  # TypeError with the reason
+        """The same for a NumPy array."""
+        own = DType(source.dtype)  # raises TypeError with the reason
         kind = self.kind_or("device")
         queue = self.queue_on(current_queue())
         reasons = self.reasons_of_type(own)
@@ -256,9 +256,9 @@ class _Request:
         return self.kind or (otherwise if self.resource is None else self.resource.kind)
 
     def queue_on(self, otherwise: Queue) -> Queue:
-        """The queue that is named; where only a device is, ``otherwise`` if it is on that.
+        """The queue that is named; if only a device is, ``otherwise`` if it is on that device.
 
-        Where neither is, the same by the resource's queue.
+        If neither is named, the same with the resource's queue.
         """
         if self.queue is None and self.device is None:
             if self.resource is None:
@@ -277,13 +277,13 @@ class _Request:
         return [f"it has the dtype {own}, not {self.dtype}"]
 
     def needs_copy(self, reasons: list[str]) -> bool:
-        """ValueError where one is needed and not wanted."""
+        """Whether a copy is needed; ValueError if it is needed and not allowed."""
         if self.copy is False and reasons:
             raise ValueError(f"copy=False, but a copy is needed: {'; '.join(reasons)}")
         return bool(self.copy or reasons)
 
     def copied(self, source: Array | NDArray[Any], own: Any, kind: str, queue: Queue) -> Array:
-        """In new memory, in C order."""
+        """A copy in new memory, in C order."""
         made = empty(
             source.shape,
             own if self.dtype is None else self.dtype,
@@ -297,7 +297,7 @@ class _Request:
 
 
 def _reasons_of_place(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
-    """Why NumPy's memory cannot be an array of that kind on that queue as it is."""
+    """Why NumPy's memory cannot be an array of that kind on that queue without a copy."""
     known = _core.query(source.__array_interface__["data"][0])
     if known.kind != "unknown":  # USM that NumPy has a view of
         is_its = (known.kind, known.context) == (kind, queue.context)
@@ -309,7 +309,7 @@ def _reasons_of_place(source: NDArray[Any], kind: str, queue: Queue) -> list[str
 
 
 def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array:
-    """Over all of the memory that it is a view of: arrays of its parts then are of one memory."""
+    """An array over all memory that it is a view of; arrays of its parts then share that memory."""
     if source.size == 0:
         return empty(source.shape, own, kind=kind, queue=queue)
     low, high = extent_of(_owner_of(source))
@@ -326,7 +326,7 @@ def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array
 
 
 def _owner_of(source: NDArray[Any]) -> NDArray[Any]:
-    """What it is a view of, if that is an array of NumPy's which has all of its elements."""
+    """The NumPy array that it is a view of and that contains all of its elements."""
     import numpy as np
 
     owner = source

@@ -16,10 +16,10 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 async def wait_for(event: Event) -> None:
-    """Returns or raises as ``event.wait()`` does, while the loop runs on.
+    """Returns or raises as ``event.wait()`` does, without blocking the loop.
 
-    Each await has a descriptor of its own, which the library writes to on completion, so any number
-    of tasks may await one event; a cancelled one takes only its own away.
+    Each await has its own file descriptor, which the library writes to on completion, so any number
+    of tasks may await one event. A cancelled task removes only its own.
     """
     if not event.done:
         await _notified(event)

@@ -16,9 +16,10 @@ _SYCL = "libDPCTLSyclInterface.so"
 
 
 def libraries() -> list[tuple[str, str]]:
-    """Where Intel's OpenCL runtime and dpctl lie, unless the environment names them.
+    """The paths of Intel's OpenCL runtime and dpctl, unless the environment names them.
 
-    Pairs of a backend and a path. The environment itself stays as it is: children inherit it.
+    Pairs of a backend and a path. The environment is not changed, because child processes inherit
+    it.
     """
     searches = (
         ("opencl", "ISTHMUS_OPENCL_LIBRARY", _opencl),
@@ -34,7 +35,7 @@ def libraries() -> list[tuple[str, str]]:
 
 
 def _opencl() -> Iterator[str]:
-    # Where pip puts the files of intel-opencl-rt; asking its metadata costs twenty times as much.
+    # Where pip puts the files of intel-opencl-rt; reading its metadata costs twenty times as much.
     yield os.path.join(sys.prefix, "lib", _OPENCL)
     if site.USER_BASE is not None:
         yield os.path.join(site.USER_BASE, "lib", _OPENCL)
@@ -50,7 +51,7 @@ def _opencl() -> Iterator[str]:
 
 
 def _sycl() -> Iterator[str]:
-    # Found, not imported: that would have SYCL list its platforms.
+    # Found, not imported: an import would make SYCL list its platforms.
     spec = PathFinder.find_spec("dpctl")
     for folder in (spec and spec.submodule_search_locations) or []:
         yield os.path.join(folder, _SYCL)

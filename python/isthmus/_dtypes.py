@@ -1,4 +1,4 @@
-"""The types that elements of arrays have, by their names: ``isthmus.float32``."""
+"""The element types of arrays, by name: ``isthmus.float32``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fallback=`` of isthmus.empty and the others: another kind where one has no memory left."""
+"""``fallback=`` of isthmus.empty and the like: another kind if the first has no memory left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KINDS = ("shared", "host")
 def with_fallback(
     kind: str, fallback: object, queue: Queue, resource: MemoryResource | None
 ) -> FallbackResource:
-    """``resource`` (None: what is current, else the default pool), and behind it ``fallback``'s."""
+    """``resource`` (None: the current or default one), falling back to ``fallback``'s kind."""
     if fallback not in _KINDS or fallback == kind:
         others = " or ".join(repr(each) for each in _KINDS if each != kind)
         raise InvalidArgumentError(f"fallback of {kind} memory must be {others}, not {fallback!r}")

@@ -1,4 +1,4 @@
-"""What NumPy makes an array of, and what it would take unchecked or not at all."""
+"""Objects that NumPy makes an array of, and those that it would accept unchecked or not at all."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 _LENDS = ("__sycl_usm_array_interface__", "__dlpack_device__", "__cuda_array_interface__")
 _NUMPYS = ("__array__", "__array_interface__", "__array_struct__")
-# What NumPy says of values; all else an item's own methods raised.
+# What NumPy raises for values; anything else was raised by an item's own methods.
 _REASONS = (TypeError, ValueError, OverflowError, Warning, Error)
 
 
 def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
-    """``numpy.asarray``, also of lists that have other libraries' arrays among their items.
+    """``numpy.asarray``, also for lists that contain arrays of other libraries.
 
-    NumPy refuses those, as ``[cupy.array(1), cupy.array(2)]``, or takes them for objects: here they
-    are copied to the host, one by one. An ``__array_interface__``, also of an item, is checked
-    before it is used.
+    NumPy refuses such lists, for example ``[cupy.array(1), cupy.array(2)]``, or treats the items as
+    objects. Here they are copied to the host, one by one. An ``__array_interface__``, also of an
+    item, is checked before it is used.
     """
     try:
         return _made_of(readable(obj), dtype)
@@ -50,7 +50,7 @@ def _made_of(source: Any, dtype: Any) -> NDArray[Any]:
 
 
 def _with_host_items(given: Any, outer: tuple[int, ...] = ()) -> list[Any] | None:
-    """A nested list with NumPy's arrays for other libraries'; None if it has none of them."""
+    """A nested list with NumPy arrays in place of other libraries'; None if it has none of them."""
     if not isinstance(given, (list, tuple)) or id(given) in outer:
         return None
     copies = [

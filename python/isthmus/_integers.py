@@ -8,9 +8,9 @@ from ._core import Error
 
 
 def integer(name: str, given: object) -> int:
-    """``given`` as an integer. TypeError for what is none, caused by what ``__index__`` raised.
+    """``given`` as an integer. TypeError if it is not one, caused by what ``__index__`` raised.
 
-    MemoryError, an isthmus.Error and what is no Exception are raised as they are.
+    MemoryError, an isthmus.Error and what is not an Exception are raised unchanged.
     """
     try:
         return operator.index(given)  # type: ignore[arg-type]

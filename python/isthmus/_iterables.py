@@ -1,4 +1,4 @@
-"""Arguments of which there are several."""
+"""Arguments that are iterables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def iterator(name: str, given: Iterable[T]) -> Iterator[T]:
-    """Over ``given``. TypeError for what cannot be iterated over, with the argument's name."""
+    """An iterator over ``given``. TypeError, which names the argument, if it is not iterable."""
     try:
         return iter(given)
     except TypeError as failed:

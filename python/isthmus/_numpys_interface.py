@@ -1,4 +1,4 @@
-"""What NumPy takes as it comes from another object's ``__array_interface__``, checked before."""
+"""Checks of ``__array_interface__``, whose numbers NumPy uses without a check."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ if TYPE_CHECKING:
 
 _ADDRESSES = 1 << 64
 _NUMBERS = 1 << 63
-_DEPTH = 64  # NumPy reads no items of what lies deeper
+_DEPTH = 64  # NumPy does not read items nested deeper
 
 
 def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
-    """``obj``, or what NumPy may read in its place; ``outer``: the lists that it is an item of.
+    """``obj``, or what NumPy can read in its place; ``outer``: the lists that it is an item of.
 
-    That is NumPy's array over the memory that an ``__array_interface__`` names an object for, and
-    of a sequence, in which NumPy reads the interfaces of items, a list of such arrays.
+    In place of an ``__array_interface__`` that names an object with memory, that is NumPy's array
+    over this memory, and in place of a sequence, whose items NumPy reads the interfaces of, a list
+    of such arrays.
 
-    ValueError for addresses, extents or strides that cannot be, and where elements lie outside that
-    memory; TypeError where they are references. An interface that gives an address does not say how
-    much memory there is: that is not checked.
+    ValueError for impossible addresses, extents or strides, and if elements lie outside that
+    memory; TypeError if they are references. An interface with an address does not say how much
+    memory there is, so that is not checked.
     """
     is_read = id(obj) not in outer and len(outer) <= _DEPTH
     found = _to_check(obj) if is_read else None
@@ -39,7 +40,7 @@ def readable(obj: Any, outer: tuple[int, ...] = ()) -> Any:
 
 
 def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
-    """Over the memory of the object that they name; ``obj`` where they give an address."""
+    """An array over the memory of the object that they name; ``obj`` if they have an address."""
     _require_sound(entries)
     if isinstance(entries.get("data", ()), tuple):
         return obj
@@ -47,7 +48,7 @@ def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
 
     data = entries["data"]
     memory = memoryview(obj if data is None else data)
-    # From the dictionary that is checked, not from `obj`, which may give another one next time.
+    # From the dictionary that was checked, not from `obj`, which may return another one next time.
     array = np.asarray(_Interface({**entries, "data": memory}))
     if array.dtype.hasobject:
         raise TypeError(
@@ -64,7 +65,7 @@ class _Interface:
 
 
 def _entries_of(obj: Any) -> dict[str, Any] | None:
-    """None for what NumPy does not read by that interface."""
+    """None if NumPy does not read the object by that interface."""
     try:
         entries = getattr(obj, "__array_interface__", None)
         if entries is None or hasattr(obj, "__array_struct__"):
@@ -77,7 +78,7 @@ def _entries_of(obj: Any) -> dict[str, Any] | None:
 
 
 def _require_sound(entries: dict[str, Any]) -> None:
-    """NumPy takes these numbers as they come, or raises OverflowError."""
+    """Checks the numbers: NumPy uses them unchecked, or raises OverflowError."""
     data = entries.get("data")
     address = data[:1] if isinstance(data, tuple) else ()
     addresses = _integers("data pointer", address, 0, _ADDRESSES)
@@ -89,7 +90,7 @@ def _require_sound(entries: dict[str, Any]) -> None:
 
 
 def _integers(name: str, given: Any, least: int, end: int) -> list[int]:
-    """Those of a tuple. What is none NumPy refuses itself."""
+    """The integers of a tuple. NumPy itself refuses what is not a tuple of integers."""
     found = []
     for each in given if isinstance(given, (tuple, list)) else ():
         try:
@@ -130,7 +131,7 @@ def _require_within(array: NDArray[Any], memory: memoryview) -> None:
 
 
 def extent_of(source: NDArray[Any]) -> tuple[int, int]:
-    """The addresses of the first byte of its elements, and behind the last."""
+    """The addresses of the first byte of its elements, and past the last one."""
     steps = [
         (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What needs a library that may not be there, or not have what it needs itself."""
+"""Features of a library that may be absent, or may lack what it needs itself."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Made = TypeVar("Made")
 
 
 def made_or_why_not(make: Callable[[Given], Made], given: Given) -> Made | str:
-    """What ``make(given)`` returns, or in words why it cannot be had here."""
+    """What ``make(given)`` returns, or a text that says why it is not available here."""
     try:
         return make(given)
     except ModuleNotFoundError as missing:
         return f"{missing.name} is not installed"
-    except Exception as reason:  # whatever a library raises where its driver is not here
+    except Exception as reason:  # any error that a library raises if its driver is absent
         return f"{type(reason).__name__}: {reason}"

@@ -10,7 +10,7 @@ from ._core import Array, Buffer, Device, DeviceNotFoundError, DType, InvalidArg
 
 
 def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
-    """``Buffer.__reduce_ex__``. From protocol 5 on host-reachable memory goes out as it is."""
+    """``Buffer.__reduce_ex__``. From protocol 5 on host-accessible memory is not copied."""
     contents: Any
     if protocol < 5:
         contents = buffer.tobytes()
@@ -28,11 +28,11 @@ def load(
     kind: str,
     alignment: int,
     device: str,
-    nbytes: int | None = None,  # pickles of before say none
+    nbytes: int | None = None,  # older pickles have none
 ) -> Buffer:
-    """Makes the buffer again, on its device if that is here, else on the default one.
+    """Recreates the buffer, on its device if that exists here, else on the default one.
 
-    ValueError where ``contents``, which come by another way than the pickle, are not ``nbytes``.
+    ValueError if ``contents``, which are passed outside of the pickle, are not ``nbytes`` long.
     """
     view = frame_of(contents, nbytes)
     made = cls.__new__(cls)
@@ -60,7 +60,7 @@ def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
 
 
 def frame_of(contents: Any, nbytes: int | None) -> memoryview:
-    """As a row of bytes; ValueError for a view with gaps, and for others than ``nbytes``."""
+    """A one-dimensional array of bytes; ValueError for gaps, or if it is not ``nbytes`` long."""
     view = memoryview(contents)
     if nbytes is not None and view.nbytes != nbytes:
         raise ValueError(
@@ -68,7 +68,7 @@ def frame_of(contents: Any, nbytes: int | None) -> memoryview:
             "out-of-band buffers must be those that its pickler gave, whole and in their order"
         )
     if view.nbytes == 0:
-        return memoryview(b"")  # with a 0 in its shape it has no other form
+        return memoryview(b"")  # a memoryview with a 0 in its shape cannot be cast
     if not view.c_contiguous:
         raise ValueError("the out-of-band buffer of a pickle has gaps: give contiguous bytes")
     return view.cast("B")
@@ -77,7 +77,7 @@ def frame_of(contents: Any, nbytes: int | None) -> memoryview:
 def device_or_default(name: str) -> Device:
     try:
         return Device(name)
-    except (DeviceNotFoundError, InvalidArgumentError):  # a simulated one of a process that is gone
+    except (DeviceNotFoundError, InvalidArgumentError):  # a simulated one of an ended process
         default = Device("")
         warnings.warn(
             f"the buffer was pickled on {name}, which is not here: it is loaded on "

@@ -1,4 +1,4 @@
-"""What is known of a pointer: a plain value, which compares and prints as such."""
+"""Information about a pointer: a plain value, which compares and prints as such."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ if TYPE_CHECKING:
 
 
 class PointerInfo(NamedTuple):
-    """What ``isthmus.memory.query`` tells of an address."""
+    """The result of ``isthmus.memory.query`` for an address."""
 
     kind: str
-    """"device", "shared" or "host"; "unknown": not live, or not USM of the context asked for."""
+    """"device", "shared" or "host"; "unknown": not live, or not USM of the given context."""
     base: int
-    """Where its allocation starts; 0 if not known, as in all numbers below."""
+    """Start of its allocation; 0 if unknown, as for all numbers below."""
     nbytes: int
-    """Of the whole allocation: what a buffer was made with, all usable ones of a bare block."""
+    """Bytes of the allocation: those of a buffer as requested, all usable ones of a bare block."""
     device: Device | None
     context: Context | None
-    """That it belongs to."""
+    """The context that it belongs to."""
     resource: MemoryResource | None
-    """That it goes back to: the object that it was made as, or, once that has gone, one that all
-    resources are an instance of, and equal to others of it. None: the driver's own."""
+    """The resource that it is returned to: the object that it was created as or, once that is gone,
+    an equal MemoryResource. None: the driver's own."""
     state: str
-    """"live"; "waiting": was let go of, goes back when the work on it has ended; "free": a pool
-    has it, for whoever asks; "unknown"."""
+    """"live"; "waiting": freed, and returned when the work on it has ended; "free": cached by a
+    pool for later requests; "unknown"."""
     requested_bytes: int
-    """As asked for, of the driver's memory, a pool's above 256 KiB, and what is tracked."""
+    """As requested: known for the driver's memory, for a pool's above 256 KiB, and if tracked."""
     queue_key: int
-    """Of the queue that it was allocated on, where that is known likewise."""
+    """Key of the queue that it was allocated on; known for the same blocks."""
 
     def __repr__(self) -> str:
         kind = f" {self.kind} memory" if self.kind != "unknown" else ""

@@ -14,17 +14,17 @@ from ._core import Array, Error, WaitTimeoutError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# A kernel that does not end must not hang a debugger, which prints what it finds.
+# A kernel that does not end must not block a debugger, which prints variables.
 LONGEST_WAIT = 2.0  # seconds
 
 
 def to_text(array: Array) -> str:
-    """As NumPy prints one with these elements. Waits for pending work."""
+    """What NumPy prints for an array with these elements. Waits for pending work."""
     return _elements(array, None)
 
 
 def to_repr(array: Array) -> str:
-    """What and where it is, and its elements, or why there are none to be seen."""
+    """What and where it is, and its elements, or why they cannot be shown."""
     header = array._header()
     if array.freed or array.size == 0:
         return f"<{header}>"
@@ -32,7 +32,7 @@ def to_repr(array: Array) -> str:
 
 
 def to_html(array: Array) -> str:
-    """For notebooks: a table of what it is, and its elements."""
+    """For notebooks: a table of its properties, and its elements."""
     rows = {
         "shape": array.shape,
         "dtype": array.dtype,
@@ -66,7 +66,7 @@ def _elements_or_reason(array: Array) -> str:
 
 
 def _elements(array: Array, deadline: float | None) -> str:
-    """WaitTimeoutError where they cannot be had before that; None: waits as long as it takes."""
+    """WaitTimeoutError if they are not available within the timeout; None: waits indefinitely."""
     options = np.get_printoptions()
     if array.ndim == 0:
         return str(_on_host(array, deadline)[()])
@@ -80,7 +80,8 @@ def _elements(array: Array, deadline: float | None) -> str:
 def _with_gaps(array: Array, edge: int, deadline: float | None) -> NDArray[Any]:
     """Its corners, and in each long dimension one more element, which is not shown.
 
-    NumPy, told to leave out all but the corners, prints of it what it would of the whole.
+    With a threshold that leaves out all but the corners, NumPy prints the same for it as for the
+    whole.
     """
     extents = [min(extent, 2 * edge + 1) for extent in array.shape]
     parts = [
@@ -95,12 +96,12 @@ def _with_gaps(array: Array, edge: int, deadline: float | None) -> NDArray[Any]:
         if shown is None:
             shown = np.zeros(extents, values.dtype)
         shown[tuple(of_shown for _, of_shown in corner)] = values
-    assert shown is not None  # there is one corner at least
+    assert shown is not None  # there is at least one corner
     return shown
 
 
 def _on_host(array: Array, deadline: float | None) -> NDArray[Any]:
-    """A copy of the elements; NumPy may know no bfloat16, the upper half of a float32."""
+    """A copy of the elements. NumPy may have no bfloat16, which is the upper half of a float32."""
     if array.dtype.name != "bfloat16":
         return _copied(array, deadline)
     halves = _copied(
@@ -111,7 +112,7 @@ def _on_host(array: Array, deadline: float | None) -> NDArray[Any]:
 
 
 def _copied(array: Array, deadline: float | None) -> NDArray[Any]:
-    """The copy comes behind all that the queue has, which may be work on other memory."""
+    """A copy, ordered after all work on the queue, which may include work on other memory."""
     out = np.empty(array.shape, array.dtype)
     event = array.copy_to(out, blocking=False)
     assert event is not None

@@ -1,4 +1,4 @@
-"""``allow_scalar()``: single elements of device memory, each by a transfer of its own."""
+"""``allow_scalar()``: single elements of device memory, each with a transfer of its own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
-# Of the task, not of the object: tasks that share one leave it in any order.
+# Per task, not per object: tasks that share an object leave it in any order.
 _entered: ContextVar[int] = ContextVar("isthmus.allow_scalar.entered", default=0)
 
 
 class allow_scalar:  # noqa: N801
     """Allows single elements of arrays of device kind to be read and written.
 
-    ``with isthmus.allow_scalar():``, or as a decorator of a function, a coroutine function too, but
-    of no generator function (TypeError): what that allowed would hold for its caller. It holds for
-    the thread and ``asyncio`` task that entered it; several may share one object. Each element
-    takes a transfer, some microseconds: good for a look, not for a loop.
+    ``with isthmus.allow_scalar():``, or as a decorator of a function or coroutine function. For a
+    generator function it is a TypeError, since it would remain in effect for the caller. It applies
+    to the thread and ``asyncio`` task that entered it; several may share one object. Each element
+    costs a transfer of some microseconds: suitable for inspection, not for loops.
     """
 
     def __enter__(self) -> Self:

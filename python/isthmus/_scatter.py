@@ -28,20 +28,21 @@ def scatter(
     kind: str = "device",
     fallback: str | None = None,
 ) -> list[Array]:
-    """Copies ``data`` into new Arrays, one on each device, cut along ``axis`` as evenly as can be.
+    """Copies ``data`` into new Arrays, one on each device, cut along ``axis`` as evenly as it can.
 
-    The parts are those of ``numpy.array_split``: where the length is no multiple of the number of
-    devices the first ones have one element more, and some have none where there are fewer elements
-    than devices. ``data``: an Array, another library's on a device, a NumPy array, or what NumPy
+    The parts are those of ``numpy.array_split``: if the length is not a multiple of the number of
+    devices, the first ones have one element more; if there are fewer elements than devices, some
+    have none. ``data``: an Array, another library's array on a device, a NumPy array, or what NumPy
     makes one of; it may have gaps. ``devices``: Devices and filter strings, whose default queues
     are used, or Queues; one may be named several times. ``kind`` is that of the parts, and
-    ``fallback`` where a device has no memory of it left. Their memory comes from where that of
-    ``isthmus.empty`` does.
+    ``fallback`` the one for a device that has no memory of it left. Their memory has the same
+    source as that of ``isthmus.empty``.
 
-    All memory is allocated first, then the copies to all devices run at the same time, and are
-    waited for. If one fails the others are waited for, too, and the first failure is raised; no
-    memory is left then. Raises ValueError for no device, an axis that the data have not, and data
-    without dimensions; TypeError for elements that no device can have; what isthmus.empty raises.
+    All memory is allocated first. Then the copies to all devices run at the same time, and are
+    waited for. If one fails the others are still waited for, the memory is freed, and the first
+    failure is raised. Raises ValueError without devices, for an axis that the data do not have, and
+    for data without dimensions; TypeError for elements that devices do not support; what
+    isthmus.empty raises.
     """
     queues = _queues_of(devices)
     source = _array_of(data)
@@ -60,17 +61,17 @@ def scatter(
 
 
 def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
-    """Copies arrays, one behind the other along ``axis``, into ``out``, and returns that.
+    """Copies arrays, concatenated along ``axis``, into ``out``, and returns that.
 
-    ``parts``: Arrays on any devices, as ``scatter`` gives them, and NumPy arrays. ``out``: a NumPy
-    array or an Array of the elements' type and of the shape of all together, on any device, in
-    other memory than the parts; None: a new NumPy array. The copies from all devices run at the
-    same time and are waited for. If one fails the others are waited for, too, and the first failure
-    is raised.
+    ``parts``: Arrays on any devices, as ``scatter`` returns them, and NumPy arrays. ``out``: a
+    NumPy array or an Array with the type of the elements and the shape of the concatenation, on any
+    device, in other memory than the parts; None: a new NumPy array. The copies from all devices run
+    at the same time and are waited for. If one fails the others are still waited for, and the first
+    failure is raised.
 
-    Raises ValueError for no parts, for shapes that differ elsewhere than along ``axis``, and for an
-    ``out`` of another shape; TypeError for types that differ; ReadOnlyError; AttributeError for
-    bfloat16 without ``out`` where the package ml_dtypes is not installed. Nothing was copied then.
+    Raises ValueError without parts, for shapes that differ elsewhere than along ``axis``, and for
+    an ``out`` of another shape; TypeError for types that differ; ReadOnlyError; AttributeError for
+    bfloat16 without ``out`` if the package ml_dtypes is not installed. Nothing was copied then.
     """
     if isinstance(parts, Array):
         raise TypeError("gather() takes the parts, a list of arrays, not one array")
@@ -100,12 +101,12 @@ def _copies(out: Any, sources: list[Any], along: int) -> Iterator[Event | None]:
 
 
 def _all_at_once(submitted: Iterable[Event | None]) -> None:
-    """Waits for all that was submitted, also where one more could not be, then raises."""
+    """Waits for everything that was submitted, even if a submission failed, then raises."""
     events: list[Event] = []
     try:
         events.extend(event for event in submitted if event is not None)
     except BaseException:
-        with suppress(Error):  # not what is raised
+        with suppress(Error):  # the first failure is raised instead
             Event.wait_for(events)
         raise
     Event.wait_for(events)
@@ -124,7 +125,7 @@ def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
 
 
 def _array_of(data: Any) -> Any:
-    """An Array of what another library lends on a device; else NumPy's."""
+    """An Array over what another library exports on a device; else a NumPy array."""
     if isinstance(data, Array):
         return data
     if hasattr(data, "__sycl_usm_array_interface__") or hasattr(data, "__cuda_array_interface__"):
@@ -142,7 +143,7 @@ def _axis(given: int, ndim: int) -> int:
 
 
 def _bounds(length: int, count: int) -> list[tuple[int, int]]:
-    """Of ``numpy.array_split``."""
+    """The bounds that ``numpy.array_split`` uses."""
     each, more = divmod(length, count)
     starts = [part * each + min(part, more) for part in range(count + 1)]
     return list(pairwise(starts))
@@ -157,7 +158,7 @@ def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
 
 
 def _joined(sources: list[Any], axis: int) -> tuple[Shape, Any, int]:
-    """Shape and type of all together, and the axis counted from the first."""
+    """Shape and type of the concatenation, and the axis counted from the first."""
     if not sources:
         raise ValueError("no parts were given: at least one is needed")
     first = sources[0]

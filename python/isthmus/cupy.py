@@ -1,8 +1,8 @@
 """Isthmus as CuPy's allocator: ``use()``, or ``cupy.cuda.set_allocator(isthmus.cupy.allocator)``.
 
-Arrays have their memory on CuPy's current stream and device, and it goes back behind what that
-stream has then, as in CuPy's own pool: an array that another stream uses too must live until that
-stream has gone on behind it.
+Arrays have their memory on CuPy's current stream and device. It is returned in the order of that
+stream, as in CuPy's own pool: an array that another stream uses too must live until the first
+stream is ordered after that use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["allocator", "allocator_of", "use"]
 
-_MOST_STREAMS = 64  # that are kept alive for the next array
+_MOST_STREAMS = 64  # cached for later arrays
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD, another stream on each thread
 _Place = tuple["MemoryResource", Queue, int]
 
@@ -35,8 +35,8 @@ _Place = tuple["MemoryResource", Queue, int]
 def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]:
     """An allocator for ``cupy.cuda.set_allocator`` or ``using_allocator``.
 
-    ``resource``, of device memory, serves its device. None: each device has a pool, the same that
-    PyTorch and Numba have where they name none. MemoryError where there is no memory left.
+    ``resource``, of device memory, serves its device. None: each device has a pool, the one that
+    PyTorch and Numba use if they name none. MemoryError if there is no memory left.
     """
     current_stream = _cupy.cuda.get_current_stream
     current_device = _cupy.cuda.runtime.getDevice
@@ -63,7 +63,7 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
 
     def allocate(nbytes: int) -> Any:
         stream = current_stream()
-        # The null stream is another one on each device.
+        # The null stream is a different one on each device.
         key = stream.ptr or (0 if is_alone else ~current_device())
         chosen, queue, device = places.get(key) or find(stream, key)
         memory = block(chosen, queue, nbytes)
@@ -76,7 +76,7 @@ allocator = allocator_of()
 
 
 class use:  # noqa: N801 (called as a function, too)
-    """From here on CuPy has its device memory from Isthmus; ``with`` it, till the block's end."""
+    """CuPy's device memory comes from Isthmus from here on; with ``with``, until the block ends."""
 
     def __init__(self, resource: MemoryResource | None = None) -> None:
         self._before = _cupy.cuda.get_allocator()

@@ -1,11 +1,11 @@
 """USM memory by the names that SYCL users know from ``dpctl.memory``, resources and counts.
 
-Resources compose: a ``StatisticsResource`` over a ``LimitResource`` over a ``PoolResource``, say,
-or over a ``CustomResource``, which is an ``Allocator`` of your own.
+Resources compose: for example a ``StatisticsResource`` over a ``LimitResource`` over a
+``PoolResource``, or over a ``CustomResource``, which calls an ``Allocator`` of your own.
 
-The three classes are Buffers with dpctl's constructors, properties and methods. They differ where
-dpctl is weak: ``copy_from_host`` takes any type and shape, errors name the value and the limit,
-memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means read-only.
+The three memory classes are Buffers with dpctl's constructors, properties and methods. They differ
+where dpctl is weak: ``copy_from_host`` accepts any type and shape, errors name the value and the
+limit, memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means read-only.
 """
 
 from __future__ import annotations
@@ -87,22 +87,22 @@ __all__ = [
 
 
 class Allocator(Protocol):
-    """What a CustomResource calls: on any thread, several at a time.
+    """The methods that a CustomResource calls: on any thread, several at a time.
 
-    Optional: ``usage() -> tuple[int, int]``, the bytes held and of these the free ones, and
-    ``trim(keep_bytes: int) -> int``, the bytes given back.
+    Optional: ``usage() -> tuple[int, int]``, the bytes held and the free ones among them, and
+    ``trim(keep_bytes: int) -> int``, the bytes released.
     """
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
-        """The address of ``nbytes`` bytes aligned to a power of two; MemoryError for none left."""
+        """The address of ``nbytes`` bytes aligned to a power of two, or MemoryError."""
         ...
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
-        """Takes back what ``allocate`` gave, with the size asked for: no work uses it any more."""
+        """Releases memory of ``allocate``, with the size as requested. No work uses it any more."""
         ...
 
 
-# Messages and pickles name the public place; errors have theirs in ``isthmus``.
+# Messages and pickles name the public module; errors are in ``isthmus``.
 for _public in map(globals().__getitem__, __all__):
     if isinstance(_public, type):
         _public.__module__ = __name__

@@ -1,9 +1,10 @@
 """Isthmus as Numba's memory manager.
 
 ``numba.cuda.set_memory_manager(isthmus.numba.MemoryManager)`` before Numba uses a device, or
-``NUMBA_CUDA_MEMORY_MANAGER=isthmus.numba`` in the environment. Numba does not say which stream an
-array is for: freed memory is reused when all that its streams had then has ended. Streams that were
-made not to wait for the default one do not count: wait for these before the last use goes.
+``NUMBA_CUDA_MEMORY_MANAGER=isthmus.numba`` in the environment. Numba does not report which stream
+an array is used on: freed memory is reused after all work that its streams had at that time has
+ended. Streams that were created not to wait for the default stream are excluded: wait for these
+before the last reference to an array is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryManager"]
 
-_LEGACY = 1  # CU_STREAM_LEGACY, whose events come behind the work of all streams that wait for it
+_LEGACY = 1  # CU_STREAM_LEGACY, ordered after all streams that wait for it
 
 
 class _DefaultStream:
@@ -39,14 +40,14 @@ class _DefaultStream:
 
 
 class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
-    """Device memory from the pool that each device has where frameworks name no resource.
+    """Device memory from the pool that each device has if frameworks name no resource.
 
-    Pinned and managed memory stay Numba's own. One object serves one context.
+    Pinned and managed memory are still Numba's own. One object serves one context.
     """
 
     @property
     def interface_version(self) -> int:
-        """Of Numba's interface for such managers."""
+        """The version of Numba's interface for memory managers."""
         return 1
 
     def initialize(self) -> None:
@@ -55,13 +56,13 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
             number = int(self.context.device.id)
             self._resource = _core._device_pool(number)
             self._queue = Queue.from_stream(_DefaultStream(number))
-            self._held: dict[int, Buffer] = {}  # by a number: addresses come back
+            self._held: dict[int, Buffer] = {}  # by a number, since addresses are reused
             self._made = 0
             self._freed: list[Buffer] = []
             self._deferring = 0
 
     def memalloc(self, size: int) -> Any:
-        """Memory for an array of Numba's. MemoryError where there is none left."""
+        """Memory for a Numba array. MemoryError if there is none left."""
         buffer = Buffer(size, queue=self._queue, resource=self._resource)
         self._made += 1
         self._held[self._made] = buffer
@@ -69,19 +70,19 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
         return _cuda.MemoryPointer(self.context, pointer, size, finalizer=self._end_of(self._made))
 
     def get_memory_info(self) -> Any:
-        """Free: what the driver has, and what the pool keeps for the next."""
+        """Free memory is what the driver reports and what the pool caches."""
         memory = self._queue.device.memory_info()
         return _cuda.MemoryInfo(free=memory[0] + self._resource.free_bytes, total=memory[1])
 
     def get_ipc_handle(self, memory: object) -> Any:  # noqa: ARG002
-        """UnsupportedError: memory of a pool that moves has no handle for other processes."""
+        """UnsupportedError: memory of a pool that moves cannot be shared with other processes."""
         raise UnsupportedError(
             "memory of Isthmus' pools cannot be shared with other processes through Numba: make "
             "that array before set_memory_manager, with Numba's own manager"
         )
 
     def reset(self) -> None:
-        """Frees what arrays still have, as Numba does when it closes a context."""
+        """Frees the memory that arrays still hold, as Numba does when it closes a context."""
         super().reset()
         if hasattr(self, "_queue"):
             self._held.clear()
@@ -90,7 +91,7 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def defer_cleanup(self) -> Iterator[None]:
-        """Meanwhile nothing is freed."""
+        """Defers all frees until the end of the block."""
         with super().defer_cleanup():
             self._deferring += 1
             try:
@@ -115,4 +116,4 @@ def _pointer_type() -> Any:
     return c_void_p
 
 
-_numba_memory_manager = MemoryManager  # by which Numba finds it
+_numba_memory_manager = MemoryManager  # the name that Numba looks up

@@ -1,8 +1,8 @@
 """Isthmus as PyTorch's CUDA allocator.
 
-``use()`` before PyTorch touches a device; from then on every tensor comes from a pool of Isthmus,
-one on each device. ``allocator(resource)`` is for a part of a program, by ``torch.cuda.MemPool``.
-What PyTorch does not route through an allocator of others is in ``docs/allocators.md``.
+``use()`` before PyTorch uses a device; from then on every tensor comes from a pool of Isthmus, one
+on each device. ``allocator(resource)`` is for a part of a program, with ``torch.cuda.MemPool``.
+``docs/allocators.md`` lists what PyTorch does not route through pluggable allocators.
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ if TYPE_CHECKING:
 
 __all__ = ["Stats", "allocator", "stats", "use"]
 
-_used: int | None = None  # the number of the functions that PyTorch has
-_allocators: dict[int, Any] = {}  # PyTorch's objects for them, kept: it calls them till the end
+_used: int | None = None  # the number of the functions that PyTorch uses
+_allocators: dict[int, Any] = {}  # PyTorch's objects for them; it calls them until the end
 
 
 @dataclass(frozen=True)
 class Stats:
-    """What PyTorch has of one device's memory, through Isthmus."""
+    """PyTorch's use of one device's memory through Isthmus."""
 
     live_bytes: int
-    """What tensors have, as asked for."""
+    """Bytes in use by tensors, as requested."""
     live_count: int
     peak_live_bytes: int
     total_bytes: int
-    """Allocated so far."""
+    """Bytes allocated so far."""
     total_count: int
     held_bytes: int
-    """What the resource has of the driver's, for whomever."""
+    """Bytes that the resource holds of the driver's memory, for all its users."""
     peak_held_bytes: int | None
-    """None for a resource of your own: ask its budget."""
+    """None for a resource of your own: use its budget."""
     free_bytes: int
-    """Of those held, what nobody has."""
+    """The unused bytes of those held."""
     maps: int
-    """Times that the driver gave memory, or mapped some where it was needed."""
+    """How often the driver gave memory, or mapped some at another address."""
     unmaps: int
-    """Times that it got some back, or took some from where it was."""
+    """How often memory was returned to the driver, or unmapped from its address."""
 
 
 def use(resource: MemoryResource | None = None) -> None:
-    """From here on PyTorch has its CUDA memory from Isthmus, till the process ends.
+    """From here on PyTorch's CUDA memory comes from Isthmus, until the process ends.
 
-    ``resource``, of device memory, serves its device; the other devices, and all without it, get a
-    pool each at their first tensor. The same again does nothing. RuntimeError once PyTorch's own
-    allocator, or another one, is in use: that begins with the first thing that it does on a device.
+    ``resource``, of device memory, serves its device; the other devices, and all devices without
+    it, get a pool each at their first tensor. A second call with the same argument does nothing.
+    RuntimeError once PyTorch's own allocator, or another one, is in use, which is from PyTorch's
+    first operation on a device.
     """
     global _used
     torch = _torch()
@@ -75,18 +76,18 @@ def use(resource: MemoryResource | None = None) -> None:
 
 
 def allocator(resource: MemoryResource | None = None) -> Any:
-    """For ``torch.cuda.MemPool(isthmus.torch.allocator(resource))``, where PyTorch has that.
+    """For ``torch.cuda.MemPool(isthmus.torch.allocator(resource))``, if PyTorch has that.
 
-    Tensors made in ``with torch.cuda.use_mem_pool(pool):`` have their memory from the resource, by
-    way of PyTorch's own caching. At most 15 resources in a process.
+    Tensors created in ``with torch.cuda.use_mem_pool(pool):`` have their memory from the resource,
+    through PyTorch's own caching. At most 15 resources in a process.
     """
     return _allocator_of(_torch(), _core._torch_number(resource))
 
 
 def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], None]]:
-    """An allocator whose resources change, and what sets that of a device, by its number.
+    """An allocator whose resources change, and a function that sets that of a device, by number.
 
-    Blocks go back to the resource that they came from. For ``isthmus.compat``.
+    Blocks are returned to the resource that they came from. For ``isthmus.compat``.
     """
     number = _core._torch_following()
 
@@ -97,9 +98,9 @@ def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], 
 
 
 def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:
-    """What PyTorch has on a device, as it names one; None: its current one.
+    """PyTorch's use of a device, given as PyTorch names one; None: its current one.
 
-    ``resource``: that an ``allocator`` was made for; None: of ``use()``.
+    ``resource``: that of an ``allocator``; None: that of ``use()``.
     """
     torch = _torch()
     index = device if isinstance(device, int) else torch.device(device or "cuda").index

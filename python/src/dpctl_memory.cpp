@@ -28,8 +28,7 @@ void* get_and_tell(dpctl_memory* self) noexcept {
   return (*Theirs)(self);
 }
 
-// dpctl's own classes share the memory with a view of their own, whose table reports no use of the
-// address.
+// dpctl's own classes share the memory with a view of theirs, whose table reports no use.
 newfunc their_new[4];
 
 template <isthmus_kind_t Kind>
@@ -73,8 +72,7 @@ PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) no
   return result_of([=] { return make_dpctl(type, read_memory_arguments(arguments, named)); });
 }
 
-// Without a tuple and a dictionary. For the classes themselves, not for subclasses written in
-// Python.
+// Without a tuple and a dictionary. For the classes themselves, not for Python subclasses.
 PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t count,
                          PyObject* names) noexcept {
   return result_of([=] {

@@ -1,7 +1,7 @@
-"""The command ``isthmus``: one module for each of its commands.
+"""The command ``isthmus``: one module for each of its subcommands.
 
-Exit status: 0 done, 1 failed (the reason is on stderr, in one line), 2 wrong usage, 130 Ctrl-C.
-Drivers, NumPy and rich are loaded by the command that needs them, so ``--version`` is instant.
+Exit status: 0 success, 1 failure (the reason is on stderr, in one line), 2 wrong usage, 130 Ctrl-C.
+Drivers, NumPy and rich are loaded by the subcommand that needs them, so ``--version`` is instant.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen = parser().parse_args(arguments)
         status: int = chosen.run(chosen)
         sys.stdout.flush()
-    except SystemExit as left:  # argparse has printed what there was to say
+    except SystemExit as left:  # argparse has printed the message
         return left.code if isinstance(left.code, int) else 2
     except KeyboardInterrupt:
         return _failed("interrupted", 130)
-    except BrokenPipeError:  # the reader has seen enough, as in `isthmus info | head`
+    except BrokenPipeError:  # the reader closed the pipe, as in `isthmus info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (isthmus.Error, OSError, ValueError, ImportError, MemoryError) as failure:

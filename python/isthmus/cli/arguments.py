@@ -1,4 +1,4 @@
-"""Arguments of several commands, read from their text."""
+"""Arguments of several subcommands, parsed from text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["whole_number"]
 
 
 def whole_number(text: str, least: int, most: int) -> int:
-    """``argparse``'s error for another text, and for a number outside of the two."""
+    """A whole number; argparse's error for other text, or outside of the two bounds."""
     if not (text.isdecimal() and least <= int(text) <= most):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
     return int(text)

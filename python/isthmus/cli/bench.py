@@ -1,4 +1,4 @@
-"""``isthmus bench``: every direction and kind, beside the neighbours that are installed."""
+"""``isthmus bench``: every direction and kind, beside the peers that are installed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _size(text: str) -> int:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Measures, then prints all at once."""
+    """Measures, then prints everything at once."""
     from isthmus.testing import open_device
 
     from .contestants import gather, import_dpctl

@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Prints the one path that was asked for."""
+    """Prints the requested path."""
     find = {
         "--cmake-dir": isthmus.get_cmake_dir,
         "--include-dir": isthmus.get_include,

@@ -1,4 +1,4 @@
-"""Isthmus and its neighbours, each with its own way to copy, to allocate and to wait."""
+"""Isthmus and its peers, each with its own way to copy, to allocate and to wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isthmus._optional import made_or_why_not
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
-# Made and dropped without arguments, on the current device: from its default pools.
+# Created and dropped without arguments, on the current device: from its default pools.
 DEFAULTS = ("Buffer(n)", "empty(n)", "MemoryUSMDevice(n)")
 DIRECTIONS = (UPLOAD, DOWNLOAD, BETWEEN)
 
@@ -23,7 +23,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure. ``nbytes`` is 0 where there are none."""
+    """One thing to measure. ``nbytes`` is 0 if it has no size."""
 
     what: str
     kind: str
@@ -31,12 +31,12 @@ class Case:
 
 
 class Contestant(ABC):
-    """Turns a case into a function to time; None where it has nothing of the kind."""
+    """Makes a function to time for a case; None if it does not support the case."""
 
     name = ""
 
     def __init__(self, device: isthmus.Device) -> None:  # noqa: B027 (some have nothing to open)
-        """Raises ImportError, or anything else with the reason, where it cannot take part."""
+        """Raises ImportError, or anything else with the reason, if it cannot take part."""
 
     @abstractmethod
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
@@ -80,7 +80,7 @@ class Isthmus(Contestant):
 
 
 class NumPy(Contestant):
-    """Host memory to host memory: what the processor itself can do."""
+    """Host memory to host memory: the limit of the processor itself."""
 
     name = "NumPy"
 
@@ -100,7 +100,7 @@ class NumPy(Contestant):
 
 
 def import_dpctl() -> None:
-    """Imports dpctl, if it is there, after Isthmus has told loaders of what pip installed.
+    """Imports dpctl, if it is installed, after Isthmus has found the drivers that pip installed.
 
     dpctl lists the drivers when it is first used, and never again.
     """
@@ -110,9 +110,9 @@ def import_dpctl() -> None:
 
 
 def dpctl_queue(device: isthmus.Device) -> Any:
-    """A queue of dpctl's on a device like ours that has USM.
+    """A dpctl queue on the corresponding device, one with USM.
 
-    The name alone is not enough: dpctl may put a driver without USM first.
+    The name alone is not enough: dpctl may list a driver without USM first.
     """
     dpctl = importlib.import_module("dpctl")
     for found in dpctl.get_devices():
@@ -123,7 +123,7 @@ def dpctl_queue(device: isthmus.Device) -> Any:
 
 
 class Dpctl(Contestant):
-    """dpctl.memory on a device like ours."""
+    """dpctl.memory on the corresponding device."""
 
     name = "dpctl"
 
@@ -195,7 +195,7 @@ class CuPy(Contestant):
 
     def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
         self._cupy: Any = importlib.import_module("cupy")
-        self._cupy.cuda.runtime.getDeviceCount()  # raises where there is none
+        self._cupy.cuda.runtime.getDeviceCount()  # raises if there is none
 
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         cupy = self._cupy
@@ -218,7 +218,7 @@ class CuPy(Contestant):
 
 
 class PyTorch(Contestant):
-    """Tensors on the GPU, where PyTorch has one, else on the host."""
+    """Tensors on the GPU if PyTorch has one, else on the host."""
 
     name = "PyTorch"
 
@@ -253,7 +253,7 @@ class PyTorch(Contestant):
 
 
 class RMM(Contestant):
-    """DeviceBuffers out of the driver's pool, as RMM recommends."""
+    """DeviceBuffers from the driver's pool, as RMM recommends."""
 
     name = "RMM"
 
@@ -284,7 +284,7 @@ class RMM(Contestant):
 
 
 class CudaCore(Contestant):
-    """Buffers of cuda.core, out of the driver's pool."""
+    """Buffers of cuda.core, from the driver's pool."""
 
     name = "cuda.core"
 
@@ -322,7 +322,7 @@ _PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL, R
 
 
 def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
-    """Isthmus and the peers that are here; and those that are not, with the reason."""
+    """Isthmus and the available peers; and the unavailable ones, with the reason."""
     taking_part: list[Contestant] = [Isthmus(device)]
     absent: dict[str, str] = {}
     for peer in _PEERS:

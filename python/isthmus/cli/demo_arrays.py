@@ -1,4 +1,4 @@
-"""``isthmus demo arrays``: a thousand batches of real pixels through arrays, in flat memory."""
+"""``isthmus demo arrays``: a thousand batches of real pixels through arrays, in constant memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMNS = 60  # of a line of bars
 
 
 def add_to(commands: Any) -> Any:
-    """Adds the demo to those of the parser, and returns its own."""
+    """Adds the demo to the parser's subcommands, and returns its own parser."""
     made = commands.add_parser("arrays", help=HELP, description=HELP)
     made.add_argument(
         "--batches", type=batches, default=1000, metavar="N",
@@ -47,17 +47,17 @@ def add_to(commands: Any) -> Any:
 
 
 def batches(text: str) -> int:
-    """How many."""
+    """Number of batches."""
     return whole_number(text, 1, 1_000_000)
 
 
 def patches(text: str) -> int:
-    """In a batch."""
+    """Number of patches in a batch."""
     return whole_number(text, 1, 1_000_000)
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result was not what NumPy says, or the memory was seen to grow."""
+    """Runs the demo; 1 if a result differs from NumPy's, or the memory grew."""
     from isthmus.demo.arrays.outcome import Wish
     from isthmus.demo.arrays.run import run as run_demo
 
@@ -139,7 +139,7 @@ def _told(values: list[int], text: Any) -> tuple[str, str, str]:
 
 
 def _line(values: list[int]) -> str:
-    """Of bars, each the most of as many batches."""
+    """A line of bars, each the maximum of as many batches."""
     size = -(-len(values) // _COLUMNS)
     most = max(1, *values)
     heights = [max(values[at : at + size]) for at in range(0, len(values), size)]

@@ -1,4 +1,4 @@
-"""``isthmus demo``: a photograph, a kernel of the user's own, and what moved where."""
+"""``isthmus demo``: a photograph, a kernel of the user's own, and what was copied where."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HELP = "brings a photograph to a device, runs a kernel on it, brings it back; w
 def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands; without a demo's name it runs the photograph's.
 
-    What all demos take may stand on either side of the name.
+    Options of all demos may stand on either side of the name.
     """
     made = commands.add_parser("demo", help=_HELP, description=_HELP)
     made.add_argument(
@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
     _add_common(made, output=".", device="", json=False)
     made.set_defaults(run=run)
     others = made.add_subparsers(title="other demos", metavar="[DEMO]")
-    kept = argparse.SUPPRESS  # else a default would take the place of what stood before the name
+    kept = argparse.SUPPRESS  # otherwise a default would replace what stood before the name
     for demo in (demo_unified, demo_arrays):
         _add_common(demo.add_to(others), output=kept, device=kept, json=kept)
 
@@ -63,7 +63,7 @@ def size(text: str) -> tuple[int, int]:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result was not what NumPy says."""
+    """Runs the demo; 1 if a result differs from NumPy's."""
     from isthmus.demo.run import run as run_demo
 
     with progress("demo") as tell:

@@ -1,4 +1,4 @@
-"""``isthmus demo unified``: a map that both sides edit, and how little of it moves."""
+"""``isthmus demo unified``: a map that both sides edit, and how little of it is copied."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 HELP = "edits a map of the Earth on both sides of a unified buffer; tells how little of it moves"
 _SHADES = " ░▒"  # sea, coast, land
-_LITTLE, _MUCH = "+", "█"  # of a block was dirty
+_LITTLE, _MUCH = "+", "█"  # share of a block that was dirty
 _MUCH_FROM = 0.05
 
 
 def add_to(commands: Any) -> Any:
-    """Adds the demo to those of the parser, and returns its own."""
+    """Adds the demo to the parser's subcommands, and returns its own parser."""
     made = commands.add_parser("unified", help=HELP, description=HELP)
     made.add_argument(
         "--rows", type=rows, default=6400, metavar="N",
@@ -50,7 +50,7 @@ def add_to(commands: Any) -> Any:
 
 
 def rows(text: str) -> int:
-    """Rows of the map: at least a band of the device's, at most all."""
+    """Rows of the map: at least one band for the device, at most all."""
     return whole_number(text, 64, 21600)
 
 
@@ -60,7 +60,7 @@ def rounds(text: str) -> int:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result was not what NumPy says."""
+    """Runs the demo; 1 if a result differs from NumPy's."""
     from isthmus.demo.unified.outcome import Wish
     from isthmus.demo.unified.run import run as run_demo
 
@@ -118,7 +118,7 @@ def _row(told: Round) -> tuple[str, ...]:
 
 
 def _print_map(outcome: Outcome) -> None:
-    """Land in shades, and over it the blocks that the host's edits made dirty."""
+    """The land in shades, overlaid with the blocks that the host's edits made dirty."""
     from rich.text import Text
 
     print_line()

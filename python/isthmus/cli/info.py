@@ -1,4 +1,4 @@
-"""``isthmus info``: platforms and devices, what each can do, and what is missing and why."""
+"""``isthmus info``: platforms and devices, their capabilities, and what is missing and why."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Prints what was asked for."""
+    """Prints the requested information."""
     told = gather()
     if chosen.json:
         print_json(told)
@@ -51,7 +51,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def gather() -> dict[str, Any]:
-    """All there is to tell, as it goes into JSON."""
+    """All information, in the form of the JSON output."""
     return {
         "version": isthmus.__version__,
         "python": host_platform.python_version(),
@@ -65,7 +65,7 @@ def gather() -> dict[str, Any]:
 
 
 def _tracking() -> dict[str, Any]:
-    """What finds host writes to unified buffers; the reason is "" for the kernel's pages."""
+    """What detects host writes to unified buffers; the reason is "" for the kernel's pages."""
     means, granule, reason = _core._tracking_in_force()
     return {"means": means, "granule": granule, "reason": reason}
 
@@ -102,7 +102,7 @@ def _device(device: isthmus.Device) -> dict[str, Any]:
 
 
 def _memory(device: isthmus.Device) -> tuple[int | None, int]:
-    """Free memory is None where the driver does not tell it."""
+    """Free memory is None if the driver does not report it."""
     try:
         return device.memory_info()
     except isthmus.UnsupportedError:

@@ -1,4 +1,4 @@
-"""Times of several ways to do one thing, taken in turn so that a busy machine hits all alike."""
+"""Times of alternatives, measured alternately so that a busy machine affects all alike."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def interleaved(
     """Median seconds of one call of each.
 
     In each round each runs for about ``seconds``, or once if that takes longer, and another one
-    goes first. Many short rounds: on a busy machine most of them are not interrupted. No new round
-    begins once ``budget`` seconds have gone, after the first few. The garbage collector is off
+    goes first. Rounds are many and short: on a busy machine most of them are not interrupted. No
+    new round begins after ``budget`` seconds, except the first few. The garbage collector is off
     while the clock runs.
     """
     timers = {name: _timer(work) for name, work in contestants.items()}
@@ -44,7 +44,7 @@ def _timer(work: Work) -> Timer:
 
 
 def _calibrated(timer: Timer, seconds: float) -> int:
-    """How many calls take about so long; they warm caches, too."""
+    """How many calls take about that long; they warm caches, too."""
     number = 1
     while True:
         taken = min(timer.timeit(number) for _ in range(3))

@@ -1,7 +1,7 @@
-"""What commands print with: tables, progress, and numbers as people read them.
+"""Output of the subcommands: tables, progress, and numbers for readers.
 
-Into a pipe or a file go plain lines, as wide as they need to be and without colour; a terminal's
-width is kept to. Progress goes to stderr, and only to a terminal.
+Output to a pipe or file is plain lines of any width, without colour; on a terminal its width is
+respected. Progress goes to stderr, and only to a terminal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def console() -> Console:
 
 
 def verdict(exact: bool) -> int:
-    """The exit status of a demo, which says so where a result was not what NumPy says."""
+    """The exit status of a demo; reports it if a result differs from NumPy's."""
     if not exact:
         print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
     return 0 if exact else 1
@@ -40,7 +40,7 @@ def print_json(value: Any) -> None:
 
 
 def print_line(text: str = "", style: str = "") -> None:
-    """A line that is not a table's; its brackets are brackets, not markup."""
+    """A line outside of a table; brackets are printed, not interpreted as markup."""
     from rich.text import Text
 
     to = console()
@@ -53,8 +53,8 @@ def print_line(text: str = "", style: str = "") -> None:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table, after an empty line.
 
-    A column whose name begins with '>' is set to the right. On a terminal that is too narrow the
-    columns to the left are folded, but not the first.
+    A column whose name begins with '>' is right-aligned. On a terminal that is too narrow the
+    columns on the left are folded, except the first.
     """
     from rich import box
     from rich.table import Table
@@ -83,10 +83,10 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 class Progress(Protocol):
-    """What a running command tells."""
+    """The callback by which a running command reports progress."""
 
     def __call__(self, what: str, done: float) -> None:
-        """``what`` is at work now; ``done`` of the whole, 0 to 1, lies behind."""
+        """``what`` is in progress; ``done`` of the whole, 0 to 1, is complete."""
 
 
 @contextmanager
@@ -128,5 +128,5 @@ def time_text(seconds: float) -> str:
 
 
 def rate_text(nbytes: float, seconds: float) -> str:
-    """Bytes in so many seconds as ``12.3 GB/s``; nothing for a time of 0."""
+    """Bytes in that many seconds as ``12.3 GB/s``; nothing for a time of 0."""
     return f"{nbytes / seconds / 1e9:.3g} GB/s" if seconds > 0 else ""

@@ -1,4 +1,4 @@
-"""``isthmus replay``: a recorded trace, played on a device; what it costs and what it holds."""
+"""``isthmus replay``: a recorded trace, replayed on a device; its time and the memory held."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
 _STYLES = ("-", "--", "-.", ":")  # two resources may hold the same
-_MOST_GROWTH = 1 << 28  # MiB: 256 TiB, what addresses reach
+_MOST_GROWTH = 1 << 28  # MiB: 256 TiB, the size of the address space
 _MOST_POINTS = 4000  # of a line in a picture: more than it has dots
 
 
@@ -74,13 +74,13 @@ def _growth(text: str) -> int:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Plays, then prints all at once, then draws."""
+    """Replays, then prints everything at once, then draws."""
     from isthmus.testing import open_device
     from isthmus.trace import TraceError, load
 
     names = _names(chosen)
     if chosen.plot:
-        import matplotlib as mpl  # what lacks is told before anything is played
+        import matplotlib as mpl  # a missing package is reported before anything is replayed
 
         mpl.use("Agg")
     trace = load(chosen.trace)
@@ -107,9 +107,9 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _names(chosen: argparse.Namespace) -> tuple[str, ...]:
-    """The resources to play out of; ends the program where the options contradict each other."""
+    """The names of the resources to use; ends the program if the options contradict each other."""
     name = chosen.resource or _RESOURCES[0]
-    if chosen.compare:  # what was named comes first: its faults are told before much is played
+    if chosen.compare:  # named ones come first: their errors are reported before much is replayed
         return tuple(dict.fromkeys((name, *_RESOURCES)))
     if chosen.growth is not None and name not in _POOLS:
         chosen.refuse(f"argument --growth: goes with {', '.join(_POOLS)}, not with {name}")
@@ -119,7 +119,7 @@ def _names(chosen: argparse.Namespace) -> tuple[str, ...]:
 def _play(
     trace: Trace, names: tuple[str, ...], chosen: argparse.Namespace, device: Device, tell: Progress
 ) -> dict[str, Replay | Exception]:
-    """What was seen of each resource, or why there is nothing to see."""
+    """The result of each resource, or why there is none."""
     from isthmus.trace import replay
 
     told: dict[str, Replay | Exception] = {}
@@ -134,7 +134,7 @@ def _play(
 
 
 def make_resource(name: str, kind: str, device: Device, growth: int | None) -> MemoryResource:
-    """A new resource by the name that the command has for it; ``growth`` in MiB, of pools."""
+    """Creates a resource by its name in the command; ``growth`` in MiB, of pools."""
     from isthmus.memory import PoolResource, ProviderResource
 
     if ":" in name:
@@ -159,7 +159,7 @@ def _resource_of_function(name: str, kind: str, device: Device) -> MemoryResourc
         made = make(kind, device)
     except (isthmus.Error, OSError, MemoryError):
         raise
-    except Exception as fault:  # whatever a stranger's function may raise
+    except Exception as fault:  # anything that a user's function may raise
         raise ValueError(
             f"{name}, called with {kind!r} and the device, raised {type(fault).__name__}: {fault}"
         ) from fault
@@ -172,7 +172,7 @@ def _resource_of_function(name: str, kind: str, device: Device) -> MemoryResourc
 
 def _function(name: str) -> Any:
     module, _, function = name.partition(":")
-    sys.path.insert(0, "")  # as `python -m` looks in the working directory first
+    sys.path.insert(0, "")  # `python -m` also looks in the working directory first
     try:
         found = getattr(importlib.import_module(module), function, None)
     finally:
@@ -222,7 +222,7 @@ def _cells(name: str, seen: Replay | Exception) -> list[str]:
 
 
 def _draw(played: dict[str, Replay], file: Path) -> None:
-    """Bytes requested and held, after each event."""
+    """Draws the bytes requested and held, after each event."""
     from matplotlib import pyplot as plt
 
     first = next(iter(played.values()))
@@ -240,7 +240,7 @@ def _draw(played: dict[str, Replay], file: Path) -> None:
 
 
 def _highest(nbytes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    """Numbers of events and MiB to draw, the highest of each stretch."""
+    """The event numbers and MiB to draw: the maximum of each stretch."""
     import numpy as np
 
     begins = np.arange(0, len(nbytes), -(-len(nbytes) // _MOST_POINTS))

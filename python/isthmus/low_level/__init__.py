@@ -1,7 +1,8 @@
 """Memory below arrays: pointers, copies counted in elements, lists of operations, advice.
 
-The names are those of oneAPI.jl's low level, without its exclamation marks. What is the current
-device and context is ``isthmus.current_device()`` and that queue's context; all else is told them::
+The names are those of oneAPI.jl's low level, without its exclamation marks. The current device and
+context are ``isthmus.current_device()`` and the context of the current queue; everything else is
+passed as an argument::
 
     ctx, dev = low_level.context(), low_level.device()
     ptr = low_level.device_alloc(ctx, dev, 1024, 8)
@@ -9,9 +10,9 @@ device and context is ``isthmus.current_device()`` and that queue's context; all
     low_level.unsafe_copyto(ctx, dev, ptr, data, 256).wait()
     low_level.free(ctx, ptr)
 
-"Unsafe" is what they are called there. Here a pointer knows how far its memory reaches, what is
-copied lives until that has ended, and a freed pointer is an error. A bare address, which is taken
-too, is the caller's to keep. Safe to use from any thread.
+oneAPI.jl calls them "unsafe". Here a pointer knows the bounds of its memory, the memory of a copy
+is kept alive until the copy has ended, and using a freed pointer is an error. A bare address is
+accepted too; the caller keeps its memory alive. Safe to use from any thread.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ __all__ = [
     "unsafe_fill",
 ]
 
-# Messages and pickles name the public place.
+# Messages and pickles name the public module.
 for _public in map(globals().__getitem__, __all__):
     if isinstance(_public, type):
         _public.__module__ = __name__

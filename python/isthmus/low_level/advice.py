@@ -1,6 +1,6 @@
-"""Advice on shared memory by names, prefetch, residency: what the driver lacks is said.
+"""Advice on shared memory by name, prefetch, residency. What a driver lacks is an error.
 
-The numbers of an advice are the driver's own (``Buffer.advise``).
+The driver's own numbers of an advice are for ``Buffer.advise``.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ __all__ = ["Advice", "advise", "evict", "make_resident", "prefetch"]
 
 
 class Advice(enum.Enum):
-    """What a program knows of its shared memory; taken by its value too, as ``"read_mostly"``."""
+    """How a program uses its shared memory; also accepted by value, such as ``"read_mostly"``."""
 
     READ_MOSTLY = "read_mostly"
     """Read far more often than written: each side may keep a copy."""
     CLEAR_READ_MOSTLY = "clear_read_mostly"
     PREFERRED_LOCATION = "preferred_location"
-    """Where it should lie, whoever uses it."""
+    """Where it should reside, whichever device uses it."""
     CLEAR_PREFERRED_LOCATION = "clear_preferred_location"
     ACCESSED_BY = "accessed_by"
-    """The device uses it, and should reach it without a fault."""
+    """The device uses it, and should access it without a page fault."""
     CLEAR_ACCESSED_BY = "clear_accessed_by"
     NON_ATOMIC_MOSTLY = "non_atomic_mostly"
-    """Hardly ever used by atomic operations."""
+    """Rarely used by atomic operations."""
     CLEAR_NON_ATOMIC_MOSTLY = "clear_non_atomic_mostly"
     BIAS_CACHED = "bias_cached"
     """Worth the device's caches."""
     CLEAR_BIAS_CACHED = "clear_bias_cached"
     BIAS_UNCACHED = "bias_uncached"
-    """Not worth them."""
+    """Not worth the device's caches."""
     CLEAR_BIAS_UNCACHED = "clear_bias_uncached"
 
 
@@ -54,7 +54,7 @@ _CUDA = {  # CUmem_advise
     _A.ACCESSED_BY: 5,
     _A.CLEAR_ACCESSED_BY: 6,
 }
-_LEVEL_ZERO = {  # ze_memory_advice_t, which SYCL passes on as it is
+_LEVEL_ZERO = {  # ze_memory_advice_t, which SYCL passes on unchanged
     _A.READ_MOSTLY: 0,
     _A.CLEAR_READ_MOSTLY: 1,
     _A.PREFERRED_LOCATION: 2,
@@ -65,7 +65,7 @@ _LEVEL_ZERO = {  # ze_memory_advice_t, which SYCL passes on as it is
     _A.BIAS_UNCACHED: 7,
 }
 _LEVEL_ZERO_OF_HOST = {_A.PREFERRED_LOCATION: 8, _A.CLEAR_PREFERRED_LOCATION: 9}
-_SIM = {advice: number for number, advice in enumerate(_A)}  # takes any, and does nothing
+_SIM = {advice: number for number, advice in enumerate(_A)}  # accepts any, and does nothing
 
 
 def advise(
@@ -78,14 +78,15 @@ def advise(
     after: Event | Sequence[Event] = (),
     blocking: bool = True,
 ) -> Event | None:
-    """Tells the driver how ``nbytes`` bytes (None: all) from ``ptr`` on are used: a hint.
+    """Advises the driver how ``nbytes`` bytes (None: all) from ``ptr`` on are used: a hint.
 
-    ``ptr``: a pointer, an Array without gaps or a Buffer; memory of other kinds than shared is
-    where it is, and advice on it does nothing. ``device``: that the advice is about, "host" or the
-    memory's own (None). ``queue`` None: the memory's. Order and ``blocking``: as Buffer.copy_from.
+    ``ptr``: a pointer, an Array without gaps or a Buffer. Advice on memory of other kinds than
+    shared, which does not move, does nothing. ``device``: the device that the advice is about,
+    "host" or the memory's own (None). ``queue`` None: the memory's. Order and ``blocking``: as
+    Buffer.copy_from.
 
-    Raises UnsupportedError where the driver has no such advice, before anything is done; ValueError
-    for another word, OutOfRangeError past the end.
+    Raises UnsupportedError, before anything is done, if the driver has no such advice; ValueError
+    for an unknown name, OutOfRangeError past the end.
     """
     of, number = checked_number(ptr, advice, device, nbytes)
     told: Event | None = of.holder.advise(
@@ -130,7 +131,7 @@ def _numbers_of(dev: Device, about_host: bool) -> dict[Advice, int]:
         return {} if about_host else _CUDA
     if dev.backend == "sycl" and "level-zero" in dev.platform.name.lower().replace(" ", "-"):
         return _LEVEL_ZERO_OF_HOST if about_host else _LEVEL_ZERO
-    # OpenCL's extension has a place for numbers, and names none.
+    # OpenCL's extension has a parameter for such numbers, but defines none.
     return _SIM if dev.backend == "sim" else {}
 
 
@@ -143,18 +144,18 @@ def prefetch(
     after: Event | Sequence[Event] = (),
     blocking: bool = True,
 ) -> Event | None:
-    """Asks the driver to move ``nbytes`` bytes (None: all) from ``ptr`` on: a hint.
+    """Requests that the driver move ``nbytes`` bytes (None: all) from ``ptr`` on: a hint.
 
     ``ptr`` as in ``advise``. ``device``: "host", or the memory's own (None). The order and
     ``blocking`` are those of Buffer.copy_from. Raises UnsupportedError for a device without the
-    capability "prefetch", and for another device than these.
+    capability "prefetch", and for any other device.
     """
     of, to_host = prefetched(ptr, nbytes, device)
     return prefetch_on(queue, of, to_host, after, blocking)
 
 
 def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tuple[Place, bool]:
-    """The bytes, and whether they go to the host."""
+    """The bytes, and whether they move to the host."""
     of = _part(ptr, nbytes)
     own = of.holder.device
     if "prefetch" not in own.capabilities:
@@ -165,7 +166,7 @@ def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tup
 def prefetch_on(
     queue: Queue | None, of: Place, to_host: bool, after: Any = (), blocking: bool = False
 ) -> Event | None:
-    """On that queue (None: the memory's)."""
+    """The same on that queue (None: the memory's)."""
     moved: Event | None = of.holder.prefetch(
         offset=of.offset, nbytes=of.nbytes, to_host=to_host, queue=queue, after=after,
         blocking=blocking,
@@ -203,16 +204,16 @@ def _is_host(named: Device | str | None, own: Device) -> bool:
 
 
 def make_resident(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
-    """Always UnsupportedError: no driver that Isthmus has needs it or has a call for it.
+    """Always UnsupportedError: no supported driver needs it or has a call for it.
 
-    What is allocated is resident. Level Zero, which has the call, is used by way of SYCL, which
-    does it itself.
+    Allocated memory is resident. Level Zero, which has the call, is used through SYCL, which makes
+    it itself.
     """
     _refuse_residency(ctx, dev, ptr, nbytes)
 
 
 def evict(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
-    """Always UnsupportedError, as ``make_resident``; ``free`` what is not needed."""
+    """Always UnsupportedError, like ``make_resident``; ``free`` what is not needed."""
     _refuse_residency(ctx, dev, ptr, nbytes)
 
 

@@ -1,4 +1,4 @@
-"""Operations that are put on a queue together, in their order."""
+"""Operations that are submitted to a queue together, in their order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ __all__ = ["CommandList", "execute"]
 
 
 class CommandList:
-    """Collects operations for ``execute``; sizes are bytes, and each is checked as it is appended.
+    """Collects operations for ``execute``; sizes are in bytes. Each is checked when it is appended.
 
-    May be executed any number of times. Keeps alive what it names. Its operations are functions
-    that take a queue and return an event, over which it iterates. One thread at a time appends.
+    May be executed any number of times. Keeps the memory of its operations alive. Iterates over
+    operations, which are functions that take a queue and return an event. One thread at a time may
+    append.
     """
 
     def __init__(self) -> None:
@@ -36,10 +37,10 @@ class CommandList:
     def append_copy(
         self, dst: Any, src: Any, nbytes: int | None = None, *, after: Events = ()
     ) -> None:
-        """A copy of ``nbytes`` bytes (None: all of ``src``), behind the events ``after``.
+        """A copy of ``nbytes`` bytes (None: all of ``src``), after the events ``after``.
 
-        ``dst`` and ``src`` as in ``unsafe_copyto``, but for addresses, which are TypeErrors.
-        Raises OutOfRangeError past either end, ReadOnlyError, ClosedError.
+        ``dst`` and ``src`` as in ``unsafe_copyto``, except addresses, which are TypeErrors. Raises
+        OutOfRangeError past either end, ReadOnlyError, ClosedError.
         """
         to, source = _known(dst, "destination", writes=True), _known(src, "source")
         count = _count(nbytes, source)
@@ -52,8 +53,8 @@ class CommandList:
     ) -> None:
         """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
 
-        Raises InvalidArgumentError for bytes that are no multiple of the pattern's, OverflowError
-        and TypeError for what the type does not hold, ReadOnlyError, ClosedError.
+        Raises InvalidArgumentError if the size is not a multiple of the pattern's, OverflowError
+        and TypeError for a value that the type does not hold, ReadOnlyError, ClosedError.
         """
         to = usm_place(ptr, "destination", writes=True)
         _check_lives(to)
@@ -63,7 +64,7 @@ class CommandList:
         if size == 0 or count % size:
             raise InvalidArgumentError(f"{count} bytes are no multiple of the pattern's {size}")
         if to.dtype is not None:
-            elements_of(to, 0).fill(pattern)  # runs nothing, and refuses the same values
+            elements_of(to, 0).fill(pattern)  # fills nothing, but refuses the same values
         self._operations.append(
             partial(fill_on, dst=to, pattern=pattern, nbytes=count, after=after)
         )
@@ -107,13 +108,13 @@ class CommandList:
 def execute(
     queue: Queue, operations: Callable[[CommandList], object] | Iterable[Operation]
 ) -> Event:
-    """Puts operations on the queue, in their order, and returns the event of the last one.
+    """Submits operations to the queue, in their order, and returns the event of the last one.
 
-    ``operations``: a function, which gets a ``CommandList`` and appends to it; a list of that kind;
-    or functions that take a queue and return an event. What the function raises, and what an
-    operation is refused for as it is appended, comes before anything was put on the queue. Where
-    one fails later, as it is put there, those before it are on the queue and run, and none behind
-    it is. Does not wait. Without operations the event is of all that the queue has.
+    ``operations``: a function, which is called with a ``CommandList`` and appends to it; such a
+    list; or functions that take a queue and return an event. What the function raises, and errors
+    found when operations are appended, are raised before anything is submitted. If a submission
+    fails later, the operations before it are on the queue and run, and none after it is submitted.
+    Does not wait. Without operations the event is that of everything on the queue.
     """
     if not isinstance(queue, Queue):
         raise TypeError(f"queue must be an isthmus.Queue, not {type(queue).__name__}")

@@ -1,4 +1,4 @@
-"""What a source, a destination or a pointer is: where its bytes lie, how many, of which type."""
+"""Sources, destinations and pointers: where their bytes lie, how many, of which type."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _INTERFACES = ("__sycl_usm_array_interface__", "__cuda_array_interface__")
 
 
 class Place(NamedTuple):
-    """Bytes from ``offset`` of ``holder`` on, which copies take as it is."""
+    """Bytes from ``offset`` of ``holder`` on, which copies accept as it is."""
 
     holder: Any
     offset: int
     nbytes: int | None
-    """None: the holder's own, which the copy holds."""
+    """None: the holder's own size, which the copy checks."""
     dtype: Any
-    """Of the elements; None: bytes."""
+    """Type of the elements; None: bytes."""
 
     def room(self, nbytes: int, name: str) -> None:
-        """OutOfRangeError if fewer than ``nbytes`` bytes are there."""
+        """OutOfRangeError if there are fewer than ``nbytes`` bytes."""
         if self.nbytes is not None and nbytes > self.nbytes:
             raise OutOfRangeError(
                 f"{nbytes} bytes do not lie in the {name}, which has {self.nbytes} from there on"
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 def usm_place(given: Any, name: str, *, writes: bool = False) -> Place:
-    """Of memory of Isthmus' own, ReadOnlyError where it is only read.
+    """From memory of Isthmus; ReadOnlyError if it is read-only and would be written.
 
     TypeError for anything else, ValueError for an array with gaps.
     """
@@ -74,7 +74,7 @@ def _check_writes(given: Array | Buffer, name: str, writes: bool) -> None:
 
 
 def place(given: Any, name: str, *, writes: bool = False) -> Place:
-    """Of the same, and of host memory with the buffer protocol or an array interface."""
+    """The same, and from host memory with the buffer protocol or an array interface."""
     if isinstance(given, (UsmPointer, Buffer, Array)):
         return usm_place(given, name, writes=writes)
     if any(hasattr(given, interface) for interface in _INTERFACES):
@@ -94,14 +94,14 @@ def place(given: Any, name: str, *, writes: bool = False) -> Place:
 
 
 def is_address(given: Any) -> bool:
-    """Whether it is a number; a pointer of ours knows more."""
+    """Whether it is a number; a UsmPointer, which has more information, is not."""
     return isinstance(given, numbers.Integral)
 
 
 def place_at(address: Any, name: str, nbytes: int, queue: Queue) -> Place:
-    """Of USM, known to the library or to the queue's context, else of the host's memory.
+    """From an address of USM that the library or the queue's context knows, else of host memory.
 
-    WrongContextError for USM of another context. What the host device has is the host's memory.
+    WrongContextError for USM of another context. Memory of the host device is host memory.
     """
     if nbytes == 0:
         return Place(bytearray(), 0, 0, None)
@@ -120,7 +120,7 @@ def place_at(address: Any, name: str, nbytes: int, queue: Queue) -> Place:
 
 
 def _dtype_of_view(given: Any, seen: memoryview) -> Any:
-    """None for plain bytes, which are as good as any element's."""
+    """None for plain bytes, which match every element type."""
     if not hasattr(given, "dtype") and seen.format in _BYTES:
         return None
     import numpy as np
@@ -147,7 +147,7 @@ def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -
 
 
 def bytes_of(count: int, *places: Place) -> int:
-    """Bytes of ``count`` elements of the type that the places have. TypeError where they differ."""
+    """Bytes of ``count`` elements of the endpoints' type. TypeError if their types differ."""
     number = integer("a count of elements", count)
     if number < 0:
         raise ValueError(f"a count of elements is 0 or more, not {number}")

@@ -26,11 +26,11 @@ __all__ = ["UsmPointer", "device_alloc", "free", "host_alloc", "shared_alloc"]
 class UsmPointer:
     """An address in memory of ``device_alloc``, ``shared_alloc`` or ``host_alloc``.
 
-    It is a number where one is wanted (``int(ptr)``, ``hex(ptr)``, ``ctypes.c_void_p(int(ptr))``)
-    and keeps the memory alive, as do all pointers that were made of it; after ``free`` any use of
-    them is a ClosedError. ``ptr + n`` and ``ptr - n`` are pointers ``n`` bytes on, within the
-    allocation (OutOfRangeError). ``cast`` gives elements a type, which counts of elements go by.
-    Pointers compare by address, with numbers too. Never changes; safe to use from any thread.
+    It converts to a number (``int(ptr)``, ``hex(ptr)``, ``ctypes.c_void_p(int(ptr))``) and keeps
+    the memory alive, as do all pointers derived from it. After ``free`` any use of them is a
+    ClosedError. ``ptr + n`` and ``ptr - n`` are pointers ``n`` bytes further, within the allocation
+    (OutOfRangeError). ``cast`` sets the element type, which counts of elements refer to. Pointers
+    compare by address, with numbers too. Immutable; safe to use from any thread.
     """
 
     __slots__ = ("_address", "_buffer", "_dtype", "_offset")
@@ -38,7 +38,8 @@ class UsmPointer:
     def __init__(self, buffer: Buffer, offset: int = 0, dtype: Any = None) -> None:
         """Points ``offset`` bytes into the buffer, at elements of ``dtype`` (None: bytes).
 
-        ``dtype`` is what ``isthmus.DType`` takes, TypeError for a type that no array has.
+        ``dtype`` is what ``isthmus.DType`` accepts; TypeError for a type that arrays do not
+        support.
         """
         if not isinstance(buffer, Buffer):
             raise TypeError(f"a pointer is into an isthmus.Buffer, not {type(buffer).__name__}")
@@ -88,13 +89,13 @@ class UsmPointer:
 
     @property
     def freed(self) -> bool:
-        """Whether the memory was given to ``free``."""
+        """Whether the memory was freed by ``free``."""
         return self._buffer.freed
 
     def cast(self, dtype: Any) -> UsmPointer:
-        """The same address of elements of another type, as ``isthmus.DType`` takes it; None: bytes.
+        """The same address with another element type, as ``isthmus.DType`` accepts it; None: bytes.
 
-        Raises TypeError for a type that no array has.
+        Raises TypeError for a type that arrays do not support.
         """
         return UsmPointer(self._buffer, self._offset, dtype)
 
@@ -133,35 +134,35 @@ class UsmPointer:
 
 
 def device_alloc(ctx: Context, dev: Device, nbytes: int, alignment: int = 1) -> UsmPointer:
-    """``nbytes`` bytes that the device alone reaches, aligned to a power of two.
+    """``nbytes`` bytes that only the device can access, aligned to a power of two.
 
-    They come from the current resource (``isthmus.using``), else from the driver, and are freed
-    with the last pointer, if ``free`` was not called before. Raises as Buffer() does: ValueError,
-    USMAllocationError, UnsupportedError for a kind that the device has not; WrongContextError for
-    a device that is not of the context.
+    They come from the current resource (``isthmus.using``), else from the default pool, and are
+    freed with the last pointer unless ``free`` was called before. Raises what Buffer() raises:
+    ValueError, USMAllocationError, UnsupportedError for a kind that the device does not have; and
+    WrongContextError for a device that is not in the context.
     """
     return _allocated(ctx, dev, "device", nbytes, alignment)
 
 
 def shared_alloc(ctx: Context, dev: Device | None, nbytes: int, alignment: int = 1) -> UsmPointer:
-    """``device_alloc`` of memory that moves to where it is used.
+    """``device_alloc`` for memory that migrates to where it is used.
 
-    ``dev`` None: of the context's first device.
+    ``dev`` None: the context's first device.
     """
     return _allocated(ctx, _first(ctx) if dev is None else dev, "shared", nbytes, alignment)
 
 
 def host_alloc(ctx: Context, nbytes: int, alignment: int = 1) -> UsmPointer:
-    """``device_alloc`` of the host's memory, which all devices of the context reach."""
+    """``device_alloc`` for host memory, which all devices of the context can access."""
     return _allocated(ctx, _first(ctx), "host", nbytes, alignment)
 
 
 def free(ctx: Context, ptr: UsmPointer) -> None:
-    """Makes ``ptr``, and all pointers into its allocation, dead at once; twice does nothing.
+    """Ends ``ptr``, and all pointers into its allocation, at once. Freeing twice does nothing.
 
-    The memory goes back when the last operation on it has ended; never blocks. Raises TypeError for
-    what none of the functions above gave, WrongContextError for another context's,
-    InvalidArgumentError for a pointer behind the allocation's start.
+    The memory is returned when the last operation on it has ended. Never blocks. Raises TypeError
+    for an object that is not from the functions above, WrongContextError for another context's,
+    InvalidArgumentError for a pointer past the allocation's start.
     """
     if not isinstance(ptr, UsmPointer):
         raise TypeError(

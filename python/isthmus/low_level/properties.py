@@ -1,4 +1,4 @@
-"""What is told of a device's memory, and of a pointer."""
+"""Properties of a device's memory, and of a pointer."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class MemoryProperties(NamedTuple):
 
     total_size: int
     free_size: int | None
-    """Now; None where the driver does not tell."""
+    """Free bytes now; None if the driver does not report it."""
     max_allocation: int
     """The largest single allocation."""
     base_alignment: int
-    """Of an allocation that asks for none."""
+    """Of an allocation without an alignment."""
     max_alignment: int
 
 
 def memory_properties(dev: Device) -> list[MemoryProperties]:
-    """The device's memories; every back-end knows of one."""
+    """The device's memories; every backend reports one."""
     _check(dev)
     try:
         free: int | None = dev.memory_info()[0]
@@ -54,7 +54,7 @@ def memory_properties(dev: Device) -> list[MemoryProperties]:
 
 
 class Access(enum.IntFlag):
-    """How a device may use a kind of memory, by Level Zero's numbers; 0: not at all."""
+    """How a device can access a kind of memory, with Level Zero's numbers; 0: not at all."""
 
     NONE = 0
     RW = 1
@@ -64,10 +64,10 @@ class Access(enum.IntFlag):
 
 
 class AccessProperties(NamedTuple):
-    """What a device may do with each kind of memory.
+    """What access a device has to each kind of memory.
 
-    ``RW``, or nothing: of atomic and of concurrent access no back-end asks its driver, so none is
-    promised, but where the device is the host itself.
+    ``RW``, or nothing. No backend queries its driver for atomic and concurrent access, so neither
+    is promised, except where the device is the host itself.
     """
 
     host: Access
@@ -80,7 +80,7 @@ class AccessProperties(NamedTuple):
 
 
 def memory_access_properties(dev: Device) -> AccessProperties:
-    """By the kinds that the device offers."""
+    """The access to each kind that the device supports."""
     _check(dev)
     if dev.backend == "host":
         return AccessProperties(*[Access(15)] * 5)
@@ -96,7 +96,7 @@ def properties(ptr: Any) -> PointerInfo:
 
 
 def lookup_alloc(ctx: Context, ptr: Any) -> PointerInfo:
-    """The same, and what the library does not know the driver of the context is asked for."""
+    """The same; the driver of the context is queried for memory that the library does not know."""
     return query(_address_of(ptr), context=ctx)
 
 

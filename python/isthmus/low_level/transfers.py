@@ -19,14 +19,14 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
     """Copies ``n`` elements on ``global_queue(ctx, dev)`` and returns the copy's event at once.
 
     ``dst`` and ``src``: pointers, Arrays without gaps, Buffers, NumPy arrays and others with the
-    buffer protocol or one of the array interfaces, or addresses, of the host's memory or of USM. An
-    element is of the type that one of them has; where none has, a byte. Both live until the copy
-    has ended, but for what lies at a bare address. Runs behind what the queue has, and behind
-    other work on the memory.
+    buffer protocol or one of the array interfaces, or addresses, of host memory or of USM. The
+    element type is that of whichever has one; without any it is a byte. Both are kept alive until
+    the copy has ended, except memory at a bare address. Ordered after earlier work on the queue and
+    after other work on the memory.
 
     Raises OutOfRangeError past either end, as far as that is known, TypeError for two types,
-    ValueError for what is not contiguous, WrongContextError for memory of other contexts by
-    address, ReadOnlyError.
+    ValueError if it is not contiguous, WrongContextError for memory of other contexts by address,
+    ReadOnlyError.
     """
     queue = global_queue(ctx, dev)
     given = {"destination": dst, "source": src}
@@ -43,7 +43,7 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
 
 
 def copy_on(queue: Queue, dst: Place, src: Place, nbytes: int, after: Any = ()) -> Event:
-    """Nothing is submitted where either has too few bytes."""
+    """Submits nothing if either has too few bytes."""
     dst.room(nbytes, "destination")
     src.room(nbytes, "source")
     event = queue.copy(
@@ -55,14 +55,14 @@ def copy_on(queue: Queue, dst: Place, src: Place, nbytes: int, after: Any = ()) 
 
 
 def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Event:
-    """Repeats ``pattern`` ``n`` times from ``ptr`` on; on ``global_queue(ctx, dev)``, at once.
+    """Repeats ``pattern`` ``n`` times from ``ptr``, on ``global_queue(ctx, dev)``; does not wait.
 
-    ``ptr``: a pointer, an Array without gaps, a Buffer, or the address of USM. Where it has a type,
-    ``pattern`` is a number that this holds, as in ``Array.fill``. Where it has none, it is an
-    integer from 0 to 255, or bytes or a NumPy scalar of 1, 2, 4, 8 or 16 bytes.
+    ``ptr``: a pointer, an Array without gaps, a Buffer, or the address of USM. If it has a type,
+    ``pattern`` is a number that this type holds, as in ``Array.fill``. Otherwise it is an integer
+    from 0 to 255, or bytes or a NumPy scalar of 1, 2, 4, 8 or 16 bytes.
 
-    Raises OutOfRangeError past the end, OverflowError and TypeError for what the type does not
-    hold, WrongContextError, ReadOnlyError.
+    Raises OutOfRangeError past the end, OverflowError and TypeError for a value that the type does
+    not hold, WrongContextError, ReadOnlyError.
     """
     queue = global_queue(ctx, dev)
     if is_address(ptr):
@@ -88,7 +88,7 @@ def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()
 
 
 def elements_of(typed: Place, count: int) -> Array:
-    """So many from there on. ClosedError where the memory was freed."""
+    """An Array of that many elements from there on. ClosedError if the memory was freed."""
     return Array(typed.holder, count, typed.dtype, offset=typed.offset)
 
 

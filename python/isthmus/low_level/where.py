@@ -1,4 +1,4 @@
-"""Where work goes that names no queue: the current device and context, and the queue of both."""
+"""Where work goes that names no queue: the current device and context, and their queue."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from isthmus._core import Context, Device, Queue, current_device, current_queue
 
 __all__ = ["context", "device", "global_queue"]
 
-# Of contexts that are not their devices' default ones. A queue that nobody holds has no work that
-# others could be in order with: operations on the same memory are, whatever their queues.
+# For contexts that are not the default ones of their devices. A queue without references has no
+# work that order could matter for: operations on the same memory are ordered on any queues.
 _queues: weakref.WeakValueDictionary[tuple[Context, Device], Queue] = weakref.WeakValueDictionary()
 _making = threading.Lock()
 
@@ -21,15 +21,15 @@ def device() -> Device:
 
 
 def context() -> Context:
-    """The context of the current queue, which the current device is of."""
+    """The context of the current queue, which the current device belongs to."""
     return current_queue().context
 
 
 def global_queue(ctx: Context, dev: Device) -> Queue:
-    """The queue that everybody shares who works on that device in that context.
+    """The queue that all users of that device in that context share.
 
     In the device's default context it is the device's default queue. Always the same one while it
-    is in use. Raises WrongContextError for a device that is not of the context.
+    is referenced. Raises WrongContextError for a device that is not in the context.
     """
     check(ctx, dev)
     if dev.default_context == ctx:
@@ -42,7 +42,7 @@ def global_queue(ctx: Context, dev: Device) -> Queue:
 
 
 def check(ctx: object, dev: object) -> None:
-    """TypeError for what is no context and no device."""
+    """TypeError if they are not a context and a device."""
     if not isinstance(ctx, Context):
         raise TypeError(f"ctx must be an isthmus.Context, not {type(ctx).__name__}")
     if not isinstance(dev, Device):

@@ -1,8 +1,8 @@
-"""For the tests of programs that use Isthmus: queues, simulated devices, and a look for leaks.
+"""For the tests of programs that use Isthmus: queues, simulated devices, and leak checks.
 
-With pytest the fixtures ``device``, ``queue``, ``sim_device`` and ``leak_check`` are there without
-an import (see ``isthmus.testing.plugin``); what this module has works without pytest too, but for
-``get_queue_or_skip``.
+With pytest the fixtures ``device``, ``queue``, ``sim_device`` and ``leak_check`` are available
+without an import (see ``isthmus.testing.plugin``). The contents of this module work without pytest
+too, except ``get_queue_or_skip``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Option = str | int | float | bool | Mapping[str, int] | tuple[str, ...] | list[s
 
 
 def get_queue_or_skip(filter: str | None = None) -> isthmus.Queue:  # noqa: A002
-    """A new queue on the device that ``filter`` finds (None: the default one).
+    """A new queue on the device that ``filter`` identifies (None: the default one).
 
-    Where there is no such device the running test is skipped, with the reason.
+    If there is no such device the running test is skipped, with the reason.
     """
     try:
         return isthmus.Queue(isthmus.Device(filter))
@@ -45,33 +45,33 @@ def get_queue_or_skip(filter: str | None = None) -> isthmus.Queue:  # noqa: A002
 
 
 def open_device(wanted: str) -> isthmus.Device:
-    """The device that a filter finds; ``"sim"`` is a new one where ISTHMUS_SIM describes none."""
+    """The device of a filter; ``"sim"`` creates a new one if ISTHMUS_SIM describes none."""
     make_one = wanted == "sim" and not os.environ.get("ISTHMUS_SIM")
     return sim_device() if make_one else isthmus.Device(wanted)
 
 
 def sim_device(**options: Option) -> isthmus.Device:
-    """A new simulated device, of a platform of its own.
+    """Creates a simulated device on a platform of its own.
 
-    The options are those of ``ISTHMUS_SIM``, described in the book's chapter on the simulated
-    device: ``sim_device(capacity="64MiB", fail={"copy": 3}, effect="late", seed=7)``. In a
-    ``with`` statement it is the current device as well.
+    The options are those of ``ISTHMUS_SIM``, described in the documentation of the simulated
+    device: ``sim_device(capacity="64MiB", fail={"copy": 3}, effect="late", seed=7)``. In a ``with``
+    statement it is the current device as well.
     """
     return _core.sim_create(options_text(options))
 
 
 def sim_configure(device: isthmus.Device, **options: Option) -> None:
-    """Changes the options that may change while the device lives: faults, effect, speeds."""
+    """Changes the options that can change during the device's lifetime: faults, effect, speeds."""
     _core.sim_configure(device, options_text(options))
 
 
 def sim_calls(device: isthmus.Device, kind: str = "any") -> int:
-    """Driver calls of one kind made so far ("allocate", "copy", ...; "any": all of them)."""
+    """Number of driver calls of one kind so far ("allocate", "copy", ...; "any": all of them)."""
     return _core.sim_calls(device, kind)
 
 
 class SimState(NamedTuple):
-    """A simulated device now."""
+    """The state of a simulated device."""
 
     clock_ns: int  # its virtual time
     device_bytes: int  # live memory of device kind
@@ -79,12 +79,12 @@ class SimState(NamedTuple):
 
 
 def sim_state(device: isthmus.Device) -> SimState:
-    """The device's virtual time, and the memory that lives on it."""
+    """The device's virtual time, and the memory that is live on it."""
     return SimState(*_core.sim_state(device))
 
 
 def options_text(options: Mapping[str, Option]) -> str:
-    """Options as ``ISTHMUS_SIM`` has them: ``capacity=64MiB,fail=copy:3,kinds=device+host``."""
+    """Options in the syntax of ISTHMUS_SIM: ``capacity=64MiB,fail=copy:3,kinds=device+host``."""
     return ",".join(part for key, value in options.items() for part in _written(key, value))
 
 

@@ -1,4 +1,4 @@
-"""Memory that outlives what made it: counted before and after."""
+"""Leak checks: live memory, counted before and after."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _PATIENCE = 5.0
 
 
 class LeakError(AssertionError):
-    """More memory lives than before; the message has the numbers."""
+    """More memory is live than before; the message has the numbers."""
 
 
 @contextmanager
 def leak_check(timeout: float = _PATIENCE) -> Iterator[None]:
-    """Fails with ``LeakError`` if more memory of Isthmus lives afterwards than before.
+    """Fails with ``LeakError`` if more memory of Isthmus is live afterwards than before.
 
-    Memory goes back once the work on it has ended: up to ``timeout`` seconds are given for that.
-    Memory of default pools counts by the block. Other pools count by the pieces that they have of
-    the driver: a small block that leaks into a piece which was in use before is not found.
-    An exception that leaves the block keeps its variables alive: then nothing is checked.
+    Memory is returned once the work on it has ended; this waits up to ``timeout`` seconds for that.
+    Memory of default pools counts by block. Other pools count by the memory that they hold of the
+    driver: a small block that leaks inside of memory that was held before is not detected. An
+    exception that leaves the block keeps its variables alive, so nothing is checked then.
     """
     before = live_now()
     yield
@@ -35,13 +35,13 @@ def leak_check(timeout: float = _PATIENCE) -> Iterator[None]:
 
 
 def live_now() -> Counts:
-    """What lives, once the garbage is gone."""
+    """Live memory, after a garbage collection."""
     gc.collect()
     return {kind: live(kind) for kind in ("device", "shared", "host")}
 
 
 def leaks(before: Counts, timeout: float = _PATIENCE) -> str:
-    """What is left over since ``before``, in words; "" if nothing is."""
+    """A text about what leaked since ``before``; "" if nothing did."""
     until = time.monotonic() + timeout
     while True:
         left = _left(before, live_now())

@@ -1,13 +1,13 @@
-"""The pytest plug-in, there wherever Isthmus is installed.
+"""The pytest plug-in, active wherever Isthmus is installed.
 
-``device``      the test runs once for each back-end found: the host, a simulated device, and every
-                OpenCL device with USM; ``--isthmus-device=FILTER`` restricts them
+``device``      the test runs once for each device found: the host, a simulated device, and every
+                device with USM of any backend; ``--isthmus-device=FILTER`` restricts them
 ``queue``       a new queue on that device
-``sim_device``  makes simulated devices: ``sim_device(capacity="1MiB", fail={"allocate": 2})``
-``leak_check``  fails the test if memory that it made outlives it
+``sim_device``  creates simulated devices: ``sim_device(capacity="1MiB", fail={"allocate": 2})``
+``leak_check``  fails the test if memory that it allocated outlives it
 
-Test runs that use none of these pay nothing: no driver is opened, and NumPy is not imported. A
-fixture or parameter of the same name in a project takes the place of the one here.
+Tests that use none of these cost nothing: no driver is opened, and NumPy is not imported. A fixture
+or parameter of the same name in a project replaces the one here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> isthmus.Device:
-    """A device of each back-end in turn; a new one for each test where it is simulated."""
+    """Each device in turn; a simulated one is new for each test."""
     from isthmus import testing
 
     return testing.open_device(getattr(request, "param", ""))
@@ -56,7 +56,7 @@ def queue(device: isthmus.Device) -> isthmus.Queue:
 
 @pytest.fixture
 def sim_device() -> Callable[..., isthmus.Device]:
-    """Makes simulated devices; the options are those of ``isthmus.testing.sim_device``."""
+    """Creates simulated devices; the options are those of ``isthmus.testing.sim_device``."""
     from isthmus import testing
 
     return testing.sim_device
@@ -64,7 +64,7 @@ def sim_device() -> Callable[..., isthmus.Device]:
 
 @pytest.fixture
 def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails the test if more memory of Isthmus lives after it than before, with the numbers.
+    """Fails the test if more memory of Isthmus is live after it than before, with the numbers.
 
     A test that failed is not checked: its traceback keeps its variables alive.
     """
@@ -91,7 +91,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Gives ``device`` its parameters, where that fixture is the one of this module."""
+    """Parametrizes ``device`` if that fixture is the one of this module."""
     if "device" not in metafunc.fixturenames or not _is_ours(metafunc):
         return
     filters = _found(tuple(metafunc.config.getoption("--isthmus-device")))
@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _is_ours(metafunc: pytest.Metafunc) -> bool:
-    """Neither the project's own fixture nor a parameter that somebody has set already."""
+    """Whether it is neither the project's own fixture nor a parameter that is set already."""
     definitions = metafunc._arg2fixturedefs.get("device", ())
     if not definitions or definitions[-1].func.__module__ != __name__:
         return False

@@ -1,7 +1,7 @@
-"""Recorded allocations and frees: read, and played against a memory resource.
+"""Recorded allocations and frees: reading them, and replaying them on a memory resource.
 
-``load`` reads ``.npz`` files, CSV logs as RMM writes them, and memory snapshots of PyTorch;
-``replay`` plays what it read. Needs NumPy.
+``load`` reads ``.npz`` files, CSV logs in RMM's format, and memory snapshots of PyTorch; ``replay``
+replays the trace. Needs NumPy.
 """
 
 from __future__ import annotations

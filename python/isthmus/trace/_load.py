@@ -1,4 +1,4 @@
-"""Readers of trace files. Whatever a file holds, nothing in it is run."""
+"""Readers of trace files. Nothing in a file is executed."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
-_MOST_BYTES = 1 << 30  # of a file
+_MOST_BYTES = 1 << 30  # per file
 _MOST_HEADER = 1 << 14  # of an array in an .npz file; NumPy's own limit is 10,000
 _MOST_LINE = 1 << 12  # of a log, in characters
-_CHUNK = 1 << 16  # events that are Python objects at a time
+_CHUNK = 1 << 16  # number of events that are Python objects at a time
 
 
 def load(path: str | Path) -> Trace:
-    """The trace in a file, by the end of its name.
+    """The trace in a file, whose format is that of its extension.
 
     ``.npz``: arrays of integers ``op`` (1 allocate, 0 free), ``id``, ``size`` in bytes and, if
     there are streams, ``stream``. ``.csv``: the columns Action (allocate, free), Pointer, Size and,
-    if there are streams, Stream, as RMM logs them; others are not looked at, failed allocations
-    are left out. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
-    (``torch.cuda.memory._dump_snapshot``, that of ``torch.xpu`` or ``torch_npu``), the first device
-    whose history has allocations or frees. A block is freed once, by the first of
-    ``free_requested``, ``free_completed`` and ``free`` that follows its allocation. Logs and
-    snapshots may begin in the middle of a program: frees of what was allocated before are left out,
+    if there are streams, Stream, as RMM logs them. Other columns are ignored, and failed
+    allocations are left out. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
+    (``torch.cuda.memory._dump_snapshot``, that of ``torch.xpu`` or ``torch_npu``), of which the
+    first device with allocations or frees in its history is read. A block is freed once, by the
+    first of ``free_requested``, ``free_completed`` and ``free`` that follows its allocation. Logs
+    and snapshots may begin in the middle of a program: frees of earlier allocations are left out,
     and counted in ``frees_before``.
 
-    A file has at most 1 GiB and 16,777,216 events. Raises TraceError for one that holds no trace,
-    OSError for one that cannot be read. Safe for untrusted files: nothing in one is run, and the
-    time and the memory that it takes are in proportion to its size, an array of an .npz file at
-    most to the events that are allowed.
+    A file has at most 1 GiB and 16,777,216 events. Raises TraceError if it contains no trace,
+    OSError if it cannot be read. Safe for untrusted files: nothing in a file is executed, and time
+    and memory are proportional to its size; an array of an .npz file takes at most what the
+    permitted number of events takes.
     """
     file = Path(path)
     reader = _READERS.get(file.suffix.lower())
@@ -64,12 +64,12 @@ def load(path: str | Path) -> Trace:
         return from_events(file.stem, events(data), unit, recorded=recorded)
     except TraceError as fault:
         raise TraceError(f"{file}: {fault}") from None
-    except Exception as fault:  # of zipfile, NumPy and the pickle: garbage can raise nearly any
+    except Exception as fault:  # from zipfile, NumPy and the pickle: garbage can raise nearly any
         raise TraceError(f"{file}: no {file.suffix} file of a trace: {_told(fault)}") from fault
 
 
 def _bytes_of(file: Path) -> bytes:
-    """In parts: to ask for all that is allowed takes as much memory, however short the file is."""
+    """Reads the bytes in chunks: one read of the limit would allocate as much for any file."""
     parts: list[bytes] = []
     left = _MOST_BYTES
     with file.open("rb") as stream:
@@ -99,7 +99,7 @@ def _npz(data: bytes) -> Iterator[Event]:
 
 
 def _column(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
-    """Never decompresses more than the events that are allowed."""
+    """Never decompresses more than the permitted number of events."""
     file = f"{name}.npy"
     found = archive.namelist().count(file)
     if found != 1:
@@ -147,8 +147,8 @@ def _csv(data: bytes) -> Iterator[Event]:
 
 
 def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Lines that are not empty, with their numbers. A log quotes nothing."""
-    # What is no UTF-8 is kept as it is: it only names blocks and streams.
+    """The lines that are not empty, with their numbers. Logs have no quoting."""
+    # Bytes that are not UTF-8 are kept: they only name blocks and streams.
     text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "surrogateescape")
     for number, line in enumerate(iter(lambda: text.readline(_MOST_LINE + 1), ""), 1):
         if len(line) > _MOST_LINE:
@@ -158,7 +158,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
 
 
 def _places(names: list[str]) -> dict[str, int]:
-    """Where the columns are; that of streams may be missing."""
+    """The indices of the columns; that of streams may be missing."""
     at = {name: place for place, name in enumerate(names)}
     for name in ("Action", "Pointer", "Size"):
         if name not in at:
@@ -200,8 +200,8 @@ def _snapshot(data: bytes) -> Iterator[Event]:
             if freeing.is_first(address, action):
                 yield number, FREE, address, nbytes, stream
         elif address == workspace:
-            # torch_npu puts its workspace blocks, which another allocator has and never frees,
-            # before the history; the history may have used the same addresses before.
+            # torch_npu puts its workspace blocks, which another allocator holds and never frees,
+            # before the history; the history may have used the same addresses earlier.
             workspace = None
             yield number, ALLOCATE, f"workspace {address}", nbytes, stream
         else:
@@ -209,18 +209,18 @@ def _snapshot(data: bytes) -> Iterator[Event]:
             yield number, ALLOCATE, address, nbytes, stream
 
 
-# What each spelling of a free adds to those seen. PyTorch writes the first when the program frees
-# a block and the second when the last stream that uses it has passed. Which of them are recorded
-# is an option, and other tools that write snapshots use the third.
+# The bit that each spelling of a free adds to those seen. PyTorch writes the first when the program
+# frees a block and the second when the last stream that uses it has passed. Which of them are
+# recorded is an option, and other tools that write snapshots use the third.
 _SPELLINGS = {"free_requested": 1, "free_completed": 2, "free": 4}
-_PLAYED = ("alloc", *_SPELLINGS)  # compared, as an action in a file may have no hash
+_PLAYED = ("alloc", *_SPELLINGS)  # compared, as an action in a file may not be hashable
 
 
 class _Freeing:
-    """Which entries of a history are the only free of their block.
+    """Decides which entries of a history are the one free of their block.
 
-    The first spelling after an allocation is; another spelling reports the same free again. The
-    same spelling twice is a second free, which needs another allocation in between.
+    That is the first spelling after an allocation; another spelling reports the same free again.
+    The same spelling twice is a second free, which needs another allocation in between.
     """
 
     def __init__(self) -> None:
@@ -237,7 +237,7 @@ class _Freeing:
 
 
 def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
-    """Of the first device that has something to play; where none has, of the first that has any.
+    """The history of the first device with events to replay, else of the first device that has any.
 
     Taking a snapshot adds an entry to the history of each device, also of those never used.
     """
@@ -264,7 +264,7 @@ def _integer(entry: dict[Any, Any], key: str, number: int) -> int:
     return value
 
 
-# What reads a file's bytes, what it counts, and whether it was recorded while a program ran.
+# The reader of a file's bytes, its unit, and whether the file was recorded while a program ran.
 _READERS: dict[str, tuple[Callable[[bytes], Iterator[Event]], str, bool]] = {
     ".npz": (_npz, "event", False),
     ".csv": (_csv, "line", True),

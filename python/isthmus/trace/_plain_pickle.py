@@ -1,16 +1,16 @@
 """Reads a pickle of builtin containers and scalars, and nothing else.
 
-The standard unpickler, even one that admits no class, can be made to fill memory with the slots of
-a memo that its input only names, to hash what is nested too deep for the stack, and to hand out
-what a program registered as an extension. This one has no operation that names, calls or builds an
-object, and what it makes is in proportion to what it reads.
+The standard unpickler, even if it admits no class, can be made to fill memory with the slots of a
+memo that its input only names, to hash objects nested too deep for the stack, and to return objects
+that a program registered as an extension. This one has no operation that names, calls or builds an
+object, and the size of its result is proportional to the input.
 
-So is the time it takes. Each operation takes constant time or consumes as many bytes, or items of
-the stack, as it copies. A pickle names a key again in two bytes, so three rules keep dictionaries
-linear. A key is short: comparing two equal ones takes time in proportion to their length. Only text
-and bytes may be keys in any number: their hashes are keyed per process, while those of numbers and
-tuples can be chosen so that each key is compared with all others. The memo is a list, not a
-dictionary of numbers.
+The time is proportional too. Each operation takes constant time or consumes as many bytes, or items
+of the stack, as it copies. A pickle names a key again in two bytes, so three rules keep
+dictionaries linear. A key is short: comparing two equal ones takes time in proportion to their
+length. Only text and bytes may be keys in any number: their hashes are keyed per process, while
+those of numbers and tuples can be chosen so that each key is compared with all others. The memo is
+a list, not a dictionary of numbers.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def loads(data: bytes) -> Any:
     """The object of the pickle that ``data`` begins with, of any protocol.
 
     Keys and members of sets are text and bytes of at most 1,024 elements; at most 256 in each may
-    be other scalars, integers among them of 64 bits, or tuples of at most 16 such. Memo entries
-    are numbered from 0 in the order in which they are made, as all picklers do. Raises ValueError,
-    with the place and the opcode, for all else that a pickle may hold; for what is no pickle any
-    Exception. Takes time and memory in proportion to the length of ``data``.
+    be other scalars, including integers of 64 bits, or tuples of at most 16 such. Memo entries are
+    numbered from 0 in the order of their creation, as in all picklers. Raises ValueError, with
+    position and opcode, for anything else that a pickle may contain; any Exception if it is not a
+    pickle. Takes time and memory in proportion to the length of ``data``.
     """
     return _Reader(data).load()
 
@@ -53,10 +53,10 @@ class _Reader:
         self.stack: list[Any] = []
         self.marks: list[int] = []  # lengths of the stack
         self.memo: list[Any] = []
-        self.good_tuples: dict[int, Any] = {}  # by id: tuples that were found to be good keys
+        self.good_tuples: dict[int, Any] = {}  # by id: tuples that were accepted as keys
 
     def load(self) -> Any:
-        """The commonest operations are here, since a snapshot has millions of them."""
+        """The most frequent operations are inlined here, since a snapshot has millions of them."""
         data, stack, memo, at = self.data, self.stack, self.memo, 0
         push, end = stack.append, len(data)
         while at < end:
@@ -95,7 +95,7 @@ class _Reader:
         self.stack.append(value)
 
     def pop_mark(self) -> list[Any]:
-        """What lies above the last mark."""
+        """The items above the last mark."""
         begin = self.marks.pop()
         above = self.stack[begin:]
         del self.stack[begin:]
@@ -119,7 +119,7 @@ class _Reader:
         return taken
 
     def decimal(self) -> int:
-        """A slot of the memo, as protocol 0 writes it."""
+        """A memo index, as protocol 0 writes it."""
         return int(_short(self.line()))
 
     def put(self, slot: int) -> None:
@@ -157,10 +157,10 @@ class _Reader:
         self.push(frozenset(values))
 
     def check_keys(self, keys: list[Any], present: Collection[Any]) -> None:
-        """Before they are hashed, of the container that has those ``present`` already.
+        """Checks keys before they are hashed, for a container that has those ``present`` already.
 
-        Counts repeated keys as often as they come, and all of those present: a container may be
-        refused that would have ended with fewer.
+        Repeated keys count each time, and so do all those present: a container may be refused
+        although it would have ended with fewer.
         """
         others = 0
         for key in keys:
@@ -201,7 +201,7 @@ def _refused(opcode: int) -> str:
 
 
 def _check_scalar(key: Any) -> None:
-    """Hashing it, and comparing it with an equal one, takes constant time."""
+    """Ensures that hashing it, and comparing it with an equal one, takes constant time."""
     if type(key) not in _SCALARS:
         raise ValueError(f"a {type(key).__name__} as a key, or in one")
     if type(key) in _KEYED_HASH and len(key) > _MOST_KEY:
@@ -211,14 +211,14 @@ def _check_scalar(key: Any) -> None:
 
 
 def _short(line: bytes) -> bytes:
-    """A number of a bounded length."""
+    """A number of bounded length."""
     if len(line) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(line)} digits, {_MOST_DIGITS} at most are read")
     return line
 
 
 def _integer(line: bytes) -> int:
-    """As protocol 0 writes it, which has booleans among them."""
+    """As protocol 0 writes it, booleans included."""
     return line == b"01" if line in (b"00", b"01") else int(_short(line).removesuffix(b"L"))
 
 
@@ -231,7 +231,7 @@ def _signed(raw: bytes) -> int:
 
 
 def _sized(count: int, decode: Callable[[bytes], Any]) -> Callable[[_Reader], None]:
-    """What is preceded by its length, in so many bytes."""
+    """A value preceded by its length, in that many bytes."""
     return lambda reader: reader.push(decode(reader.take(reader.number(count))))
 
 

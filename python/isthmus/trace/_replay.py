@@ -1,4 +1,4 @@
-"""Plays a trace against a memory resource."""
+"""Replays a trace on a memory resource."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _SAMPLE = np.dtype([("held_bytes", "u8"), ("ns", "u8")])  # isthmus_trace_sample
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What was seen. ``held`` (bytes) and ``ns`` have an element for each event of the trace."""
+    """The results. ``held`` (bytes) and ``ns`` have an element for each event of the trace."""
 
     trace: Trace
-    mean_ns: float  # of an event, of the second play
+    mean_ns: float  # per event, of the second replay
     held: np.ndarray[Any, Any]
     ns: np.ndarray[Any, Any]
-    maps: int  # times that memory was taken from the driver
-    unmaps: int  # times that some was given back, up to the last event
+    maps: int  # how often memory was obtained from the driver
+    unmaps: int  # how often memory was returned, up to the last event
 
     @property
     def peak_held_bytes(self) -> int:
-        """The most of ``held``; 0 for no events."""
+        """The maximum of ``held``; 0 without events."""
         return int(self.held.max(initial=0))
 
     @property
     def ratio(self) -> float:
-        """Peak bytes held of the driver's over peak bytes requested; 0 for no events."""
+        """Peak bytes held of the driver's memory over peak bytes requested; 0 without events."""
         return self.peak_held_bytes / max(self.trace.peak_requested_bytes, 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """Numbers alone, for ``--json``."""
+        """The numbers only, for ``--json``."""
         seen = self.ns if len(self.ns) else np.zeros(1)
         p50, p99, most = (float(each) for each in np.percentile(seen, [50, 99, 100]))
         return {
@@ -65,16 +65,16 @@ class Replay:
 
 
 def replay(trace: Trace, resource: MemoryResource) -> Replay:
-    """Plays all events twice: with a look after each, then once more for the time of them all.
+    """Replays all events twice: with a measurement after each, then once more for the total time.
 
-    What the resource holds before counts as held. Blocks without the interpreter's lock, and Ctrl-C
-    does not interrupt it; nothing stays allocated. Raises isthmus.memory.USMAllocationError where
-    the memory does not suffice, ValueError for events that cannot have happened.
+    Memory that the resource held before counts as held. Blocks without the interpreter's lock;
+    Ctrl-C does not interrupt it. Nothing stays allocated. Raises isthmus.memory.USMAllocationError
+    if there is not enough memory, ValueError for an impossible sequence of events.
     """
     if trace.events.dtype != EVENT:
         raise ValueError(f"events have the dtype {trace.events.dtype}, it must be EVENT")
     queues = tuple(Queue(resource.device, context=resource.context) for _ in range(trace.queues))
-    events = np.array(trace.events, order="C").view(np.uint8)  # aligned, and nobody else's
+    events = np.array(trace.events, order="C").view(np.uint8)  # aligned, and not shared
     samples = np.zeros(len(trace.events), _SAMPLE)
     _, maps, unmaps = _replay(resource, queues, events, samples.view(np.uint8))
     total_ns, _, _ = _replay(resource, queues, events, None)

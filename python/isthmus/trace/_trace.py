@@ -1,10 +1,10 @@
-"""A trace: what every reader makes, and what is played."""
+"""Traces: the result of every reader, and the input of a replay."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from reprlib import repr as shown  # short, whatever a file holds, and without control characters
+from reprlib import repr as shown  # bounded, whatever a file contains; no control characters
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -31,34 +31,34 @@ FREE, ALLOCATE = 0, 1
 # isthmus_trace_event_t
 EVENT = np.dtype([("nbytes", "u8"), ("id", "u4"), ("queue", "u2"), ("action", "u2")])
 _PACKED = Struct("=QIHH")
-# Some GiB while it is read: what a file may cost, however little of the disk it takes.
+# Some GiB while it is read: the limit on what a file may cost, however small it is on disk.
 MOST_EVENTS = 1 << 24
 _MOST_QUEUES = 1024
 _MOST_BYTES = 2**63 - 1
 
-_MOST_NAME = 1 << 12  # characters; comparing two equal names costs as much
+_MOST_NAME = 1 << 12  # characters; comparing two equal names takes as long
 
-# (place in the file, ALLOCATE or FREE, name of the block, bytes, name of the stream)
+# (position in the file, ALLOCATE or FREE, name of the block, bytes, name of the stream)
 Event = tuple[int, int, "int | str", int, "int | str"]
 
 
 class TraceError(ValueError):
-    """A file that is no trace, or a trace that cannot have happened; names file, place, value."""
+    """A file without a trace, or an impossible sequence of events; names file, position, value."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
     """Events in the order in which they happened: ``events`` has the dtype ``EVENT``.
 
-    An id stands for one block from its allocation to its free, which has the block's bytes again;
-    queues are counted from 0. What ``load`` returns is checked; ``replay`` checks, too. Not to be
-    changed; safe to use from any thread.
+    An id stands for one block from its allocation to its free, which repeats the block's size;
+    queues are numbered from 0. What ``load`` returns has been checked, and ``replay`` checks again.
+    Must not be modified; safe to use from any thread.
     """
 
     name: str
     events: np.ndarray[Any, Any]
     queues: int
-    frees_before: int = 0  # frees of what was allocated before it begins: they are not in `events`
+    frees_before: int = 0  # frees of blocks allocated before the trace; they are not in `events`
 
     @cached_property
     def requested(self) -> np.ndarray[Any, Any]:
@@ -68,22 +68,22 @@ class Trace:
 
     @property
     def peak_requested_bytes(self) -> int:
-        """The most of ``requested``; 0 for no events."""
+        """The maximum of ``requested``; 0 without events."""
         return int(self.requested.max(initial=0))
 
 
 def from_events(
     name: str, events: Iterable[Event], unit: str = "event", *, recorded: bool = False
 ) -> Trace:
-    """Numbers blocks and streams; a free gets its block's bytes, whatever it says itself.
+    """Numbers blocks and streams; a free gets the size of its block, whatever size it has itself.
 
-    Allocations of 0 bytes take no memory: they, and their frees, are left out. What was
-    ``recorded`` may begin in the midst of a program: the first free of a block that it has never
-    named is left out, and counted. Raises TraceError, with ``unit`` and place, for a block that is
-    allocated while it is there, that has less than 0 bytes, or that is freed while it is not there,
-    for more than 2**63 bytes live at once, 1,024 streams or 16,777,216 events, for a number of
-    more than 64 bits and a name of more than 4,096 characters. Takes linear time, whatever the
-    names are.
+    Allocations of 0 bytes take no memory; they, and their frees, are left out. A ``recorded`` trace
+    may begin in the middle of a program: the first free of a block that was not named before is
+    left out, and counted. Raises TraceError, with ``unit`` and position, for a block that is
+    allocated while it is live, that has less than 0 bytes, or that is freed while it is not live,
+    for more than 2**63 bytes live at once, 1,024 streams or 16,777,216 events, for a number of more
+    than 64 bits and a name of more than 4,096 characters. Takes linear time, whatever the names
+    are.
     """
     numbering = _Numbering(recorded)
     place = 0
@@ -97,7 +97,7 @@ def from_events(
 
 
 class _ImpossibleError(ValueError):
-    """An event that cannot have happened, without its place in the file."""
+    """An impossible event, without its position in the file."""
 
 
 def fits_64_bits(value: int) -> bool:
@@ -106,7 +106,7 @@ def fits_64_bits(value: int) -> bool:
 
 
 def key_of(name: int | str) -> bytes | str:
-    """The dictionary key of a block or a stream. Its hash cannot be chosen by a file.
+    """The dictionary key of a block or a stream. A file cannot choose its hash.
 
     The hash of an integer is the integer itself, so a file could make a dictionary of integers
     compare each new key with all others. The hashes of bytes and text are keyed per process.
@@ -123,7 +123,7 @@ def key_of(name: int | str) -> bytes | str:
 
 
 class _Numbering:
-    """The events so far, and what is live after them. Blocks and streams are kept by ``key_of``."""
+    """The events so far, and the live blocks. Blocks and streams are stored by ``key_of``."""
 
     def __init__(self, recorded: bool) -> None:
         self.packed = bytearray()
@@ -180,5 +180,5 @@ class _Numbering:
 
 
 def _number(value: int) -> str:
-    """In decimal, which takes quadratic time, only if it is short."""
+    """A decimal number. Conversion takes quadratic time, so only a short one is accepted."""
     return shown(value) if fits_64_bits(value) else f"(an integer of {value.bit_length()} bits)"

@@ -1,4 +1,4 @@
-"""The unified buffer, and what helps to use it."""
+"""The unified buffer, and utilities for it."""
 
 from .accelerator import Accelerator, MemoryInfo, get_accelerator
 from .array import UnifiedPart

@@ -29,7 +29,7 @@ class _FreeAndTotal(NamedTuple):
     free: int
     """Bytes that can still be allocated."""
     total: int
-    """Bytes that the device has."""
+    """Size of the device's memory in bytes."""
 
 
 class MemoryInfo(_FreeAndTotal):
@@ -43,7 +43,7 @@ class MemoryInfo(_FreeAndTotal):
         return self.total - self.free
 
     def keys(self) -> tuple[str, ...]:
-        """What it answers to in brackets; with it ``dict(info)`` works."""
+        """The names for indexing; they make ``dict(info)`` work."""
         return ("free", "total", "used")
 
     @overload
@@ -51,7 +51,7 @@ class MemoryInfo(_FreeAndTotal):
     @overload
     def __getitem__(self, key: slice, /) -> tuple[int, ...]: ...
     def __getitem__(self, key: SupportsIndex | slice | str, /) -> Any:
-        """A number by its name, or as in a tuple. KeyError for another name."""
+        """A number by its name, or by index as in a tuple. KeyError for another name."""
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.keys():
@@ -66,19 +66,19 @@ _selected: ContextVar[Device | None] = ContextVar("isthmus_selected_device", def
 
 
 class Accelerator:
-    """All devices by number, the best first; ``get_accelerator()`` gives the only one.
+    """All devices by number, the best first; ``get_accelerator()`` returns the only one.
 
-    The numbers are places in ``isthmus.devices()``. Safe for threads.
+    The numbers are indices of ``isthmus.devices()``. Thread-safe.
     """
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """All of them. Opens every driver at first."""
+        """All of them. The first call opens every driver."""
         return tuple(devices())
 
     @property
     def device_count(self) -> int:
-        """How many they are: 1 at least, as the host is one."""
+        """Number of devices: at least 1, as the host is one."""
         return len(self.devices)
 
     @property
@@ -92,7 +92,7 @@ class Accelerator:
         return any(device.backend == "cuda" for device in devices())
 
     def get_device(self, device_id: int | Device | str) -> Device:
-        """By number, or by a filter as ``Device`` takes it. ValueError for none of them."""
+        """A device by number, or by a filter as ``Device`` takes it. ValueError otherwise."""
         if isinstance(device_id, (Device, str)):
             return Device(device_id)
         number, known = integer("device_id", device_id), self.devices
@@ -103,7 +103,8 @@ class Accelerator:
     def set_device(self, device_id: int | Device | str) -> Device:
         """Makes it the current one of this thread or asyncio task from here on, and returns it.
 
-        Not inside ``with device:``, which ends with a RuntimeError then: use that in its place.
+        Not inside ``with device:``, which then ends with a RuntimeError: use that statement
+        instead.
         """
         device, before = self.get_device(device_id), _selected.get()
         if before is not None:
@@ -116,9 +117,9 @@ class Accelerator:
     select_device = set_device
 
     def synchronize(self, device_id: int | Device | str | None = None) -> None:
-        """Waits for the device's default queue, and for the current one if it is of that device.
+        """Waits for the device's default queue, and for the current one if it is on that device.
 
-        None: the current device. Work on other queues is waited for by ``Queue.wait``.
+        None: the current device. For work on other queues use ``Queue.wait``.
         """
         device = self._device(device_id)
         queue = current_queue()
@@ -127,13 +128,13 @@ class Accelerator:
         device.default_queue.wait()
 
     def get_memory_info(self, device_id: int | Device | str | None = None) -> MemoryInfo:
-        """Free and total bytes of a device's memory, None: the current one's.
+        """Free and total bytes of a device's memory; None: the current one's.
 
-        What the pools keep that buffers on the device come from by default counts as free, so that
-        the difference between two calls is what was allocated between them. Free is what the driver
-        tells. Where it tells nothing, and for memory that is the host's, which the system hands out
-        only page by page as it is written to, it is what this library's allocations leave of the
-        total: what others use is in ``Device.memory_info()``.
+        Memory that the default pools of buffers cache on the device counts as free, so that the
+        difference between two calls is what was allocated between them. Free memory is what the
+        driver reports. If it reports nothing, and for memory of the host, which the system provides
+        page by page as it is written, it is the total minus this library's allocations.
+        ``Device.memory_info()`` includes what other programs use.
         """
         device = self._device(device_id)
         cached = _cached_bytes(device)
@@ -155,7 +156,7 @@ class Accelerator:
 
 
 def _cached_bytes(device: Device) -> int:
-    """Bytes that the current pools have of that device's memory, and no buffer has."""
+    """Bytes that the current pools hold of that device's memory and that no buffer uses."""
     kinds = device.kinds if device.type == "cpu" else ("device",)
     resources = (current_resource(kind, device) for kind in kinds)
     return sum(_cached_by(each) for each in resources if each is not None)
@@ -173,7 +174,7 @@ def _cached_by(resource: MemoryResource) -> int:
 
 
 def _live_bytes(device: Device) -> int:
-    """Of all devices, which is too much where there are several: as if they shared the memory."""
+    """For all devices, as if they shared the memory. Too much if there are several."""
     kinds = ("device", "shared", "host") if device.type == "cpu" else ("device", "shared")
     return sum(live(kind)[1] for kind in kinds)
 

@@ -1,4 +1,4 @@
-"""What a unified buffer and a part of one have in common, and the part."""
+"""The common base of a unified buffer and its parts, and the part."""
 
 # ruff: noqa: A002 (a range is a range)
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class UnifiedArray:
-    """What a ``UnifiedBuffer`` and a part of one have in common."""
+    """The common base of a ``UnifiedBuffer`` and its parts."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class UnifiedArray:
         @property
         def device(self) -> Any: ...
 
-    # -- what a part has of its own
+    # -- defined by the subclasses
 
     @property
     def _whole(self) -> UnifiedBuffer:
@@ -61,11 +61,11 @@ class UnifiedArray:
     def _offset(self) -> int:
         raise NotImplementedError
 
-    # -- facts
+    # -- properties
 
     @property
     def ndim(self) -> int:
-        """Dimensions."""
+        """Number of dimensions."""
         return len(self.shape)
 
     @property
@@ -75,17 +75,17 @@ class UnifiedArray:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return self.nbytes // self.itemsize
 
     @property
     def queue(self) -> Queue:
-        """The queue in whose order its copies are, where none is named."""
+        """The queue whose order its copies follow if none is named."""
         return self._whole._queue
 
     @property
     def state(self) -> BufferState:
-        """What the copies are to each other now: looks for writes of the host.
+        """The state of the copies now: checks for host writes.
 
         Of the whole buffer, for a part too. ClosedError after ``free``.
         """
@@ -98,12 +98,12 @@ class UnifiedArray:
 
     @property
     def statistics(self) -> TransferStatistics:
-        """What moved so far, of the whole buffer."""
+        """Bytes and copies so far, of the whole buffer."""
         told = self._whole._info()
         return TransferStatistics(told["bytes_to_device"], told["bytes_to_host"], told["copies"])
 
     def dirty_ranges(self) -> DirtyRanges:
-        """What each copy has newer than the other, in flat elements of this array."""
+        """What each copy has newer than the other, as ranges in flat elements of this array."""
         whole, place = self._whole, (self._offset, self.nbytes, self.itemsize)
         return DirtyRanges(*(in_elements(whole._dirty(side), *place) for side in (False, True)))
 
@@ -134,33 +134,34 @@ class UnifiedArray:
         array: NDArray[Any] = np.ndarray(shape, self.dtype, memory)
         return array
 
-    # -- moving
+    # -- synchronization
 
     def to_numpy(self) -> NDArray[Any]:
-        """The host copy, brought up to date: a view of it, as ``host``."""
+        """The host copy, synchronized: a view of it, like ``host``."""
         return self.host
 
     def sync_to_device(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
     ) -> Event | None:
-        """Sends to the device what the host wrote in ``range`` (None: anywhere).
+        """Uploads to the device what the host wrote in ``range`` (None: anywhere).
 
-        Ordered behind what ``queue`` has (None: the buffer's own). Returns when the host may write
-        again, without waiting for kernels: where there are some before it, what is sent is copied
-        aside first. With ``blocking=False`` it returns at once, and the Event tells when the host
-        may write again; None where nothing was to be sent. ConflictError, and whatever a copy or
-        an allocation raises: then all that is owed still is.
+        Ordered after earlier work on ``queue`` (None: the buffer's own). Returns when the host may
+        write again, without waiting for kernels: if there are kernels before the upload, its data
+        are copied to temporary memory first. With ``blocking=False`` it returns at once, and the
+        Event completes when the host may write again; None if there is nothing to upload.
+        ConflictError, and what a copy or an allocation raises: the ranges remain dirty then.
         """
         return self._whole._to_device(*self._bytes(range), queue, blocking)
 
     def sync_to_host(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
     ) -> Event | None:
-        """Fetches what the device wrote in ``range`` (None: anywhere), in place.
+        """Downloads what the device wrote in ``range`` (None: anywhere), in place.
 
-        Host arrays handed out before show it from then on. With ``blocking=False`` it returns at
-        once, and the Event ends when it has arrived, for the next `host` or other access to show:
-        a write there before that is a conflict. None where nothing was to be fetched.
+        Host arrays obtained before show it from then on. With ``blocking=False`` it returns at
+        once, and the Event completes when the data have arrived. The next access, such as `host`,
+        shows them; a host write there before that is a conflict. None if there is nothing to
+        download.
         """
         return self._whole._to_host(*self._bytes(range), queue, blocking)
 
@@ -169,44 +170,44 @@ class UnifiedArray:
         return self.sync_to_host(range, queue=queue, blocking=False)
 
     def synchronize(self) -> None:
-        """Brings both copies up to date, as far as there are two."""
+        """Synchronizes both copies, if there are two."""
         state = self.state
         if state in (BufferState.HOST_DIRTY, BufferState.DEVICE_DIRTY):
             self.sync_to_host()
             self.sync_to_device()
 
     async def on_device(self, *, queue: Queue | None = None) -> Any:
-        """``device``, without blocking the loop while it is brought up to date."""
+        """``device``, without blocking the loop during synchronization."""
         moved = self.sync_to_device(queue=queue, blocking=False)
         if moved is not None:
             await moved
         return self.device
 
     async def on_host(self, *, queue: Queue | None = None) -> NDArray[Any]:
-        """``host``, without blocking the loop while it is brought up to date."""
+        """``host``, without blocking the loop during synchronization."""
         moved = self.sync_to_host(queue=queue, blocking=False)
         if moved is not None:
             await moved
         return self.host
 
-    # -- what was written
+    # -- declared writes
 
     def mark_host_dirty(self, range: Range = None) -> None:
-        """Tells of host writes that are not found: by io_uring's fixed buffers, RDMA, devices.
+        """Declares host writes that are not detected: by io_uring's fixed buffers, RDMA, devices.
 
-        All others are found. ``range``: along the first axis, None: all.
+        All others are detected. ``range``: along the first axis, None: all.
         """
         self._whole._mark(*self._bytes(range), False)
 
     def mark_device_dirty(self, range: Range = None) -> None:
-        """Tells that a device wrote in ``range`` (None: anywhere), by what is on a queue already.
+        """Declares that work already on a queue writes in ``range`` (None: anywhere) on the device.
 
-        ConflictError follows at the next access where the host wrote there too.
+        If the host wrote there too, the next access raises ConflictError.
         """
         self._whole._mark(*self._bytes(range), True)
 
     def resolve(self, winner: str, range: Range = None) -> None:
-        """Settles by hand whose bytes count in ``range``: ``"host"`` or ``"device"``.
+        """Chooses whose bytes win in ``range``: ``"host"`` or ``"device"``.
 
         The other side's writes there are dropped.
         """
@@ -218,21 +219,20 @@ class UnifiedArray:
 
     @contextmanager
     def host_read(self, range: Range = None) -> Iterator[NDArray[Any]]:
-        """A read-only array of ``range``, which alone is brought up to date."""
+        """A read-only array of ``range``; only that range is synchronized."""
         shape, begin, end = self._rows(range)
         yield self._array(self._whole._read(begin, end), shape)
 
     @contextmanager
     def host_write(self, range: Range = None) -> Iterator[NDArray[Any]]:
-        """A writable array of ``range``, which alone is brought up to date and counts as written.
+        """A writable array of ``range``; only that range is synchronized, and counts as written.
 
-        Host arrays handed out before show the writes at the end of ``with`` at the latest. It may
-        lie at addresses of its own: what it is computed from element by element must not be a host
-        array of the same elements. It is read-only afterwards, for what is written by then alone
-        counts.
+        Host arrays obtained before show the writes at the end of ``with`` at the latest. The array
+        may have an address of its own: do not compute it element by element from a host array of
+        the same elements. It is read-only after the end, since later writes would not count.
         """
         shape, begin, end = self._rows(range)
-        whole = self._whole  # once: the write ends where it began, whatever is freed meanwhile
+        whole = self._whole  # read once: the write ends where it began, whatever is freed meanwhile
         array = self._array(whole._begin_write(begin, end, True), shape)
         with ended(whole._end_write, begin, end, True):
             try:
@@ -242,14 +242,14 @@ class UnifiedArray:
 
     @contextmanager
     def device_read(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
-        """The device's array of ``range``, which alone is brought up to date."""
+        """The device's array of ``range``; only that range is synchronized."""
         yield self._device_part(self._whole, range, queue, is_written=False)
 
     @contextmanager
     def device_write(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
         """The device's array of ``range``, which counts as written by the device at the end.
 
-        What the host owes there is sent first.
+        Pending host writes in the range are uploaded first.
         """
         whole = self._whole
         part = self._device_part(whole, range, queue, is_written=True)
@@ -268,9 +268,9 @@ class UnifiedArray:
     def copy_from(self, source: Any) -> Self:
         """Copies ``source`` into the host copy: anything that NumPy makes an array of.
 
-        Its shape is broadcast; its dtype is cast as NumPy's ``same_kind`` allows, and plain
-        integers, alone and in lists, to any integers that they fit. TypeError, ValueError,
-        OverflowError: then nothing has changed. What either side wrote before is dropped.
+        Its shape is broadcast. Its dtype is cast as NumPy's ``same_kind`` allows; Python integers,
+        alone and in lists, are cast to any integers that they fit. TypeError, ValueError,
+        OverflowError: nothing has changed then. Earlier writes of both sides are dropped.
         """
         import numpy as np
 
@@ -279,13 +279,13 @@ class UnifiedArray:
         whole = self._whole
         target = self._array(whole._begin_write(begin, end, False), self.shape)
         try:
-            np.copyto(target, array, casting="unsafe")  # looked at already
+            np.copyto(target, array, casting="unsafe")  # checked already
         finally:
             whole._end_write(begin, end, False)
         return self
 
     def copy_to(self, target: NDArray[Any]) -> None:
-        """Copies the contents, up to date, into ``target``, with NumPy's rules."""
+        """Copies the contents, synchronized, into ``target``, by NumPy's rules."""
         import numpy as np
 
         if not isinstance(target, np.ndarray):
@@ -317,7 +317,7 @@ class UnifiedArray:
         return np.array(array) if copy else array
 
     def __getitem__(self, key: Any) -> Any:
-        """A slice along the first axis is a part that shares the state; else NumPy's."""
+        """A slice along the first axis is a part that shares the state; other keys are NumPy's."""
         if isinstance(key, slice) and key.step in (None, 1) and self.shape:
             start, stop, _ = key.indices(self.shape[0])
             if start < stop:
@@ -329,14 +329,14 @@ class UnifiedArray:
         self.host[key] = assignable(value)
 
     def reshape(self, *shape: Any) -> UnifiedPart:
-        """The same elements in another shape, with the state in common."""
+        """The same elements in another shape, which shares the state."""
         wanted = same_size(self.shape, shape[0] if len(shape) == 1 else shape)
         return UnifiedPart(self._whole, self._offset, wanted)
 
     # -- copies
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        is_own = type(self).__reduce__ is not UnifiedArray.__reduce__  # a subclass's
+        is_own = type(self).__reduce__ is not UnifiedArray.__reduce__  # of a subclass
         return self.__reduce__() if is_own else self._reduced(operator.index(protocol))
 
     def __reduce__(self) -> Any:
@@ -355,7 +355,7 @@ class UnifiedArray:
 
 
 class UnifiedPart(UnifiedArray):
-    """Some of a ``UnifiedBuffer``'s elements, in C order without gaps: shares its state."""
+    """A part of a ``UnifiedBuffer``: elements in C order without gaps. Shares its state."""
 
     __slots__ = ("__weakref__", "_base", "_begin", "dtype", "nbytes", "shape")
 
@@ -385,7 +385,7 @@ class UnifiedPart(UnifiedArray):
 
     @property
     def host(self) -> NDArray[Any]:
-        """Its elements in the host copy, these brought up to date."""
+        """Its elements in the host copy, synchronized."""
         whole = self._base._host(self._begin, self._begin + self.nbytes)
         first = self._begin // self.itemsize
         part: NDArray[Any] = whole.reshape(-1)[first : first + self.size].reshape(self.shape)
@@ -393,7 +393,7 @@ class UnifiedPart(UnifiedArray):
 
     @property
     def device(self) -> Any:
-        """Its elements in the device copy, these brought up to date."""
+        """Its elements in the device copy, synchronized."""
         return self._device_part(self._base, None, None, is_written=False)
 
     def __repr__(self) -> str:

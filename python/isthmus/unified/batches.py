@@ -1,4 +1,4 @@
-"""``batches``: data bit by bit, in smaller bits where memory does not suffice."""
+"""``batches``: data in batches, which become smaller if memory does not suffice."""
 
 from __future__ import annotations
 
@@ -48,16 +48,18 @@ def batches(
 ) -> Iterator[Any]:
     """``data[0:size]``, ``data[size:2 * size]``, ... along its first axis; the last may be shorter.
 
-    They are what slices of ``data`` are: views of arrays and parts of unified buffers, without a
-    copy. With ``fn`` the results ``fn(batch)`` in their place, and ``size`` (None: all of ``data``
-    at once) is what is tried first. Where ``fn`` runs out of memory, with USMAllocationError or any
-    other MemoryError, or with the error that CuPy, PyTorch or pyopencl has for it, the same
-    elements are tried again in batches of half the size, which stays for the rest: what ``fn`` did
-    to them before it raised is done again. One element's error is raised, with a note of the sizes.
+    The batches are slices of ``data``: views of arrays and parts of unified buffers, without a
+    copy. With ``fn`` the results ``fn(batch)`` are yielded instead, and ``size`` (None: all of
+    ``data`` at once) is the size that is tried first. If ``fn`` runs out of memory, with
+    USMAllocationError or any other MemoryError, or with the corresponding error of CuPy, PyTorch or
+    pyopencl, the same elements are tried again in batches of half the size, which also applies to
+    the rest: what ``fn`` did to them before it raised is done again. The error for a single element
+    is raised, with a note of the sizes.
 
-    ``fn`` runs as results are asked for: ``list(batches(data, fn))`` for all of them. ``progress``
-    shows a bar on stderr if that is a terminal. TypeError for ``data`` without a length or slices,
-    ValueError for a ``size`` below 1; both at once, and nothing has run then.
+    ``fn`` runs when results are requested: ``list(batches(data, fn))`` for all of them.
+    ``progress`` shows a bar on stderr if that is a terminal. TypeError for ``data`` without a
+    length or slices, ValueError for a ``size`` below 1; both are raised at once, before anything
+    runs.
     """
     length = _length_of(data)
     if fn is not None and not callable(fn):
@@ -82,7 +84,7 @@ def _length_of(data: Any) -> int:
 
 
 def _is_mapping(data: Any) -> bool:
-    return hasattr(data, "keys") and not hasattr(data, "iloc")  # which a pandas table has too
+    return hasattr(data, "keys") and not hasattr(data, "iloc")  # a pandas table has `keys` too
 
 
 def _iterate(
@@ -109,7 +111,7 @@ def _iterate(
 def _with_less(
     data: Sliceable[Any], at: int, count: int, size: int, fn: Callable[[Any], Any]
 ) -> tuple[Any, int]:
-    """What ``fn`` makes of at most ``count`` elements from there, and the size from here on."""
+    """The result of ``fn`` for at most ``count`` elements from there, and the size from here on."""
     tried = []
     while True:
         try:
@@ -121,7 +123,7 @@ def _with_less(
             if count == 1:
                 _note(failed, at, tried)
                 raise
-        # Behind the handler: the error keeps the frames alive, and what they had allocated.
+        # After the handler: the error keeps the frames alive, and what they had allocated.
         size = count = count // 2
         gc.collect()
 
@@ -138,5 +140,5 @@ def _is_out_of_memory(error: Exception) -> bool:
 def _note(error: Exception, at: int, tried: list[int]) -> None:
     sizes = ", ".join(map(str, tried))
     note = f"isthmus.batches: from element {at} on, batches of {sizes} were tried in this order"
-    # What add_note() does, which came with Python 3.11.
+    # Equivalent to add_note(), which Python has since 3.11.
     vars(error).setdefault("__notes__", []).append(note)

@@ -1,4 +1,4 @@
-"""``UnifiedBuffer``: one array on the host and on a device, kept the same lazily."""
+"""``UnifiedBuffer``: one array on the host and on a device, synchronized lazily."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONS = ("pinned", "separate", "granularity", "on_conflict", "tracking")
 _GRANULARITIES = {"auto": 0, "page": 1}
 
 
-# What was given before, as the library takes it: making a buffer costs little more than looking it
+# Recent arguments, converted for the library: creating a buffer costs little more than looking them
 # up.
 _known_options: dict[Any, tuple[int, ...]] = {}
 _known_dtypes: dict[Any, Any] = {}
@@ -61,22 +61,22 @@ def _one_of(name: str, given: Any, known: dict[Any, int]) -> int:
 
 
 class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
-    """One array on the host and on a device: only what changed moves, and nothing is ever lost.
+    """One array on the host and on a device; only changed ranges are copied, and no write is lost.
 
-    ``shape``: extents in elements. ``dtype``: anything NumPy takes, not of objects. Memory is
-    allocated at first access. ``host`` and ``device`` are brought up to date when they are asked
-    for. Host writes are found by themselves, also through arrays kept from long ago; what a device
-    writes is told by ``mark_device_dirty`` or done in ``with buf.device_write()``.
+    ``shape``: extents in elements. ``dtype``: anything NumPy takes except objects. Memory is
+    allocated at first access. ``host`` and ``device`` are synchronized when they are accessed. Host
+    writes are detected automatically, also through arrays obtained long before. Writes of a device
+    are declared by ``mark_device_dirty``, or made in ``with buf.device_write()``.
 
-    ``pinned``: the host copy is registered with the device's driver: faster copies, dearer to
-    make. ``device``, ``queue``: where the device copy is, and in whose order it is copied; None:
-    the current ones. ``separate``: two copies also where the device reaches host memory at full
-    speed and one would serve. ``granularity``: ``"page"`` where writes are sparse from the
-    start. ``on_conflict``: whose bytes count where both sides wrote, ``"host"`` or ``"device"``;
-    None: a ConflictError. ``tracking``: forces what finds writes, ``"pages"``, ``"bytes"`` or
+    ``pinned``: registers the host copy with the device's driver: faster copies, slower creation.
+    ``device``, ``queue``: where the device copy is, and whose order its copies follow; None: the
+    current ones. ``separate``: two copies even if the device accesses host memory at full speed and
+    one would suffice. ``granularity``: ``"page"`` if writes are sparse from the start.
+    ``on_conflict``: whose bytes win if both sides wrote, ``"host"`` or ``"device"``; None: a
+    ConflictError. ``tracking``: forces a mechanism of dirty tracking, ``"pages"``, ``"bytes"`` or
     ``"hashes"``. ``resource``: of the device copy; None: the current one.
 
-    Safe for threads, but that two writes of the same bytes come in no order.
+    Thread-safe, except that concurrent writes of the same bytes have no order.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     def free(self) -> None:
         """Frees both copies; twice does nothing. Use afterwards is a ClosedError.
 
-        Host arrays stay good: their memory goes with the last of them.
+        Host arrays stay valid: their memory is freed with the last of them.
         """
         self._free()
 
@@ -158,7 +158,7 @@ def load(
     shape: tuple[int, ...] | None = None,
     dtype: Any = None,
 ) -> UnifiedBuffer:
-    """Makes a pickled buffer again, on its device if that is here, else on the default one."""
+    """Recreates a pickled buffer, on its device if that exists here, else on the default one."""
     from isthmus._pickle import device_or_default
 
     array = pickled_array(contents, shape, dtype)
@@ -167,9 +167,9 @@ def load(
 
 
 def pickled_array(contents: Any, shape: tuple[int, ...] | None, dtype: Any) -> NDArray[Any]:
-    """What a pickle has: an array (shape None), or bytes that came by another way than the pickle.
+    """The contents of a pickle: an array (shape None), or bytes passed outside of the pickle.
 
-    ValueError where these are not as many as the shape has.
+    ValueError if the number of bytes does not match the shape.
     """
     import numpy as np
 
@@ -182,11 +182,11 @@ def pickled_array(contents: Any, shape: tuple[int, ...] | None, dtype: Any) -> N
 
 
 def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) -> None:
-    """Brings the device copies of many buffers up to date, with one look for host writes.
+    """Synchronizes the device copies of many buffers, with one check for host writes.
 
-    The copies run side by side, on ``queue`` (None: each on its own). Returns as
-    ``sync_to_device`` does. A failure of one does not keep the others back; the first is raised.
-    TypeError for anything but unified buffers and parts of them.
+    The copies run concurrently, on ``queue`` (None: each on its own). Returns when
+    ``sync_to_device`` would. If one fails the others are still made; the first failure is raised.
+    TypeError for anything except unified buffers and parts of them.
     """
     if isinstance(buffers, UnifiedArray):
         raise TypeError("synchronize() takes several unified buffers: give a list of them")

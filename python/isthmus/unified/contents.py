@@ -1,4 +1,4 @@
-"""What may be copied into a unified buffer: anything that NumPy makes an array of that fits."""
+"""What can be copied into a unified buffer: anything that NumPy makes an array of that fits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NUMBERS = frozenset((bool, int, float, complex))
 def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """``source`` as an array that NumPy broadcasts to that shape and casts to that dtype.
 
-    TypeError, ValueError, OverflowError for what does not fit.
+    TypeError, ValueError, OverflowError if it does not fit.
     """
     import numpy as np
 
     array: NDArray[Any] = source
-    # Most are of the very kind, and the checks below take longer than a small copy.
+    # Most have exactly this type, and the checks below take longer than a small copy.
     if type(source) is not np.ndarray or source.dtype != dtype or source.shape != shape:
         array = host_array(readable(source))
         _check_cast(source, array, dtype)
@@ -33,22 +33,22 @@ def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def assignable(source: Any) -> Any:
-    """What NumPy may set elements to in the place of ``source``."""
+    """What NumPy can assign to elements in place of ``source``."""
     return source if type(source) in _NUMBERS else checked(readable(source))
 
 
 def readable(source: Any) -> Any:
-    """``source``, or a copy of it on the host where NumPy would not read its memory."""
+    """``source``, or a copy of it on the host if NumPy would not read its memory."""
     import numpy as np
 
-    # Most are these, and the questions below cost more than to set an element.
+    # Most are of these types, and the checks below cost more than setting an element.
     if isinstance(source, (np.ndarray, np.generic, int, float, complex, list, tuple)):
         return source
     if hasattr(source, "to_numpy"):
         return source.to_numpy()
     if not _needs_a_copy(source):
         return source
-    from isthmus._asarray import asarray  # which makes arrays of unified buffers
+    from isthmus._asarray import asarray  # which converts unified buffers
 
     return asarray(source).to_numpy()
 
@@ -71,7 +71,7 @@ def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:
 
 
 def _is_broadcast(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """As NumPy assigns: axes are matched from the last, and what has more of them begins with 1."""
+    """As NumPy assigns: axes are matched from the last; additional leading ones have extent 1."""
     more = max(len(given) - len(shape), 0)
     own = given[more:]
     axes = zip(own, shape[len(shape) - len(own) :], strict=True)
@@ -98,8 +98,8 @@ def _check_bounds(array: NDArray[Any], dtype: Any) -> None:
 def _may_be_a_host_copy(array: Any) -> bool:
     """Whether it may lie in a unified buffer's host copy.
 
-    The library writes that by way of another mapping, so that by their addresses NumPy does not
-    see that source and target overlap.
+    The library writes that through another mapping, so NumPy cannot see from the addresses that
+    source and target overlap.
     """
     import mmap
 

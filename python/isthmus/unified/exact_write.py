@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def ended(end: Callable[..., None], *what: Any) -> Iterator[None]:
-    """Ends a write after the block. An error of the block's is not hidden by the end's."""
+    """Ends a write after the block. An error of the block takes precedence over one of the end."""
     try:
         yield
     except BaseException:

@@ -11,13 +11,13 @@ from isthmus._integers import integer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MOST_DIMENSIONS = 64  # of an Array, and of NumPy's
+_MOST_DIMENSIONS = 64  # of an Array, and of NumPy's arrays
 
 Range = Union[slice, "tuple[int, int]", None]
 
 
 def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
-    """``given`` as a tuple. ValueError for negative extents, TypeError for what is no shape."""
+    """``given`` as a tuple. ValueError for negative extents, TypeError if it is not a shape."""
     shape = extents_of(given)
     if min(shape, default=0) < 0:
         raise ValueError(f"shape {shape} has a negative extent: {min(shape)}")
@@ -25,7 +25,7 @@ def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
-    """``given`` as a tuple. ValueError for more dimensions than arrays have."""
+    """``given`` as a tuple. ValueError for more dimensions than arrays support."""
     if isinstance(given, int):
         return (given,)
     try:
@@ -38,7 +38,7 @@ def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def at_least(least: int, name: str, given: int) -> int:
-    """``given`` as an integer. TypeError for what is none, ValueError below ``least``."""
+    """``given`` as an integer. TypeError if it is not one, ValueError below ``least``."""
     number = integer(name, given)
     if number < least:
         raise ValueError(f"{name} must be {least} or more, not {number}")
@@ -46,7 +46,7 @@ def at_least(least: int, name: str, given: int) -> int:
 
 
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
-    """Bytes of an array. ValueError for none, USMAllocationError for more than addresses have.
+    """Bytes of an array. ValueError for 0, USMAllocationError if it exceeds the address space.
 
     TypeError for objects.
     """
@@ -67,8 +67,9 @@ def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
 def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
     """``wanted`` along the first axis as ``(start, stop)``.
 
-    A slice has step 1 and may count from the end, as any; bounds beyond the array are an error here
-    and not cut off, since data would silently not move. OutOfRangeError, TypeError, ValueError.
+    A slice has step 1 and may count from the end. Unlike in Python, bounds outside of the array are
+    an error and not clipped, since data would silently not be copied. OutOfRangeError, TypeError,
+    ValueError.
     """
     if wanted is None:
         return 0, shape[0] if shape else 1
@@ -98,7 +99,7 @@ def _from_the_end(bound: Any, otherwise: int, extent: int) -> int:
 
 
 def same_size(shape: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
-    """``given`` with a -1 worked out. ValueError if it has another number of elements."""
+    """``given`` with a -1 replaced by its extent. ValueError if the number of elements differs."""
     size = math.prod(shape)
     wanted = extents_of(given)
     known = math.prod(extent for extent in wanted if extent != -1)

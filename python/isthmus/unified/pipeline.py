@@ -41,30 +41,30 @@ def pipeline(
 
     While the device works on one batch, the next is read and uploaded and the one before is
     downloaded. ``batches``: arrays, or what NumPy makes arrays of, of any shape and dtype. They are
-    read on one thread of the pipeline's, one ahead, in the caller's context.
+    read by a thread of the pipeline, one ahead, in the caller's context.
 
-    ``fn(array)`` gets the batch as ``UnifiedBuffer.device`` gives it, on the caller's thread, with
-    ``queue`` as the current queue, and puts its work there (None: the default queue of ``device``,
-    or the current one); work that it puts elsewhere it waits for itself. From what it returns
-    follows what is yielded:
+    ``fn(array)`` is called with the batch as in ``UnifiedBuffer.device``, on the caller's thread,
+    with ``queue`` as the current queue, and submits its work there (None: the default queue of
+    ``device``, or the current one). For work that it submits elsewhere it must wait itself. What is
+    yielded depends on what it returns:
 
     - None, or the array itself: it worked in place, and the batch's new contents are yielded, as an
       array of its own, or with ``copy=False`` as a view that is valid until the next step;
     - an ``Array`` or another array with ``__cuda_array_interface__`` or
       ``__sycl_usm_array_interface__``: downloaded, as a NumPy array;
-    - anything else: as it is, but that a NumPy array over the batch's memory is copied, or with
+    - anything else: unchanged, except that a NumPy array over the batch's memory is copied, or with
       ``copy=False`` valid until the next step.
 
     At most ``depth`` batches (1: nothing overlaps) are in memory at a time, in unified buffers that
-    are used again, ``pinned`` or not. ``progress`` shows a bar on stderr if that is a terminal; it
-    takes the number of batches from ``total``, or from their length where they have one.
+    are reused, ``pinned`` or not. ``progress`` shows a bar on stderr if that is a terminal; the
+    number of batches is ``total``, or their length if they have one.
 
-    An error of ``batches``, of ``fn`` or of a copy is raised behind the results before it. At the
-    end, early or not, all memory is given back, and the thread has ended: where ``batches`` blocks,
-    ``close()`` waits for it. An exception of a signal handler, as of Ctrl-C, waits for nothing: the
-    memory is released once it is unused, and what ``batches`` still yields is dropped. In ``fn`` an
-    Exception counts as an error of ``fn``, whatever raised it. Nothing begins before the first
-    step. TypeError, ValueError for arguments that cannot be, at once.
+    An error of ``batches``, of ``fn`` or of a copy is raised after the results before it. At the
+    end, early or not, all memory is returned, and the thread has ended: if ``batches`` blocks,
+    ``close()`` waits for it. An exception of a signal handler, such as Ctrl-C, waits for nothing:
+    the memory is released once it is unused, and what ``batches`` still yields is dropped. In
+    ``fn`` an Exception counts as an error of ``fn``, whatever raised it. Nothing begins before the
+    first step. TypeError and ValueError for impossible arguments are raised at once.
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
@@ -82,7 +82,7 @@ class _Launched(NamedTuple):
 
     buf: UnifiedBuffer
     events: tuple[Event, ...]
-    """Of all that uses the buffer, and what else is downloaded."""
+    """Events of all work that uses the buffer, and of other downloads."""
     value: Any
     is_in_place: bool
 
@@ -106,7 +106,7 @@ class _Run:
         self._source, self._fn, self._depth = source, fn, depth
         self._work, self._pinned, self._copy = work, pinned, copy
         self._launched: deque[_Launched] = deque()
-        # Of the source, fn or a copy; raised once what was launched is delivered.
+        # Of the source, fn or a copy; raised after what was launched is delivered.
         self._failure: BaseException | None = None
         self._ended = False
         self._is_interrupted = False
@@ -114,7 +114,7 @@ class _Run:
     def results(self, progress: bool, total: int | None) -> Generator[Any, None, None]:
         from isthmus.cli.output import progress as bar
 
-        # In one queue with the work, copies would stand behind it.
+        # On the same queue as the work, copies would be ordered after it.
         upload, self._download = (
             Queue(self._work.device, context=self._work.context) for _ in range(2)
         )
@@ -132,16 +132,16 @@ class _Run:
             self._is_interrupted = self._is_interrupted or self._is_interrupt(raised)
             raise
         finally:
-            self._failure = None  # its frames refer to this
+            self._failure = None  # its frames refer to this object
             self._end(reader, upload, pool)
 
     def _is_interrupt(self, raised: BaseException) -> bool:
-        # A signal handler may raise anything: an interrupt is what nothing here raises itself.
+        # A signal handler may raise anything: what was not raised here is an interrupt.
         is_own = raised is self._failure or isinstance(raised, (GeneratorExit, Error, MemoryError))
         return not is_own
 
     def _steps(self, reader: Reader) -> Iterator[_Launched]:
-        """Launches batches, and gives them in order, each as late as the overlap needs."""
+        """Launches batches, and yields them in order, each as late as the overlap requires."""
         reader.start()
         while not self._ended or self._launched:
             while self._launched and self._is_due(reader):
@@ -150,8 +150,8 @@ class _Run:
                 self._step(reader)
 
     def _is_due(self, reader: Reader) -> bool:
-        # While the next batch is being uploaded it soon can be launched, before this is waited for.
-        # While it is being read, nobody knows.
+        # While the next batch is being uploaded, it can soon be launched, before this one is waited
+        # for. While it is being read, that is unknown.
         return (
             self._ended
             or len(self._launched) >= self._depth
@@ -171,7 +171,7 @@ class _Run:
             return
         try:
             self._launched.append(self._launch(got))
-        except Exception as failed:  # others, as KeyboardInterrupt, do not wait for results
+        except Exception as failed:  # others, such as KeyboardInterrupt, do not wait for results
             if failed is not self._failure and not isinstance(failed, _OF_COPIES):
                 raise
             self._ended = True
@@ -200,7 +200,7 @@ class _Run:
         return _Launched(buf, events, host, False)
 
     def _called(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Of the user's: whatever it raises is the pipeline's failure."""
+        """Calls a function of the user: whatever it raises is the pipeline's failure."""
         try:
             return function(*args)
         except Exception as failed:
@@ -246,11 +246,11 @@ class _Run:
         self._free(reader, upload, pool)
 
     def _wait(self, reader: Reader, upload: Queue, timeout: float | None) -> bool:
-        """Whether nothing uses a buffer any more; waits at most so long for each that does."""
+        """Whether no buffer is in use any more; waits at most that long for each that is."""
         if not reader.is_idle(timeout):
             return False
         ended: list[Event] = []
-        if reader.taken:  # after an error, or an early end: work may use them still
+        if reader.taken:  # after an error, or an early end: work may still use them
             for queue in (upload, self._work, self._download):
                 with suppress(Error):
                     ended.append(queue.fence())
@@ -266,12 +266,12 @@ class _Run:
 
 
 _INTERRUPTED_SECONDS = 0.1
-# What copies raise, also of results that are no arrays. All else is of a signal handler.
+# Raised by copies, also of results that are not arrays. Anything else is from a signal handler.
 _OF_COPIES = (Error, MemoryError, TypeError, ValueError, BufferError)
 
 
 def _wait_for(events: list[Event], timeout: float | None) -> bool:
-    """Whether all of them have ended, however; waits so long for each."""
+    """Whether all of them have ended, successfully or not; waits that long for each."""
     for event in events:
         with suppress(Error):
             event.wait(timeout)
@@ -279,7 +279,7 @@ def _wait_for(events: list[Event], timeout: float | None) -> bool:
 
 
 def _empty_like(made: Any) -> Any:
-    """For what is to be downloaded; None where nothing is."""
+    """An array for a download; None if there is nothing to download."""
     import numpy as np
 
     for name in _INTERFACES:

@@ -1,4 +1,4 @@
-"""``BufferPool``: unified buffers that are kept for whoever wants the same kind next."""
+"""``BufferPool``: released unified buffers, kept for requests of the same kind."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ __all__ = ["BufferPool", "BufferPoolStats", "get_memory_pool"]
 
 @dataclass(frozen=True)
 class BufferPoolStats:
-    """What a pool did so far, and keeps now."""
+    """The activity of a pool so far, and what it keeps now."""
 
     pool_size: int
-    """Buffers that it keeps for the next."""
+    """Number of buffers that it keeps."""
     total_acquired: int
     total_released: int
     cache_hits: int
-    """Acquired ones that it had kept."""
+    """Acquired buffers that it had kept."""
     cache_misses: int
-    """Acquired ones that it had to make."""
+    """Acquired buffers that it had to create."""
     cached_bytes: int
-    """Of the buffers that it keeps, each counted once and not for each of its copies."""
+    """Bytes of the buffers that it keeps, each counted once, not for each copy."""
 
 
 class BufferPool:
     """Keeps released buffers: ``BufferPool(max_buffers=100, max_buffer_bytes=1 << 30)``.
 
-    At most ``max_buffers`` are kept, none larger than ``max_buffer_bytes`` bytes; beyond, those
-    that were released longest ago are freed. 0: keeps none. Kept buffers give up their device
-    copies where a device's memory runs short, not their host memory: ``clear()`` gives that back.
+    At most ``max_buffers`` are kept, none larger than ``max_buffer_bytes`` bytes; beyond that,
+    those that were released longest ago are freed. 0: keeps none. Kept buffers release their device
+    copies if a device runs out of memory, but not their host memory: ``clear()`` releases that.
 
-    What was acquired and is dropped without a release is freed, as any buffer. Safe for threads.
+    A buffer that was acquired and is dropped without a release is freed, like any buffer.
+    Thread-safe.
     """
 
     _buffer_type: ClassVar[type[UnifiedBuffer]] = UnifiedBuffer
@@ -55,7 +56,8 @@ class BufferPool:
     def __init__(self, max_buffers: int = 100, max_buffer_bytes: int = 1 << 30) -> None:
         self._max_buffers = at_least(0, "max_buffers", max_buffers)
         self._max_buffer_bytes = at_least(0, "max_buffer_bytes", max_buffer_bytes)
-        # A collection of garbage within may release buffers of whoever it collects.
+        # Reentrant: a garbage collection under the lock may release buffers of the objects it
+        # collects.
         self._lock = threading.RLock()
         self._kept: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), released longest ago first
         self._by_key: dict[Key, dict[int, UnifiedBuffer]] = {}  # the same, in the same order
@@ -64,7 +66,7 @@ class BufferPool:
 
     @property
     def max_buffers(self) -> int:
-        """Buffers that it keeps at most."""
+        """The maximum number of buffers that it keeps."""
         return self._max_buffers
 
     @property
@@ -84,7 +86,7 @@ class BufferPool:
         """The buffer of that shape, dtype, pinning and queue that was released last, or a new one.
 
         Arguments and errors are those of ``UnifiedBuffer``; with neither ``device`` nor ``queue``
-        it is the current queue's. What it holds is not specified, nor is its state.
+        it is for the current queue. Its contents and state are not specified.
         """
         import numpy as np
 
@@ -102,21 +104,21 @@ class BufferPool:
         return made
 
     def release(self, buf: UnifiedBuffer) -> None:
-        """Takes a buffer back, whatever its state; its contents are not kept.
+        """Returns a buffer to the pool, whatever its state; its contents are not kept.
 
-        Arrays and parts of it that were handed out must not be used any more: they see what the
-        next user writes. ValueError for a buffer that is not from ``acquire`` of this pool or was
-        released already, and for a part of one; ClosedError for one that was freed.
+        Arrays and parts of it must not be used any more: they see what the next user writes.
+        ValueError for a buffer that is not from ``acquire`` of this pool or was released already,
+        and for a part of one; ClosedError for one that was freed.
         """
         with self._lock:
             key = self._end_loan(buf)
-        # Nothing is to be gained by moving or clearing bytes that the next user writes: both copies
-        # count as equal from here on, so that what is owed, and a conflict, ends with its owner.
+        # The next user overwrites the bytes, so they are neither copied nor cleared: both copies
+        # count as equal from here on, so that pending writes, and a conflict, end with this owner.
         try:
             buf._forget()
         except ClosedError:
             raise
-        except Error:  # its device is lost, say: good for nobody, which is not who releases' fault
+        except Error:  # for example its device is lost; not this caller's error
             buf.free()
         else:
             for surplus in self._keep(buf, key):
@@ -132,7 +134,7 @@ class BufferPool:
         device: Device | str | None = None,
         queue: Queue | None = None,
     ) -> Iterator[UnifiedBuffer]:
-        """``with pool.buffer((1000,)) as buf``: acquired, and released at the end."""
+        """``with pool.buffer((1000,)) as buf``: acquires a buffer, and releases it at the end."""
         buf = self.acquire(shape, dtype, pinned=pinned, device=device, queue=queue)
         try:
             yield buf
@@ -150,7 +152,7 @@ class BufferPool:
             buf.free()
 
     def stats(self) -> BufferPoolStats:
-        """What it did so far, and keeps now."""
+        """Its activity so far, and what it keeps now."""
         with self._lock:
             return BufferPoolStats(
                 pool_size=len(self._kept),
@@ -182,7 +184,7 @@ class BufferPool:
     def _lend(self, buf: UnifiedBuffer, key: Key) -> None:
         number, lent = id(buf), self._lent
 
-        # Without the lock: no other buffer has the number before this returns.
+        # Without the lock: no other buffer gets the number before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
             lent.pop(number, None)
 
@@ -201,7 +203,7 @@ class BufferPool:
         )
 
     def _keep(self, buf: UnifiedBuffer, key: Key) -> list[UnifiedBuffer]:
-        """What has to be freed for that, itself perhaps."""
+        """Returns what has to be freed for that, possibly the buffer itself."""
         if buf.nbytes > self._max_buffer_bytes or self._max_buffers == 0:
             return [buf]
         with self._lock:
@@ -220,7 +222,7 @@ class BufferPool:
             return surplus
 
     def _after_fork(self) -> None:
-        self._lock = threading.RLock()  # one of the parent's threads may have held it
+        self._lock = threading.RLock()  # a thread of the parent may have held it
 
 
 def queue_of(device: Device | str | None, queue: Queue | None) -> Queue:

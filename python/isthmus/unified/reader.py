@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Failed(NamedTuple):
-    """In a batch's place: what reading or filling it raised."""
+    """Takes the place of a batch: what reading or filling it raised."""
 
     error: BaseException
 
 
 class Reader:
-    """Fills buffers of ``pool`` from ``source``, ``depth`` at a time, till it is stopped.
+    """Fills buffers of ``pool`` from ``source``, ``depth`` at a time, until it is stopped.
 
     ``queues``: that of the uploads, and that of the buffers.
     """
@@ -49,9 +49,10 @@ class Reader:
         self._idle.set()
         self._is_in_source = True
         self.taken: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
-        # What is current for the caller is so for the source: its device, resource and tag.
+        # The caller's current device, resource and tag apply to the source.
         run = contextvars.copy_context().run
-        # A source may block for ever; a program that is interrupted then must be able to end.
+        # A daemon, as a source may block indefinitely and an interrupted program must be able to
+        # end.
         self._thread = threading.Thread(
             target=run, args=(self._run,), name="isthmus.pipeline", daemon=True
         )
@@ -60,7 +61,7 @@ class Reader:
         self._thread.start()
 
     def get(self) -> UnifiedBuffer | Failed | None:
-        """The next one filled; waits for it. None at the end."""
+        """Waits for the next filled one and returns it. None at the end."""
         return self._filled.get()
 
     @property
@@ -80,12 +81,12 @@ class Reader:
         self._slots.release()
 
     def join(self, timeout: float | None) -> None:
-        """Returns when the thread has ended, or after so long."""
+        """Returns when the thread has ended, or after that time."""
         if self._thread.ident is not None:
             self._thread.join(timeout)
 
     def is_idle(self, timeout: float | None) -> bool:
-        """Whether it uses no buffer any more; waits so long for that.
+        """Whether it uses no buffer any more; waits at most that long.
 
         Pre: it was stopped. The thread itself may still be blocked in the source.
         """
@@ -101,12 +102,12 @@ class Reader:
                     return
                 filled = self._fill(batch)
                 self._idle.set()
-                self._is_in_source = True  # before it can be got: `get` never waits unknowingly
+                self._is_in_source = True  # before it can be got: `get` knows what it waits for
                 self._filled.put(filled)
                 if self._stopped.is_set():
                     return
             self._filled.put(None)
-        except BaseException as failed:  # whatever it is, it is raised where the batch is asked for
+        except BaseException as failed:  # any exception is raised where the batch is requested
             self._filled.put(Failed(failed))
         finally:
             self._idle.set()

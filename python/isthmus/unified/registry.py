@@ -1,4 +1,4 @@
-"""``BufferRegistry``: unified buffers found by an id, which is all that a message has to carry."""
+"""``BufferRegistry``: unified buffers by an id, so that a message only has to carry the id."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["BufferRegistry", "UnknownBufferError", "get_buffer_registry"]
 
 
 class UnknownBufferError(KeyError):
-    """No buffer has this id, or it was released, or nobody held its buffer any more."""
+    """No buffer has this id, it was released, or its buffer is no longer referenced."""
 
     def __init__(self, buffer_id: object) -> None:
         super().__init__(buffer_id)
         self.buffer_id = buffer_id
-        """As it was asked for."""
+        """The id as it was given."""
 
     def __str__(self) -> str:
         return (
@@ -45,18 +45,19 @@ class _Entry:
 class BufferRegistry:
     """Gives unified buffers ids, by which other threads find them; nothing is copied.
 
-    A registration counts and keeps the buffer alive till it was released as often:
+    Registrations are counted, and keep the buffer alive until it was released as often:
 
         buffer_id = registry.register(buf)       # here
         registry.get(buffer_id).device           # there
-        registry.release(buffer_id)              # by whoever needs it last
+        registry.release(buffer_id)              # by the last user
 
-    With ``weak=True`` it does neither, and the buffer is found only while somebody else holds it.
-    Ids are of this process: elsewhere they are unknown. Safe for threads.
+    With ``weak=True`` it does neither, and the buffer is found only while it is referenced
+    elsewhere. Ids are valid in this process only. Thread-safe.
     """
 
     def __init__(self) -> None:
-        # A collection of garbage within may release buffers of whoever it collects.
+        # Reentrant: a garbage collection under the lock may release buffers of the objects it
+        # collects.
         self._lock = threading.RLock()
         self._entries: dict[str, _Entry] = {}
         self._ids: dict[int, str] = {}  # by id() of the buffer, which lives as long as the entry
@@ -64,7 +65,7 @@ class BufferRegistry:
     def register(self, buf: UnifiedBuffer, *, weak: bool = False) -> str:
         """Its id, a UUID as text: the same one for the same buffer while it is registered.
 
-        TypeError for what is no whole ``UnifiedBuffer``: of a part register the buffer.
+        TypeError unless it is a whole ``UnifiedBuffer``; for a part, register its buffer.
         """
         if not isinstance(buf, UnifiedBuffer):
             raise TypeError(
@@ -82,7 +83,7 @@ class BufferRegistry:
             return buffer_id
 
     def get(self, buffer_id: str) -> UnifiedBuffer:
-        """The buffer itself. UnknownBufferError, a KeyError, where there is none."""
+        """The buffer itself. UnknownBufferError, a KeyError, if there is none."""
         entry = self._entries.get(buffer_id)
         buf = entry.ref() if entry is not None else None
         if buf is None:
@@ -90,10 +91,11 @@ class BufferRegistry:
         return buf
 
     def release(self, buffer_id: str) -> int:
-        """Ends one registration; how many are left that keep the buffer alive.
+        """Ends one registration; returns how many are left that keep the buffer alive.
 
-        With the last the id is unknown, unless the buffer was registered with ``weak=True`` too:
-        that lasts till the buffer ends, or till it is released once more. UnknownBufferError.
+        After the last one the id is unknown, unless the buffer was registered with ``weak=True``
+        too: that lasts until the buffer ends, or until it is released once more.
+        UnknownBufferError.
         """
         with self._lock:
             entry = self._entries.get(buffer_id)
@@ -102,7 +104,7 @@ class BufferRegistry:
             if entry.count > 1:
                 entry.count -= 1
                 return entry.count
-            held, entry.held = entry.held, None  # its last reference, perhaps: dropped at the end
+            held, entry.held = entry.held, None  # possibly its last reference: dropped at the end
             if held is None or not entry.is_weak:
                 self._entries.pop(buffer_id, None)
                 self._ids.pop(entry.number, None)
@@ -110,7 +112,7 @@ class BufferRegistry:
             return 0
 
     def count(self, buffer_id: str) -> int:
-        """How often it has to be released; 0 if it is registered weakly only.
+        """How often it has to be released; 0 if it is only registered weakly.
 
         UnknownBufferError.
         """
@@ -121,7 +123,7 @@ class BufferRegistry:
 
     @property
     def held_bytes(self) -> int:
-        """Of the buffers that it keeps alive, each counted once and not for each of its copies."""
+        """Bytes of the buffers that it keeps alive, each counted once, not for each copy."""
         return sum(entry.nbytes for entry in list(self._entries.values()) if entry.count)
 
     def clear(self) -> None:
@@ -130,7 +132,7 @@ class BufferRegistry:
             ended = list(self._entries.values())
             self._entries.clear()
             self._ids.clear()
-        del ended  # buffers end outside the lock
+        del ended  # buffers end outside of the lock
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -151,7 +153,7 @@ class BufferRegistry:
         buffer_id, number = str(uuid4()), id(buf)
         entries, ids = self._entries, self._ids
 
-        # Without the lock: no other buffer has the number before this returns.
+        # Without the lock: no other buffer gets the number before this returns.
         def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
             if entries.pop(buffer_id, None) is not None:
                 ids.pop(number, None)
@@ -161,7 +163,7 @@ class BufferRegistry:
         return buffer_id
 
     def _after_fork(self) -> None:
-        self._lock = threading.RLock()  # one of the parent's threads may have held it
+        self._lock = threading.RLock()  # a thread of the parent may have held it
 
 
 _process_registry = BufferRegistry()

@@ -1,4 +1,4 @@
-"""What the two copies of a unified buffer are to each other."""
+"""The state of the two copies of a unified buffer."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
     from .array import UnifiedArray
 
-# As the C interface counts them.
+# The numbers of the C interface.
 WINNERS = {None: 0, "host": 1, "device": 2}
 
 
 class BufferState(enum.Enum):
-    """The state of a ``UnifiedBuffer``; ``str`` gives the bare name."""
+    """The state of a ``UnifiedBuffer``; ``str`` returns the bare name."""
 
     UNINITIALIZED = 0
-    """Neither copy was asked for."""
+    """Neither copy was accessed."""
     HOST_ONLY = 1
     """A host copy that nothing was written to, and no device copy."""
     DEVICE_ONLY = 2
-    """A device copy alone."""
+    """A device copy only."""
     SYNCHRONIZED = 3
-    """Both hold the same."""
+    """Both copies are equal."""
     HOST_DIRTY = 4
     """The host wrote what the device lacks."""
     DEVICE_DIRTY = 5
@@ -36,7 +36,7 @@ class BufferState(enum.Enum):
         return self.name
 
 
-# By number: asking the enumeration takes longer.
+# By number, which is faster than calling the enumeration.
 STATES = tuple(BufferState)
 
 
@@ -69,7 +69,7 @@ def in_elements(
 
 
 class TransferStatistics(NamedTuple):
-    """What moved between the two copies of one buffer so far."""
+    """Transfers between the two copies of one buffer so far."""
 
     bytes_to_device: int
     bytes_to_host: int
