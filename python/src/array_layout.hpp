@@ -20,10 +20,10 @@ struct element_type {
   char kind;          // NumPy's letter: b, i, u, f or c
   std::uint8_t item;  // bytes of an element
   std::uint8_t code;  // DLPack's type code
-  const char*
-      typestr;         // of the array interfaces; nullptr for bfloat16, which they have no name for
-  const char* format;  // of the buffer protocol; nullptr as above
-  const char* name;    // NumPy's name
+  // Of the array interfaces. nullptr for bfloat16, for which they have no name.
+  const char* typestr;
+  const char* format;      // of the buffer protocol; nullptr as above
+  const char* name;        // NumPy's name
   std::uint8_t alignment;  // bytes
   isthmus_dtype_t dtype;   // the library's number
 };
@@ -107,10 +107,9 @@ struct typed_layout : array_layout {
   typed_layout(const typed_layout&) = delete;
   typed_layout& operator=(const typed_layout&) = delete;
   ~typed_layout();
-  std::int64_t size = 0;   // elements
-  std::size_t nbytes = 0;  // of all elements, packed
-  std::size_t before =
-      0;  // bytes from the lowest element to the first: above 0 if a stride is negative
+  std::int64_t size = 0;    // elements
+  std::size_t nbytes = 0;   // of all elements, packed
+  std::size_t before = 0;   // bytes from the lowest element to the first: above 0 if backwards
   std::size_t extent = 0;   // bytes from the start of the lowest element to the end of the highest
   bool is_c_dense = false;  // in C order without gaps, or without elements
   // Both are guarded by the interpreter's lock. `reversed`: the layout with the axes in reverse

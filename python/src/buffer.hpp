@@ -25,8 +25,7 @@ struct buffer {
 
   buffer_handle raw;
   nb::object queue_object;
-  nb::object
-      base;  // the Buffer it is a part of, or the owner of adopted memory; otherwise not valid
+  nb::object base;  // the Buffer it is part of, or the owner of adopted memory; else not valid
   std::size_t nbytes;
   isthmus_kind_t kind;
   bool read_only;

@@ -13,8 +13,7 @@ namespace isthmus::python {
 enum class access { read, write };
 
 struct told_interface {
-  adoption
-      what{};  // the bounding box of all elements, at least one; kind UNKNOWN: the driver's answer
+  adoption what{};     // the box of all elements, at least one; kind UNKNOWN: as the driver says
   bool empty = false;  // there are no elements
   // The queue of syclobj, or of `stream`, which is adopted if there is one; otherwise the default
   // queue of the pointer's device.

@@ -36,6 +36,8 @@ class late_frees {
   }
 
  private:
+  // Length of the list, a hint that spares its mutex. The mutex orders all else, so relaxed order
+  // suffices.
   static std::atomic<std::size_t>& count() noexcept {
     static constinit std::atomic<std::size_t> waiting{0};
     return waiting;

@@ -174,8 +174,8 @@ void stream_allocator::follow(int device, isthmus_resource_t* resource) {
   resource_reference next{resource};
   auto& known = *followed_.load(std::memory_order_acquire);
   const std::lock_guard hold{known.lock};
-  std::swap(known.serving[static_cast<std::size_t>(device)],
-            next);  // the previous one is released outside of the lock
+  // The previous one is released outside of the lock.
+  std::swap(known.serving[static_cast<std::size_t>(device)], next);
 }
 
 isthmus_resource_t* stream_allocator::followed(int device) noexcept {
@@ -379,8 +379,8 @@ void note_stream(void* pointer, cuda_stream stream) {
     return;
   }
   auto* const queue = queue_of_stream_number(number_of_cuda_device(known.device), stream);
-  if (isthmus_queue_key(queue) !=
-      known.queue_key) {  // the free itself takes care of its own stream
+  // The free itself takes care of the block's own stream.
+  if (isthmus_queue_key(queue) != known.queue_key) {
     stream_notes::add(known.base != nullptr ? known.base : pointer, queue);
   }
 }

@@ -100,13 +100,15 @@ class stream_allocator {
   [[nodiscard]] const served* make(int device) const;
   void make_pool(served& of, int device) const;
 
+  // Guards the creation of entries of `devices_`. An entry is stored with release and loaded with
+  // acquire order, so that a reader sees it complete; it is immutable and never destroyed.
   std::mutex making_;
   isthmus_resource_t* given_ = nullptr;
   int given_device_ = -1;
   std::array<std::optional<double>, k_most_devices> shares_{};
   std::array<std::atomic<const served*>, k_most_devices> devices_{};
-  std::atomic<followed_resources*> followed_{
-      nullptr};  // created by the first `follow`, never destroyed
+  // Created by the first `follow`, by a compare-exchange, and never destroyed.
+  std::atomic<followed_resources*> followed_{nullptr};
 };
 
 // Records that the block is used on that stream too. Its free then waits for all work that the

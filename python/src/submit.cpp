@@ -13,6 +13,7 @@
 namespace isthmus::python {
 namespace {
 
+// Changed and read with the interpreter's lock held, so relaxed order suffices.
 std::atomic<int> functions_pending{0};
 
 // The exporter of the view that a function gets of a buffer. Views that outlive the function are

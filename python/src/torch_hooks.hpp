@@ -12,8 +12,8 @@
 namespace isthmus::python {
 
 struct torch_hook {
-  const char*
-      name;  // of the PyTorch method that takes it; "alloc" and "free" are the constructor's
+  // Of the PyTorch method that takes it; "alloc" and "free" are the constructor's.
+  const char* name;
   std::uintptr_t address;
 };
 
