@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adaptors over other memory resources: statistics and their scopes, limit, fallback.
 
 #include "arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Conversion of Python arguments to the library's types: sizes, kinds, timeouts. All of these need
 // the interpreter's lock, and may run Python code of the argument.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Single elements of an array, read and written by the host. Needs the interpreter's lock, which
 // waits and copies release.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // array[key]: what a key selects of an array. Needs the interpreter's lock.
 

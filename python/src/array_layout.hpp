@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Layouts: how the elements of an array lie in memory, and the element types, as the exchange
 // protocols of array libraries describe them.

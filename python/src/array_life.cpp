@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Freeing arrays, the property names of dpnp's arrays for their location, and printing.
 
 #include "arguments.hpp"

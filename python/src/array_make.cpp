@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // isthmus.empty, zeros, ones, full, their _like variants, and arrays over memory of other
 // libraries.
 

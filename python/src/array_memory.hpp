@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The memory of an array: a Buffer whose Python object is created when it is first needed. An array
 // that is created and dropped needs none. Guarded by the interpreter's lock, which may be released

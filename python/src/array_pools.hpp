@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The default pools of buffers and arrays, for requests without a named or current resource. These
 // are the library's (isthmus_default_pool), cached for each kind of memory in a context of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What an array takes from its prototype: an Array, a NumPy array, or an array of any library that
 // describes its memory.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Parses the arguments of isthmus.empty and of the other functions that create arrays, without a
 // tuple and a dictionary. Needs the interpreter's lock.

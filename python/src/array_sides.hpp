@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The two sides of a copy between arrays, of any strides and types. Needs the interpreter's lock,
 // which waits and copies release.

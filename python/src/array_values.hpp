@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Single elements: Python numbers to bytes, and bytes to Python numbers. Needs the interpreter's
 // lock.

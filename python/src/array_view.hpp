@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The view of a Buffer's memory that is described or exported to other libraries: its elements,
 // with the type and shape of an array over it, or all its bytes.

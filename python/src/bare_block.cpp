@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory owned by a small Python object, for arrays of other libraries.
 
 #include <cstdio>

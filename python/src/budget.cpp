@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A limit on the memory of several pools together.
 
 #include "budget.hpp"

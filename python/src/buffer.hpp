@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The C++ side of Buffer and of its views. Needs the interpreter's lock unless stated otherwise.
 

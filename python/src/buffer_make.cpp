@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creating buffers: new ones, adopted ones, other views of one. Needs the interpreter's lock, which
 // slow allocations release.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Buffer's copies, fills, prefetch and advice.
 
 #include "arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions that Cython modules call after `cimport isthmus`: __pyx_capi__, the table in which
 // Cython looks up the functions of isthmus/__init__.pxd. The name of a capsule is the C type of its
 // function, as Cython writes it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Calls from the library into Python functions. They may come on any thread; the interpreter's lock
 // is taken here (gil.hpp).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Included by every file of the module: the C ABI, nanobind, reference-counted handles.
 //

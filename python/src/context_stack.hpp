@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A stack in a context variable: what `with` statements set for a thread or asyncio task, with the
 // innermost on top. Needs the interpreter's lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // CUDA devices and streams as other libraries name them: by number and by handle. Needs the
 // interpreter's lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Chooses the device or queue of a call: what the caller named, what `with` set, or the default.
 // Needs the interpreter's lock.

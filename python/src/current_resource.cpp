@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The current resource, which serves requests that name none: what `with using(resource):` set for
 // this thread or task, else what was set for the process, else the default pool. None on the stack
 // stands for the driver: for functions that resources call, which could otherwise request memory

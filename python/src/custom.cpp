@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources that are Python objects, and Python functions that are called when there is no
 // memory. The library calls them on any thread (callbacks.hpp).
 

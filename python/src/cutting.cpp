@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources that divide memory of their upstream into blocks: monotonic, fixed size, arena.
 
 #include "arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory resource that detects writes outside of live blocks.
 
 #include "arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // DLPack 1.0: how array libraries export memory to each other. The structures are the standard's.
 // Functions here need the interpreter's lock.

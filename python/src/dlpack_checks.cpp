@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of a producer's tensor, made before anything is read or computed from it.
 
 #include "array_layout.hpp"

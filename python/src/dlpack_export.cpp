@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DLPack export: buffers, and arrays over them, for other libraries.
 
 #include <algorithm>

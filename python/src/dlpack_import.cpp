@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DLPack import: memory of other libraries as buffers. Needs the interpreter's lock.
 
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The memory of an object of isthmus.compat.dpctl, which keeps it alive.
 //

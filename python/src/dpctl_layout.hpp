@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The ABI layout of a dpctl memory object, as its public declarations (dpctl/memory/_memory.pxd)
 // define it. isthmus.compat.dpctl._layout compares it with the installed ones.

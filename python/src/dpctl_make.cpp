@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creation of the memory objects of isthmus.compat.dpctl.
 
 #include "dpctl_make.hpp"

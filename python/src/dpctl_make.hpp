@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The classes of isthmus.compat.dpctl.memory, and how their objects are created. Needs the
 // interpreter's lock.

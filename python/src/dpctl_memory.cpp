@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three classes of isthmus.compat.dpctl.memory: subclasses of dpctl's, created when that is
 // imported, whose memory and copies are Isthmus'.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Numbers as dpctl accepts them, which is how Cython converts to C integers. Needs the
 // interpreter's lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where memory for a dpctl.SyclQueue comes from: pools, and a queue of our own in its context.
 // Guarded by the interpreter's lock.

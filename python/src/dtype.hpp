@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // DType: the name of an element type, for example isthmus.float32. Needs the interpreter's lock.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The element types of arrays, and each protocol's name for them. Guarded by the interpreter's
 // lock.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Status codes of the library as Python exceptions. Needs the interpreter's lock.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of Buffer: interface dictionaries, bytes, NumPy, pickle.
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reading the dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__,
 // versions 2 and 3, of other libraries' objects. Needs the interpreter's lock.

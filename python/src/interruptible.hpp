@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Calls of the library that wait inside: for memory, or for work that uses it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Remembers what a signal handler raised in a wait, for callers who clear the exception.
 //

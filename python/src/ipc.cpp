@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sharing device memory with other processes.
 
 #include <cstring>

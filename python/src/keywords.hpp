@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Keyword arguments of vectorcalls, parsed without a tuple and a dictionary. Needs the
 // interpreter's lock.

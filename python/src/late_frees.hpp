@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Frees that have to be deferred, because the block is used on a stream that is being captured into
 // a graph and cannot report its work now (stream_notes.hpp). They are retried by later allocations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // `with isthmus.scratch():` and `with isthmus.allocated():`: the scopes that new buffers are
 // reported to, those of the thread or task that creates them. Needs the interpreter's lock.

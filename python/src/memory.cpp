@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The classes of isthmus.memory: Buffer with the names and conventions of dpctl.memory.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The arguments of dpctl's memory classes, and of ours: (other, *, alignment, queue, copy). Needs
 // the interpreter's lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The native module isthmus._core.
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects that NumPy reads item by item, and whether they may contain more than numbers.
 
 #include "numpy_items.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which objects NumPy has to convert. Needs the interpreter's lock.
 

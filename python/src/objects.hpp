@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The C++ side of the module's classes, and the map from library handles to Python objects.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // DLPack's device numbers of SYCL: for memory in the default context that the devices of a platform
 // share, the index in dpctl's list of devices. Needs the interpreter's lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Submitting an operation and waiting for it.
 
 #include <algorithm>

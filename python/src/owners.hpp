@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // References held by work in flight, which are dropped without taking the interpreter's lock.
 //

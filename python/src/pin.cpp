@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pinning memory of Python objects.
 
 #include "arguments.hpp"

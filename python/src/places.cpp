@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Python objects as endpoints of a copy.
 
 #include <algorithm>

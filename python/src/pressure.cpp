@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snapshots, out-of-memory stages, and the out-of-memory callbacks of Python: functions of the
 // program, and before them Python's garbage collection.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a pool handles a shortage of memory, and its contents: snapshots, out-of-memory stages,
 // out-of-memory callbacks. Needs the interpreter's lock.

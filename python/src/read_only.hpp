@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Objects that export their memory by several protocols, which may disagree on whether it may be
 // written. Needs the interpreter's lock.

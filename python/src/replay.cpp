@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replays traces, for isthmus.trace, which reads them into arrays.
 
 #include <optional>

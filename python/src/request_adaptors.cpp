@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory resources that inspect each request: aligned, binning, prefetch, log.
 
 #include <algorithm>

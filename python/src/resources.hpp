@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Common parts of the classes of memory resources. Needs the interpreter's lock.
 

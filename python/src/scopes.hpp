@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The statistics scope and the tag of a thread or asyncio task, kept in context variables.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulated devices, for isthmus.testing.
 
 #include "arguments.hpp"

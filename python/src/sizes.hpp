@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sizes of allocations. A size that exceeds every address space is reported as a lack of memory,
 // like any other size that is too large. Needs the interpreter's lock.

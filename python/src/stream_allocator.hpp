@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Memory for frameworks that identify a CUDA device and a stream by number: which resource serves a
 // device, and which queue belongs to a stream.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Streams on which frameworks reported a use of a block, beside its own. Their work is recorded
 // when the block is freed, not when it is reported: work submitted in between counts too.

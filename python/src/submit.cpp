@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs Python functions on library threads.
 
 #include "submit.hpp"

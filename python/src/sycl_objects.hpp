@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Conversion between objects of dpctl and ours, by the capsules that dpctl creates and accepts. A
 // capsule holds a reference of its C interface, which the receiver copies. Needs the interpreter's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PyTorch's allocator: the resources that serve it, the addresses of its functions, its usage.
 
 #include <mutex>

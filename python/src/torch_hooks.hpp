@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The functions that PyTorch calls in place of its CUDA allocator, and their addresses. Any thread
 // may call them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which code holds memory: the allocation tracker, which records every live block, and tags.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Starting copies and fills, and waiting for them. Needs the interpreter's lock, which longer
 // operations and waits release.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Array: its creation and its class.
 
 #include "typed_array.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A typed N-dimensional array over a Buffer of any kind. Needs the interpreter's lock.
 

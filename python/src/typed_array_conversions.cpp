@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // New arrays with an array's elements: of another type, kind or device.
 
 #include "arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Array's copies, fills and assignments.
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements of Array: reading and writing single ones, and conversion to Python numbers.
 
 #include "arguments.hpp"

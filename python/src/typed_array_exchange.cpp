@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exports of Array: the buffer protocol, the interfaces, DLPack.
 
 #include "arguments.hpp"

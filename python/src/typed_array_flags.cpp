@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Array.flags: the order of the elements, and whether they may be written.
 
 #include "arguments.hpp"

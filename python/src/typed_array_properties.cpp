@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of Array and its memory.
 
 #include "arguments.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views of Array: with other axes, with another shape, with another type.
 
 #include <numeric>

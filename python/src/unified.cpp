@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The native part of UnifiedBuffer: ranges in bytes, and construction.
 
 #include "unified.hpp"

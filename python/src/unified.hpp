@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The C++ side of UnifiedBuffer. Guarded by the interpreter's lock, which calls of the library
 // release.

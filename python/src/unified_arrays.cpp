@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The copies of a unified buffer as arrays, and their bytes for exact access.
 
 #include "unified.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, with signals
 // handled between them. Called with the lock held.
