@@ -1,11 +1,11 @@
-"""Prints what a change needs: `build TARGET`, `ctest NAME`, `pytest FILE`, one a line.
+"""Prints what a change needs, one item per line: `build TARGET`, `ctest NAME` or `pytest FILE`.
 
-    affected.py PATH...
+affected.py PATH...
 
-The paths are those of changed files, from the root. A source file needs the unit tests of its layer
-and the conformance suite, a file of the Python package the tests that share a word with its name, a
-test itself, a document the tests of documents. It chooses by names alone and errs on the side of
-too few: `./dev test` runs everything.
+The paths are those of changed files, relative to the root. A source file needs the unit tests of
+its layer and the conformance suite. A file of the Python package needs the tests that share a word
+with its name. A test file needs itself, and a document needs the tests of the documents. The choice
+is by name alone and may miss tests: `./dev test` runs everything.
 """
 
 import re
@@ -20,7 +20,7 @@ DOCUMENTS = ("docs/", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.ym
 
 
 def words(name: str) -> set[str]:
-    """The words of a file's name that tell what it is about, without a plural's s."""
+    """The words of a file's name that describe its subject, in the singular."""
     return {word.removesuffix("s") for word in re.split(r"[_./]+", name) if len(word) > 2}
 
 

@@ -1,7 +1,8 @@
-"""Prints what pyproject.toml requires for the extras named, one a line.
+"""Prints what pyproject.toml requires for the given extras, one requirement per line.
 
-`build` stands for the build system's own requirements, `run` for the package's. An extra that names
-another one of this package, as in `isthmus[opencl]`, brings that one's requirements.
+`build` stands for the requirements of the build system, `run` for those of the package. An extra
+that names another extra of this package, as in `isthmus[opencl]`, includes the requirements of that
+one.
 """
 
 import re

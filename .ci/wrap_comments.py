@@ -1,9 +1,9 @@
-"""Moves what a C or C++ comment has past column 100 to the next line of the comment.
+"""Moves the part of a C or C++ comment beyond column 100 to the next line of the comment.
 
 wrap_comments.py FILE...
 
-clang-format would set the whole comment anew, lists and examples of code included; this touches
-only lines that are too long, and the line below each.
+clang-format would reflow the whole comment, including lists and code examples. This script changes
+only the lines that are too long and the line after each.
 """
 
 import re
@@ -15,7 +15,7 @@ COMMENT = re.compile(r"^(\s*(?://|/?\*)\s+)(\S.*)$")
 
 
 def split(line: str) -> tuple[str, str]:
-    """What fits, and the rest; the end of a comment does not stand alone."""
+    """The part that fits and the rest; the end of a comment is not left alone on a line."""
     cut = line.rfind(" ", 0, COLUMNS + 1)
     if line[cut + 1 :] == "*/":
         cut = line.rfind(" ", 0, cut)
