@@ -1,11 +1,11 @@
-"""Checks the language of the documentation, and that of the sources does not get worse.
+"""Checks the language of the documentation, and that the language of the sources gets no worse.
 
 check_language.py [ROOT]
 
 README.md, CONTRIBUTING.md and docs/ contain no word of WORDS outside of code, and no sentence of
-more than MAX_WORDS words, list items included. Comments and parameter names of the sources contain
-at most as many as LIMITS records: who removes some lowers the limit. docs/glossary.md has the terms
-to use.
+more than MAX_WORDS words, list items included. The comments and parameter names of the sources
+contain at most as many such words as LIMITS records; a change that removes some lowers the limit.
+docs/glossary.md has the terms to use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_WORDS = 40
-# Each with what to write instead.
+# The pattern of each word, with its replacement.
 WORDS = {
     r"told|tells?": "returns, reports, raises, says",
     r"behind": "after",
@@ -39,7 +39,7 @@ PARAMETER = re.compile(
 )
 CODE = re.compile(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)|<[^>]+>", re.S)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-# Of each folder: words of the dialect in comments, parameters named by prepositions.
+# For each folder: the number of these words in comments, and of parameters named by prepositions.
 LIMITS = {
     "include/isthmus": (157, 202),
     "python/src": (123, 472),
@@ -65,7 +65,7 @@ def tracked(root: Path, *patterns: str) -> list[Path]:
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """The paragraphs, list items, headings and table rows, with their first line's number."""
+    """The paragraphs, list items, headings and table rows, with the number of their first line."""
     block: list[str] = []
     begin, fenced = 1, False
     for number, line in enumerate([*text.splitlines(), ""], 1):

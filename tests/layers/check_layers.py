@@ -1,11 +1,11 @@
-"""Checks the dependencies between layers, the sizes of files and their licence lines.
+"""Checks the dependencies between layers, and the size and licence line of each file.
 
 check_layers.py [ROOT]
 
-A layer includes itself and the layers before it in LAYERS. A driver's folder below `backend`
-includes the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
-includes the drivers. System #ifdefs are in `os` alone. A file has at most 400 lines, without its
-licence line, of at most 100 columns.
+A layer may include itself and the layers before it in LAYERS. A driver's folder below `backend` may
+include the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
+includes the drivers. Only `os` contains system #ifdefs. A file has at most 400 lines, not counting
+its licence line, of at most 100 columns.
 """
 
 import re
@@ -39,7 +39,7 @@ def layer_of(path: Path) -> tuple[str, str]:
 
 
 def resolve(root: Path, path: Path, name: str) -> Path | None:
-    """The source file that an include means, relative to the root; None for one of the system."""
+    """The source file that an include refers to, relative to the root; None for a system header."""
     beside = (root / path).parent / name
     for candidate in (beside, root / "src" / name):
         if candidate.exists():
@@ -49,7 +49,9 @@ def resolve(root: Path, path: Path, name: str) -> Path | None:
 
 
 def check_include(path: Path, target: Path) -> str | None:
-    """What is wrong with `path` including `target`, both below src/."""
+    """The rule that `path` violates by including `target`, both below src/; None if it violates
+    none.
+    """
     layer, driver = layer_of(path)
     to_layer, to_driver = layer_of(target)
     if layer not in LAYERS or to_layer not in LAYERS:
@@ -77,7 +79,7 @@ def check_source(root: Path, path: Path, text: str) -> Iterator[tuple[int, str]]
 
 
 def check_module(text: str) -> Iterator[tuple[int, str]]:
-    """The Python modules use the C ABI, as any user does."""
+    """Python modules use the C ABI, as any other client does."""
     for found in INCLUDE.finditer(text):
         if found[2].split("/")[0] in LAYERS and "/" in found[2]:
             line = text.count("\n", 0, found.start(1)) + 1
