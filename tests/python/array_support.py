@@ -1,4 +1,4 @@
-"""What the tests of arrays share: arrays like a model of NumPy's, and strategies for both."""
+"""Helpers for the tests of arrays: arrays equal to NumPy models, and Hypothesis strategies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MODEL = np.arange(120, dtype=np.float32).reshape(SHAPE)
 
 
 def array_of(model: np.ndarray, queue: Queue, kind: str) -> Array:
-    """The same elements in a new buffer, behind 32 bytes of something else."""
+    """The model's elements in a new buffer, after 32 bytes of padding."""
     buffer = filled(bytes(32) + model.tobytes(), kind=kind, queue=queue)
     return Array(buffer, model.shape, model.dtype, offset=32)
 
 
 def same(ours: Array, model: Any) -> bool:
-    """Whether shape, type, strides that mean something and elements are the model's."""
+    """Whether shape, dtype, elements, and the strides of extents above 1 equal the model's."""
     steps = [s for s, n in zip(ours.strides, ours.shape, strict=True) if n > 1]
     wanted = [s for s, n in zip(model.strides, model.shape, strict=True) if n > 1]
     return (
@@ -36,14 +36,14 @@ def same(ours: Array, model: Any) -> bool:
 
 
 def models(draw: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Elements that each type has, and that no conversion changes by rounding."""
+    """Elements that every dtype can represent, and that no conversion rounds."""
     start = draw(st.integers(0, 3))
     return (np.arange(start, start + int(np.prod(shape))) % 100).astype(name).reshape(shape)
 
 
 @cache
 def _places() -> list[tuple[Device, str]]:
-    """Opened once, for the first test that draws one."""
+    """The devices are opened once, by the first test that draws one."""
     made = []
     for name in BACKENDS:
         try:
@@ -54,7 +54,7 @@ def _places() -> list[tuple[Device, str]]:
     return made
 
 
-# A queue and a kind for array_of, of every back-end found.
+# A queue and a kind for array_of, from any backend found.
 WHERE = st.deferred(lambda: st.sampled_from(_places())).map(lambda at: (Queue(at[0]), at[1]))
 SHAPES = nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 PLAIN = st.sampled_from(["?", "i1", "i4", "u2", "u8", "f2", "f4", "f8", "F", "D"])
@@ -62,7 +62,7 @@ PLAIN = st.sampled_from(["?", "i1", "i4", "u2", "u8", "f2", "f4", "f8", "F", "D"
 
 @st.composite
 def views(draw: Any, name: Any = PLAIN) -> tuple[np.ndarray, list[Any]]:
-    """A dense model, and steps that make a view of it with strides of any sign."""
+    """A dense model, and the steps that derive a view with strides of any sign from it."""
     model = models(draw, draw(SHAPES), draw(name))
     steps: list[Any] = []
     seen = model
@@ -81,7 +81,7 @@ def views(draw: Any, name: Any = PLAIN) -> tuple[np.ndarray, list[Any]]:
 
 
 def follow(array: Any, steps: list[Any]) -> Any:
-    """The view that these steps make, of ours or NumPy's."""
+    """Applies these steps to an Isthmus or NumPy array and returns the view."""
     for way, step in steps:
         array = array[step] if way == "key" else array.transpose(step)
     return array

@@ -1,4 +1,4 @@
-"""What the tests of isthmus.compat.dpctl share."""
+"""Helpers for the tests of isthmus.compat.dpctl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Foreign:
-    """What another library would hand over of some memory, which it keeps alive."""
+    """Exposes memory by interface as another library would, and keeps it alive."""
 
     def __init__(self, memory: Any, **entries: Any) -> None:
         self.memory = memory

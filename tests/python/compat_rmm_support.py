@@ -1,5 +1,5 @@
-"""What the tests of isthmus.compat.rmm share: a back-end's device as the current one, and rows of
-what is refused.
+"""Helpers for the tests of isthmus.compat.rmm: the device of each backend as the current one, and
+rejected arguments.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from isthmus import Device
 
-# What no count of bytes may be, and what is told.
+# Values that are not valid byte counts, each with the error that they raise.
 BAD_COUNTS: list[tuple[Any, type[Exception]]] = [
     (-1, OverflowError),
     (1 << 64, OverflowError),
@@ -31,7 +31,7 @@ NO_BUFFERS: list[Any] = [None, "abc", 3, object(), [1, 2]]
 
 @pytest.fixture
 def on(dev: Device) -> Iterator[Device]:
-    """Every back-end's device, as the current one, with nothing set."""
+    """The device of each backend as the current one, in RMM's initial state."""
     with dev:
         rmm.reinitialize(devices=[])
         yield dev
@@ -40,7 +40,7 @@ def on(dev: Device) -> Iterator[Device]:
 
 @pytest.fixture(params=["default", "per thread", "own"])
 def stream(request: pytest.FixtureRequest, on: Device) -> Stream:
-    """The kinds of streams there are."""
+    """One stream of each kind."""
     if request.param == "own":
         return Stream()
     return DEFAULT_STREAM if request.param == "default" else PER_THREAD_DEFAULT_STREAM

@@ -1,4 +1,4 @@
-"""Fixtures over every back-end found, a leak check around each test, what the long tier adds."""
+"""Fixtures over every backend found, a leak check around each test, and the long tier's options."""
 
 from __future__ import annotations
 
@@ -49,22 +49,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    # As many tests as rounds, since none may take longer than a hang.
+    # Each round is a test, because the time limit that detects hangs applies per test.
     if "exit_round" in metafunc.fixturenames:
         metafunc.parametrize("exit_round", range(20 if in_long_tier(metafunc.config) else 1))
     if "dev" in metafunc.fixturenames:
         choose_places(metafunc)
 
 
-# What is the same on every driver, since it is decided before the seam: memory that the host cannot
-# touch and whose effects come late, and memory that it can; a card's too, where there is one.
+# For behaviour that is decided above the backend interface and thus the same on every driver:
+# memory that the host cannot access and whose operations complete late, and memory that the host
+# can access; also CUDA's and SYCL's where present.
 TWO_PLACES = (("late", "device"), ("host", "host"), ("cuda", "device"), ("sycl", "device"))
 TWO_HOST_PLACES = (("late", "shared"), ("host", "host"), ("cuda", "shared"), ("sycl", "shared"))
 ONE_PLACE = (("host", "host"), ("cuda", "host"), ("sycl", "host"))
 
 
 def choose_places(metafunc: pytest.Metafunc) -> None:
-    """Where a test of `dev` runs: everywhere in the long tier, and without a mark."""
+    """Chooses where a test of `dev` runs: on every backend in the long tier or without a mark."""
     asked = [name for name in ("kind", "host_kind") if name in metafunc.fixturenames]
     kind = next((name for name in asked if not gives_itself(metafunc, name)), None)
     some = marked_places(metafunc, TWO_HOST_PLACES if kind == "host_kind" else TWO_PLACES)
@@ -80,7 +81,7 @@ def choose_places(metafunc: pytest.Metafunc) -> None:
 
 
 def gives_itself(metafunc: pytest.Metafunc, name: str) -> bool:
-    """Whether the test says by a mark what this is."""
+    """Whether the test parametrizes this argument itself."""
     names = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     return any(name in (each.split(",") if isinstance(each, str) else each) for each in names)
 
@@ -105,13 +106,13 @@ def drivers(metafunc: pytest.Metafunc) -> list[str]:
 
 
 def pytest_collection_finish() -> None:
-    """No collection goes through what was imported: hundreds of tests ask for some."""
+    """Excludes imported modules from garbage collection, as hundreds of tests run collections."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was absent, a line for each reason: a line for each test would hide what failed."""
+    """Reports skipped tests by reason, since one line per test would hide the failures."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in reasons.most_common():
@@ -120,13 +121,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def dev(request: pytest.FixtureRequest) -> Device:
-    """Every back-end found; the simulated one delays each effect as long as it may."""
+    """The device of each backend found; the simulated one delays each effect as long as allowed."""
     return open_backend(request.param)
 
 
 @pytest.fixture
 def q(dev: Device) -> Queue:
-    """A new queue of the back-end's device."""
+    """A new queue on the device of the backend."""
     return Queue(dev)
 
 
@@ -143,13 +144,13 @@ def kind(request: pytest.FixtureRequest, dev: Device) -> str:
 
 @pytest.fixture
 def host_kind(request: pytest.FixtureRequest, dev: Device) -> str:
-    """The kinds that the host can touch."""
+    """The kinds that the host can access."""
     return offered(dev, request.param)
 
 
 @pytest.fixture
 def gate() -> Iterator[isthmus.Event]:
-    """A host event that holds work back; opened at the end if the test has not."""
+    """A host event that delays work; completed at teardown if the test has not completed it."""
     event = isthmus.Event()
     yield event
     if not event.done:
@@ -186,14 +187,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(params=[PoolResource, ProviderResource], ids=["pool", "provider"])
 def make(request: pytest.FixtureRequest) -> Make:
-    """What is stood on: with frees in the queue's order, and without. The memory is the test's."""
+    """The upstream resource: with and without stream-ordered frees. The test owns its memory."""
     made: Make = request.param
     return made
 
 
 @pytest.fixture(autouse=True)
 def no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test leaves more memory than it found; the traceback of one that failed may hold some."""
+    """No test leaks memory. A failed test is exempt, because its traceback may keep some alive."""
     before = live()
     yield
     if request.node.stash.get(FAILED, False):

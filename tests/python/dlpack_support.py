@@ -1,4 +1,4 @@
-"""DLPack capsules built field by field, as a faulty producer would, and producers of them."""
+"""DLPack capsules built field by field, as a faulty producer would build them, and producers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype = ctypes.py_object
 new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_NAMES = {False: b"dltensor", True: b"dltensor_versioned"}  # capsules keep no copy
+_NAMES = {False: b"dltensor", True: b"dltensor_versioned"}  # a capsule does not copy its name
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_kept: list[Made] = []  # what a consumer has taken it reads after the test, too
+_kept: list[Made] = []  # consumers may read the memory after the test ends
 
 
 class Tensor(ctypes.Structure):
@@ -45,7 +45,7 @@ class Versioned(ctypes.Structure):
 
 
 class Made:
-    """A capsule of these fields. ``deleted`` counts."""
+    """A capsule with these fields. ``deleted`` counts the calls of its deleter."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Made:
 
 
 class Producer:
-    """Has one capsule, and remembers the arguments that it was requested with."""
+    """Exports one capsule, and records the arguments of each request for it."""
 
     def __init__(self, capsule: object, device: Any = (1, 0)) -> None:
         self.capsule, self.device = capsule, device

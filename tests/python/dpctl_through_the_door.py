@@ -1,4 +1,4 @@
-"""A pytest plugin: dpctl's own tests get the classes of isthmus.compat.dpctl.memory for dpctl's."""
+"""A pytest plugin that runs dpctl's own tests with the classes of isthmus.compat.dpctl.memory."""
 
 import dpctl.memory
 

@@ -1,4 +1,4 @@
-"""What the tests of isthmus.compat.pydotcompute share: its buffers with two copies, both sides."""
+"""Helpers for the tests of isthmus.compat.pydotcompute: buffers with two copies, and both sides."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ either_way = pytest.mark.parametrize("separate", [False, True], ids=["one", "two
 
 
 def door(dev: Device, shape: Any = SIZE, dtype: Any = np.float32, **options: Any) -> Any:
-    """A buffer of this door; two copies unless it says otherwise."""
+    """A buffer of this package; with two copies unless the options say otherwise."""
     return UnifiedBuffer(shape, dtype, device=dev, **({"separate": True} | options))
 
 
 def on_device(buf: Any) -> np.ndarray:
-    """What the device has, brought up to date."""
+    """The device copy, brought up to date, as a NumPy array."""
     array = buf.device
     if isinstance(array, np.ndarray):
         return array.copy()
-    return array.to_numpy() if hasattr(array, "to_numpy") else array.get()  # CuPy's
+    return array.to_numpy() if hasattr(array, "to_numpy") else array.get()  # CuPy array
 
 
 def _host_only(buf: Any) -> None:
-    _ = buf.host  # whatever the memory held
+    _ = buf.host  # with unspecified contents
 
 
 def _device_only(buf: Any) -> None:
@@ -67,7 +67,7 @@ STATES: dict[BufferState, Callable[[Any], None]] = {
 
 
 def in_state(dev: Device, state: BufferState, **options: Any) -> Any:
-    """A buffer in that state: OLD on all sides there are, but for NEW on the side that is dirty."""
+    """A buffer in that state: OLD in each copy that exists, but NEW in the one that is dirty."""
     buf = door(dev, **options)
     STATES[state](buf)
     assert buf.state is state

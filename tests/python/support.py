@@ -1,4 +1,4 @@
-"""What the Python tests share: devices to run on, programs run apart, waiting without timing."""
+"""Helpers for the Python tests: devices, programs in a subprocess, waiting without fixed delays."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ if TYPE_CHECKING:
 KINDS = ("device", "shared", "host")
 HOST_KINDS = ("shared", "host")
 Make = type[PoolResource] | type[ProviderResource]
-# A sanitizer keeps what was freed for a while, and ends the process for RTLD_DEEPBIND.
+# A sanitizer delays the reuse of freed memory, and aborts the process on RTLD_DEEPBIND.
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def others_sleep() -> bool:
-    """Whether no thread but the calling one runs."""
+    """Whether no thread except the calling one is running."""
     caller = threading.get_native_id()
     for thread in Path("/proc/self/task").iterdir():
         try:
             status = (thread / "stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):  # it ends right now
+        except (FileNotFoundError, ProcessLookupError):  # the thread is ending
             return False
-        # The state comes behind the name, which may hold anything: proc(5).
+        # The state follows the name, which may contain any characters: proc(5).
         if int(thread.name) != caller and not status.rpartition(") ")[2].startswith("S"):
             return False
     return True
 
 
 if SANITIZED:
-    # AddressSanitizer's allocator has fork handlers since LLVM 18 only (llvm-project#75290): in
-    # older ones, where a thread holds one of its locks at a fork, the child hangs at its next free.
+    # AddressSanitizer's allocator has fork handlers only since LLVM 18 (llvm-project#75290). With
+    # older ones, if a thread holds one of its locks at a fork, the child hangs at its next free.
     os.register_at_fork(before=lambda: until(others_sleep))
 
 
 def sim(**options: Any) -> Device:
-    """A simulated device of its own, with options as capacity="1MiB", fail="copy:3"."""
+    """A new simulated device, with options such as capacity="1MiB", fail="copy:3"."""
     return _core.sim_create(",".join(f"{key}={value}" for key, value in options.items()))
 
 
@@ -66,25 +66,26 @@ def has_cuda() -> bool:
 
 
 def has_gpu() -> bool:
-    """A CUDA device that is no stand-in."""
+    """Whether there is a CUDA device other than the stand-in."""
     return has_cuda() and "stand-in" not in Device("cuda").name
 
 
 def driver_library(backend: str) -> str:
-    """What Isthmus opens for "opencl" or "sycl"; empty if it is not installed."""
+    """The library that Isthmus opens for "opencl" or "sycl"; empty if it is not installed."""
     named = os.environ.get(f"ISTHMUS_{backend.upper()}_LIBRARY")
     return named or dict(_drivers.libraries()).get(backend, "")
 
 
 def opencl_library() -> str:
-    """Intel's runtime, as Isthmus finds it; empty if it is not installed."""
+    """Intel's runtime as Isthmus finds it; empty if it is not installed."""
     return driver_library("opencl")
 
 
 def relay(backend: str) -> dict[str, str]:
-    """The environment of a program whose calls of a back-end's driver go through the relay.
+    """The environment of a program whose calls to a backend's driver pass through the relay.
 
-    CUDA's goes on to the stand-in, or to the driver where there is a GPU. Skips without either.
+    CUDA's relay forwards to the stand-in, or to the driver if there is a GPU. Skips the test if
+    neither exists.
     """
     name = f"lib{backend}_relay.so"
     named = os.environ.get("ISTHMUS_CUDA_LIBRARY")
@@ -111,7 +112,7 @@ def has_pocl() -> bool:
 
 
 def intel_device() -> Device:
-    """The OpenCL CPU device of Intel's runtime. Its absence is a failure, not a skip."""
+    """The OpenCL CPU device of Intel's runtime. Its absence fails the test, and is no skip."""
     for device in isthmus.devices("opencl"):
         if "usm" in device.capabilities and "Intel" in device.platform.vendor:
             return device
@@ -128,7 +129,7 @@ def pocl_device() -> Device:
 
 
 def open_backend(name: str) -> Device:
-    """`late` is a simulated device on which a missing wait shows as wrong data."""
+    """Opens a backend. `late` is a simulated device on which a missing wait causes wrong data."""
     opened: dict[str, Callable[[], Device]] = {
         "host": lambda: Device("host"),
         "sim": sim,
@@ -142,12 +143,12 @@ def open_backend(name: str) -> Device:
 
 
 def stops_dependents(queue: isthmus.Queue) -> bool:
-    """Whether the driver can keep what waits for a failure from running; the error says if not."""
+    """Whether the driver can keep dependents of a failure from running; else the error says so."""
     return "usm" in queue.device.capabilities
 
 
 def backends() -> tuple[str, ...]:
-    """Those found, or those that ISTHMUS_TEST_BACKENDS names: host,late,opencl."""
+    """The backends found, or those that ISTHMUS_TEST_BACKENDS names: host,late,opencl."""
     named = os.environ.get("ISTHMUS_TEST_BACKENDS")
     if named:
         return tuple(named.split(","))
@@ -163,7 +164,7 @@ def noise(nbytes: int, seed: int = 1) -> np.ndarray:
 
 
 def filled(data: Any, *, kind: str, queue: isthmus.Queue, **keywords: Any) -> Buffer:
-    """A new buffer with these bytes."""
+    """A new buffer that contains these bytes."""
     raw = np.frombuffer(data, np.uint8)
     made = Buffer(raw.nbytes, kind=kind, queue=queue, **keywords)
     made.copy_from(raw)
@@ -171,7 +172,7 @@ def filled(data: Any, *, kind: str, queue: isthmus.Queue, **keywords: Any) -> Bu
 
 
 def until(condition: Callable[[], object], seconds: float = 5.0) -> bool:
-    """Whether it came true; `seconds` only guards against a hang."""
+    """Waits for the condition and returns it; `seconds` only guards against a hang."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -181,7 +182,7 @@ def until(condition: Callable[[], object], seconds: float = 5.0) -> bool:
 
 
 def raised(call: Callable[[], object]) -> type[BaseException] | None:
-    """The type of its error, None where there is none."""
+    """The type of the exception that the call raises, None if it raises none."""
     try:
         call()
     except BaseException as error:
@@ -190,7 +191,7 @@ def raised(call: Callable[[], object]) -> type[BaseException] | None:
 
 
 def some_of(cases: Iterable[tuple[object, ...]], step: int = 4) -> list[ParameterSet]:
-    """Parameters of which only every ``step``-th is outside the long tier."""
+    """Parameters, of which only every ``step``-th runs outside the long tier."""
     return [
         pytest.param(*case, marks=() if number % step == 0 else pytest.mark.long_tier)
         for number, case in enumerate(cases)
@@ -198,14 +199,14 @@ def some_of(cases: Iterable[tuple[object, ...]], step: int = 4) -> list[Paramete
 
 
 def driver_calls(pool: PoolResource, step: Callable[[], object]) -> int:
-    """How often `pool` calls its driver during `step`; it may also do so as a decay window ends."""
+    """How often `pool` calls its driver during `step`; the end of a decay window may add calls."""
     before = pool.maps + pool.unmaps
     step()
     return pool.maps + pool.unmaps - before
 
 
 def live_again(before: tuple[int, int]) -> bool:
-    """Whether no more memory lives than before; frees may wait for work in flight."""
+    """Whether no more memory is live than before; waits, since frees may be pending."""
 
     def lives_no_more() -> bool:
         now = live()
@@ -218,7 +219,7 @@ def live_again(before: tuple[int, int]) -> bool:
 
 
 def trim_default_pools(device: Device) -> None:
-    """So that the next large request takes memory of the driver's, not what earlier tests left."""
+    """Makes the next large request obtain driver memory instead of what earlier tests left."""
     for kind in KINDS:
         for use in ("arrays", "buffers"):
             isthmus.default_pool(kind, device, use=use).trim()
@@ -227,7 +228,7 @@ def trim_default_pools(device: Device) -> None:
 def python(
     code: str, *arguments: str, timeout: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program in an interpreter of its own: it must end well and without a word."""
+    """Runs a program in a new interpreter, which must succeed without output to stderr."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -242,15 +243,15 @@ def python(
 
 
 def program_environment(**more: str) -> dict[str, str]:
-    """The environment of a program that may import isthmus and this file."""
+    """The environment of a program that can import isthmus and this file."""
     path = os.pathsep.join(filter(None, [str(Path(__file__).parent), *sys.path]))
-    # Since Python 3.12 every fork beside threads warns, and drivers have threads.
+    # Since Python 3.12 a fork in a multi-threaded process warns, and drivers create threads.
     own = {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore:This process:DeprecationWarning"}
     return os.environ | own | more
 
 
 def message_has(error: pytest.ExceptionInfo[BaseException], parts: Iterable[object]) -> None:
-    """Values and limits stand in the message."""
+    """Asserts that the message contains these values and limits."""
     text = str(error.value)
     missing = [part for part in map(str, parts) if part not in text]
     assert not missing, f"{missing} not in: {text}"

@@ -1,4 +1,4 @@
-"""The two Cython blocks of the USM memory instructions, compiled on the shipped declarations."""
+"""The two Cython blocks of the USM memory instructions, compiled with the shipped declarations."""
 
 from __future__ import annotations
 
