@@ -1,4 +1,4 @@
-"""get_accelerator(): devices by number and what is free on them."""
+"""get_accelerator(): devices by number, and their free memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_memory_info_unpacks_and_answers_to_keys() -> None:
 
 
 def used_by(device: Device, make: Callable[[], object]) -> int:
-    """As the document's monitoring code has it; what was made is kept meanwhile."""
+    """Measures use as the document's monitoring code does, while the result of `make` is alive."""
     accelerator = get_accelerator()
     trim_default_pools(device)
     free_before, total = accelerator.get_memory_info(device)
@@ -54,7 +54,7 @@ def touched(device: Device) -> UnifiedBuffer:
 
 
 def test_the_monitoring_code_prints_what_was_allocated(dev: Device) -> None:
-    # Once is enough: other processes may use the same card.
+    # One success suffices, because other processes may use the same GPU.
     assert until(lambda: 40_000_000 <= used_by(dev, lambda: touched(dev)) <= 48_000_000)
 
 
@@ -108,7 +108,7 @@ def test_no_number() -> None:
 
 
 def in_a_thread(what: Callable[[], None]) -> None:
-    """What is set for a thread ends with it."""
+    """Runs `what` on a new thread, whose settings end with it."""
     failed: list[BaseException] = []
 
     def run() -> None:

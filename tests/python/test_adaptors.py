@@ -1,4 +1,4 @@
-"""Resources over others: statistics and their scopes, limit, fallback, failure callback."""
+"""Adaptors over resources: statistics and their scopes, limit, fallback, failure callback."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_scope_is_left_while_memory_is_looked_for(q: Queue, kind: str, make: M
 
     none = FailureCallbackResource(LimitResource(upstream, 0), leave)
     counted = StatisticsResource(FallbackResource(none, upstream))
-    with contextlib.suppress(RuntimeError):  # since the context is the caller's
+    with contextlib.suppress(RuntimeError):  # the scope belongs to the context of the caller
         stack.enter_context(counted.statistics())
     buffer = counted.allocate(100, queue=q)
     assert counted.current_bytes == 100

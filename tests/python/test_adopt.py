@@ -1,4 +1,4 @@
-"""Memory of somebody else's: adopted with an owner, let go of exactly once."""
+"""Memory of other libraries: adopted with an owner, which is released exactly once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA = noise(4096)
 
 
 class Owner:
-    """Keeps something alive and can be watched."""
+    """Keeps an object alive, and supports weak references."""
 
     def __init__(self, what: object) -> None:
         self.what = what

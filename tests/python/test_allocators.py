@@ -1,7 +1,7 @@
 """Isthmus as the allocator of PyTorch, CuPy and Numba, each on a real GPU.
 
-An allocator is chosen once in a process, so each of these is a program of its own; a module that is
-missing there makes it absent here.
+A process chooses an allocator once, so each test runs a program of its own. It is skipped if that
+program lacks a module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Array: type, shape and strides over a Buffer; views, copies, fills, bad input."""
+"""Array: dtype, shape and strides over a Buffer; views, copies, fills, bad input."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ FORWARD = st.slices(6).filter(lambda each: each.step is None or each.step > 0)
 
 @given(FORWARD, FORWARD, st.integers(-4, 3), FORWARD)
 def test_views_of_views(rows: slice, columns: slice, last: int, again: slice) -> None:
-    """Against NumPy, on a device whose memory the host cannot touch."""
+    """Compared with NumPy, on a device whose memory the host cannot access."""
     made = array_of(MODEL, Queue(SIM), "device")
     ours, model = made[rows, columns, last][again], MODEL[rows, columns, last][again]
     assert ours.shape == model.shape
@@ -328,7 +328,7 @@ def test_it_keeps_the_buffer(q: Queue, kind: str) -> None:
 
 
 def test_without_numpy() -> None:
-    """NumPy is imported when an array of it is asked for."""
+    """NumPy is imported only when a NumPy array is requested."""
     python(
         "import sys, isthmus\n"
         "buffer = isthmus.Buffer(64, kind='shared', device='host')\n"

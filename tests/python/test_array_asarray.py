@@ -1,4 +1,4 @@
-"""asarray: what it takes as it is, what it copies, what it refuses."""
+"""asarray: the inputs that it takes without a copy, copies, or rejects."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_what_no_array_has(bad: Any, why: str) -> None:
 
 
 def test_a_resource_tells_kind_and_queue(dev: Device, kind: str) -> None:
-    """Whatever is current, and wherever an array lies; it is taken as it is where it fits."""
+    """The resource determines both, whatever is current and wherever the source array resides."""
     pool = PoolResource(kind, dev)
     for source in (MODEL, MODEL.tolist(), isthmus.asarray(MODEL, device=sim())):
         made = isthmus.asarray(source, resource=pool)
@@ -223,7 +223,7 @@ def test_a_resource_tells_kind_and_queue(dev: Device, kind: str) -> None:
     ("bad", "dtype"), [([300], "u1"), (-1, "u4"), ([[1], [2**40]], "i4"), (2**70, "i8")]
 )
 def test_integers_that_the_type_does_not_hold(bad: Any, dtype: str) -> None:
-    with warnings.catch_warnings():  # NumPy 1.x says that it will raise
+    with warnings.catch_warnings():  # NumPy 1.x warns that it will raise
         warnings.simplefilter("error", DeprecationWarning)
         with pytest.raises((OverflowError, DeprecationWarning)):
             isthmus.asarray(bad, dtype, device="host")
@@ -274,7 +274,7 @@ def test_dpnps_names(q: Queue, kind: str) -> None:
 
 @dataclass
 class Interface:
-    """Memory that tells of itself by one of the two interfaces."""
+    """Memory that describes itself by one of the two interfaces."""
 
     told: dict[str, Any]
     name: str = "__sycl_usm_array_interface__"
@@ -335,7 +335,7 @@ def test_numpys_views_of_usm(q: Queue, host_kind: str) -> None:
 
 
 def test_numpys_refusal_of_a_type_that_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy 1.x raises RuntimeError, 2 BufferError."""
+    """NumPy 1.x raises RuntimeError, NumPy 2 BufferError."""
     source = isthmus.ones(3, kind="host", device="host")
 
     class Lender:
@@ -365,7 +365,7 @@ def test_of_pytorch() -> None:
 
 @pytest.mark.parametrize("name", ["dpctl.tensor", "dpnp"])
 def test_of_dpctl_and_dpnp(name: str) -> None:
-    pytest.importorskip("dpctl")  # before Isthmus opens drivers for it
+    pytest.importorskip("dpctl")  # must precede the drivers that Isthmus opens
     tensor = pytest.importorskip(name)
     for usm_type in ("device", "shared", "host"):
         source = tensor.arange(24, dtype="i4", usm_type=usm_type)

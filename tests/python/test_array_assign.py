@@ -1,4 +1,4 @@
-"""array[key] = value, copyto, copies to other types, kinds and devices; against NumPy."""
+"""array[key] = value, copyto, copies to other dtypes, kinds and devices; compared with NumPy."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from isthmus import Queue
 pytestmark = pytest.mark.two_places
 SIM = sim(effect="late")
 HOST = Queue("host")
-# What they mix takes more of them than other tests do.
+# These tests combine more choices than others and need more examples to cover them.
 more_examples = settings(max_examples=max(150, settings.default.max_examples))
 RULES = ("no", "safe", "same_kind", "unsafe")
 
 
 def placed(model: np.ndarray, where: str) -> Any:
-    """The model on a device, another device, the host; or as it is."""
+    """The model on a device, on another device or on the host, or as a NumPy array."""
     if where == "numpy":
         return model.copy()
     queue = {"device": Queue(SIM), "other": Queue(sim()), "host": HOST}[where]
@@ -52,7 +52,7 @@ PLACES = st.sampled_from(["device", "other", "host", "numpy"])
 @more_examples
 @given(views(), PLAIN, PLACES, st.data())
 def test_any_copy(view: tuple[np.ndarray, list[Any]], name: str, place: str, data: Any) -> None:
-    """Of any strides, types and places, broadcast, against numpy.copyto."""
+    """Any strides, dtypes and places, with broadcasting, compared with numpy.copyto."""
     model, steps = view
     made, target = array_of(model, *data.draw(WHERE)), model.copy()
     seen, ours = follow(target, steps), follow(made, steps)
@@ -134,7 +134,7 @@ VALUES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("name", "value"), VALUES)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_assignments(q: Queue, kind: str, name: str, value: Any) -> None:
-    """By key, as NumPy assigns."""
+    """Assignment by key, compared with NumPy."""
     for key in (..., slice(1, 3), (slice(None, None, -2), ..., slice(None)), (2, 1), slice(3, 3)):
         model = (np.arange(120) % 7).astype(name).reshape(SHAPE)
         made = array_of(model, q, kind)

@@ -1,4 +1,4 @@
-"""copyto, copies and moves between Arrays and those of others; what may not be written."""
+"""copyto, copies and moves between Arrays and foreign arrays; read-only destinations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_copies_out(q: Queue, kind: str) -> None:
-    """Destinations of others."""
+    """Copies to destinations of other libraries."""
     made = array_of(MODEL, q, kind)
     target = np.zeros((2, *SHAPE))
     isthmus.copyto(target[:, ::-1], made)
@@ -37,7 +37,7 @@ def test_copies_out(q: Queue, kind: str) -> None:
 
 
 class Lent:
-    """An array of another library's, of which DLPack alone is known."""
+    """An array of another library that supports only DLPack."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -70,7 +70,7 @@ class Told:
 
 
 def test_arrays_of_the_interfaces(q: Queue, kind: str) -> None:
-    """With strides of any sign, as source and as destination."""
+    """Strides of any sign, as source and as destination."""
     made = array_of(MODEL, q, kind)
     model = MODEL[::-1, :, ::-3]
     told = made[::-1, :, ::-3].__sycl_usm_array_interface__
@@ -214,7 +214,7 @@ def test_a_freed_array(q: Queue, kind: str) -> None:
 
 
 def test_devices_without_a_way_between_them(q: Queue) -> None:
-    """Their contexts are others': copies go by the host."""
+    """The contexts differ, so copies go through the host."""
     made = array_of(MODEL, Queue(sim()), "device")
     other = array_of(np.zeros(SHAPE, "f8"), q, "device")
     other[:, ::-1] = made

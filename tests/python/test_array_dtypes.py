@@ -1,4 +1,4 @@
-"""The types of elements: their names, what names them, what refuses to be one, every way out."""
+"""Element dtypes: their names, aliases, rejected dtypes, and export by every interface."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_arrays_of_every_type(q: Queue, kind: str) -> None:
         assert (ones.to_numpy() == 1).all(), name
 
 
-# -- bfloat16, which NumPy has not ----------------------------------------------------------------
+# -- bfloat16, which NumPy lacks ------------------------------------------------------------------
 
 
 def test_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch, q: Queue, kind: str) -> None:
@@ -192,7 +192,8 @@ def test_bfloat16_by_dlpack_with_torch(q: Queue, host_kind: str) -> None:
     theirs = torch.from_dlpack(made)
     assert theirs.dtype == torch.bfloat16
     assert (theirs == 2.5).all()
-    if q.device.backend == "cuda":  # whose memory it stays, though it is told as the host's
+    # it remains CUDA's memory, although DLPack describes it as the host's
+    if q.device.backend == "cuda":
         with pytest.raises(isthmus.WrongContextError):
             isthmus.asarray(theirs, kind="host", device="host")
         return
@@ -202,7 +203,7 @@ def test_bfloat16_by_dlpack_with_torch(q: Queue, host_kind: str) -> None:
 
 
 def test_bfloat16_of_ml_dtypes() -> None:
-    """The package's own dtype, or of one that does as it does."""
+    """The dtype of that package, or of one with the same behaviour."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     model = np.array([1, 2.5, -3], ml_dtypes.bfloat16)
     assert DType(ml_dtypes.bfloat16) is DType(model.dtype) is isthmus.bfloat16

@@ -1,4 +1,4 @@
-"""Array's single elements: read and written by the host, iteration, Python's numbers."""
+"""Single elements of Array: host reads and writes, iteration, Python number protocols."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def allowed(kind: str) -> Iterator[str]:
-    """Each kind, where single elements are allowed."""
+    """Each kind, with single-element access allowed."""
     with isthmus.allow_scalar():
         yield kind
 
@@ -212,7 +212,7 @@ def test_generator_functions_are_not_allowed_single_elements() -> None:
 
 
 def test_writers_are_waited_for(q: Queue, host_kind: str, gate: Event) -> None:
-    """An element is read, and written, when what is pending on it has ended and not before."""
+    """An element is accessed once the pending operations on it have completed, and not before."""
     made = array_of(MODEL, q, host_kind)
     made[0].fill(5, after=gate, blocking=False)
     got: list[float] = []

@@ -1,4 +1,4 @@
-"""Array given to others: the interfaces, DLPack, the buffer protocol, NumPy."""
+"""Array exported to other libraries: the interfaces, DLPack, the buffer protocol, NumPy."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def array_of(model: np.ndarray, queue: Queue, kind: str, **adopt: Any) -> Array:
 
 
 class Foreign:
-    """An object of another library's, of which only its dictionaries are known."""
+    """An object of another library that exposes only an interface dictionary."""
 
     def __init__(self, name: str, dictionary: dict[str, Any]) -> None:
         setattr(self, name, dictionary)
 
 
 def tensor_in(capsule: object) -> Tensor:
-    """What the consumer of an unversioned capsule reads."""
+    """The structure that the consumer of an unversioned capsule reads."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype = ctypes.c_void_p
     pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
@@ -45,7 +45,7 @@ def tensor_in(capsule: object) -> Tensor:
 
 
 def extent(of: np.ndarray) -> int:
-    """Bytes from the first element's start to the last one's end."""
+    """Bytes from the start of the first element to the end of the last one."""
     steps = zip(of.shape, of.strides, strict=True)
     return of.itemsize + sum((count - 1) * stride for count, stride in steps)
 
@@ -60,7 +60,7 @@ def test_sycls_interface(q: Queue, kind: str, key: Any) -> None:
     assert told["syclobj"] is q
     dense = model.flags.c_contiguous
     assert told["strides"] == (None if dense else tuple(s // 4 for s in model.strides))
-    # Others' arrays of that kind are taken as they say.
+    # Foreign arrays with such an interface are accepted as described.
     taken = array_of(np.zeros_like(model), q, kind)
     taken.copy_from(Foreign("__sycl_usm_array_interface__", told))
     assert (taken.to_numpy() == model).all()
@@ -153,7 +153,7 @@ def test_dlpacks_types(q: Queue, host_kind: str, name: str, code: int, bits: int
 
 
 class Copied:
-    """Gives the host a copy, as NumPy asks with copy=True from version 2.1 on."""
+    """Exports a host copy, which NumPy requests with copy=True from version 2.1 on."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -167,7 +167,7 @@ class Copied:
 
 @view
 def test_dlpack_copies(q: Queue, kind: str, key: Any) -> None:
-    """Of any kind for the host, without gaps."""
+    """Host copies of arrays of any kind are contiguous."""
     made = array_of(MODEL, q, kind)
     got = np.from_dlpack(Copied(made[key]))
     made.fill(0)

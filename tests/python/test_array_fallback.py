@@ -1,4 +1,4 @@
-"""fallback= of isthmus.empty and the others: another kind where one has no memory left."""
+"""fallback= of isthmus.empty and related functions: another kind where memory is exhausted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SMALL = "1MiB"
-HALF = 150_000  # elements, more than half of that
+HALF = 150_000  # elements, which take more than half of SMALL
 
 
 @pytest.mark.parametrize("fallback", ["shared", "host"])

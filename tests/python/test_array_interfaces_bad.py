@@ -1,4 +1,4 @@
-"""What other libraries tell of arrays and cannot be, or is no array here."""
+"""Array interfaces of other libraries that are invalid, or that no Array can represent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_elements_that_are_not_aligned(host: Queue) -> None:
 
 
 def test_strides_of_no_whole_elements(q: Queue) -> None:
-    """CUDA's count bytes."""
+    """CUDA's strides count bytes."""
     if q.device.backend != "cuda":
         pytest.skip("no CUDA device")
     made = array_of(MODEL, q, "device")
@@ -143,7 +143,7 @@ def test_another_dtype_is_a_copy(host: Queue) -> None:
 
 
 class Failing:
-    """A sequence whose elements cannot be had."""
+    """A sequence that fails to return its elements."""
 
     def __len__(self) -> int:
         return 1
@@ -169,7 +169,7 @@ def test_a_sequence_keeps_its_own_error(host: Queue) -> None:
 
 
 class ByBytes:
-    """NumPy's interface over an object's bytes, of which NumPy asks no number."""
+    """NumPy's interface over the bytes of an object, where NumPy expects no address."""
 
     def __init__(self, data: Any, **entries: Any) -> None:
         self.__array_interface__ = {
@@ -240,11 +240,11 @@ def test_bytes_are_shared_and_kept(host: Queue) -> None:
     taken[3] = 1
     assert np.frombuffer(bytes(data), "f4").tolist() == [0, 0, 0, 1]
     with pytest.raises(BufferError):
-        data.extend(b"more")  # which would move them
+        data.extend(b"more")  # which would move the bytes
 
 
 class Changing:
-    """One shape for the check, another for a read after it."""
+    """Returns one shape to the validation and another to a later read."""
 
     def __init__(self) -> None:
         self.shapes = itertools.cycle([(4,), (1 << 28,)])
@@ -255,10 +255,10 @@ class Changing:
 
 
 def test_an_interface_that_changes(host: Queue) -> None:
-    """What was checked is what is read."""
+    """The shape that was validated is the one that is used."""
     of = Changing()
     for _ in range(4):
-        with suppress(ValueError):  # of the one that is too large
+        with suppress(ValueError):  # raised for the larger shape
             assert isthmus.asarray(of, kind="host", queue=host).tolist() == [0] * 4
         next(of.shapes)
 
@@ -269,7 +269,7 @@ def test_bytes_are_no_references(into: str) -> None:
         INTO[into](ByBytes(bytes(range(32)), typestr="|O"))
 
 
-# -- the same among the items of sequences, which NumPy reads by themselves ------------------------
+# -- the same among the items of sequences, which NumPy reads itself -------------------------------
 
 AMONG: dict[str, Any] = {
     "list": lambda of: [of],
@@ -326,7 +326,7 @@ def test_items_with_enough_bytes(among: str, host: Queue) -> None:
 
 @pytest.mark.parametrize("base", [int, float, list])
 def test_interfaces_of_subclasses(base: type, host: Queue) -> None:
-    """NumPy reads them before it takes the object for a number or a list."""
+    """NumPy reads the interface before it treats the object as a number or a list."""
     of = type("Sub", (base,), {})()
     of.__array_interface__ = ByBytes(bytes(8)).__array_interface__
     for source in (of, [of]):
@@ -380,7 +380,7 @@ def test_an_interface_with_an_address_is_checked_once() -> None:
 
 
 class Keyed:
-    """A sequence that NumPy takes for a number, as its items are not found by index."""
+    """A sequence that NumPy treats as a scalar, because its items are not found by index."""
 
     def __len__(self) -> int:
         return 2

@@ -1,4 +1,4 @@
-"""How arrays end: references, free, `with`; loops of temporaries."""
+"""The end of arrays: references, free, `with`; loops of temporaries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def uses(array: Array) -> list[Callable[[], object]]:
-    """What nothing of may be done with an array that was freed."""
+    """The uses that a freed array must reject."""
     return [
         lambda: array.ptr,
         lambda: array.to_numpy(),
@@ -53,7 +53,7 @@ def require_closed(array: Array) -> None:
 
 @contextlib.contextmanager
 def counting(q: Queue, kind: str) -> Iterator[StatisticsResource]:
-    """What arrays of that kind come from in the test, which counts them."""
+    """The resource that the test's arrays come from, which counts them."""
     made = StatisticsResource(isthmus.default_pool(kind, queue=q))
     with isthmus.using(made):
         yield made
@@ -89,7 +89,7 @@ def test_memory_goes_with_the_last_reference(
     assert nothing_lives(counted)
 
 
-# The Buffer's object is made with the first use that needs it.
+# The Buffer object is created by the first use that needs it.
 FIRST_USES: dict[str, Callable[[Array], object]] = {
     "none": lambda array: None,
     "buffer": lambda array: array.buffer,
@@ -124,7 +124,7 @@ def test_memory_goes_whatever_the_first_use_was(
 
 
 def test_the_buffer_is_made_while_garbage_is_collected(q: Queue, kind: str) -> None:
-    """Making an object may collect garbage, and what runs then may use the same array."""
+    """Creating an object may collect garbage, and a callback may then use the same array."""
     made: list[Array] = []
     asked: list[Buffer] = []
 
@@ -136,7 +136,7 @@ def test_the_buffer_is_made_while_garbage_is_collected(q: Queue, kind: str) -> N
     gc.callbacks.append(ask)
     gc.set_threshold(1)
     try:
-        for _ in range(300):  # all are kept: an object that was dropped would be used again
+        for _ in range(300):  # all are kept, since a dropped object would be reused
             made.append(isthmus.empty(16, kind=kind, queue=q))
             asked.clear()
             buffer = made[-1].buffer
@@ -248,7 +248,7 @@ def test_exports_go_on(host_counted: StatisticsResource, q: Queue, host_kind: st
 def test_exports_of_a_part_and_the_whole(
     host_counted: StatisticsResource, q: Queue, host_kind: str
 ) -> None:
-    """The end of each export is told to the buffer that it began at."""
+    """The end of each export is reported to the buffer that it began at."""
     made = isthmus.ones(100, kind=host_kind, queue=q)
     part = made[50:]
     first, second = memoryview(made), memoryview(part)
@@ -318,7 +318,7 @@ def test_with_ends_it_when_the_block_fails(q: Queue, kind: str) -> None:
 
 
 def test_a_loop_of_temporaries_with_work_on_them(kind: str) -> None:
-    """Flat memory, and no driver allocation after the first rounds."""
+    """Memory use is constant, and the driver allocates nothing after the first rounds."""
     device = sim(effect="late")
     sizes = np.random.default_rng(7).integers(1, 1 << 14, 400).tolist()
 
@@ -348,7 +348,7 @@ def test_nothing_is_left_behind(counted: StatisticsResource, q: Queue, kind: str
     assert nothing_lives(counted)
 
 
-# -- where nothing new can be made ----------------------------------------------------------------
+# -- where no new object can be created -----------------------------------------------------------
 
 
 def test_free_behind_a_closed_queue(dev: Device, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""Making arrays: empty and its kin, out of a pool; bad arguments."""
+"""Creating arrays: empty and related functions, allocation from pools, bad arguments."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_as_numpys(
     assert (ones.to_numpy() == np.ones(shape, dtype)).all()
 
 
-# -- what they are called for a prototype ---------------------------------------------------------
+# -- arguments for a prototype --------------------------------------------------------------------
 
 
 def test_like_an_array(q: Queue, kind: str) -> None:
@@ -155,7 +155,7 @@ def test_like_what_lies_on_a_device(q: Queue, kind: str) -> None:
 
 
 def test_like_what_has_a_stream_of_cudas(q: Queue) -> None:
-    """New memory does not keep the prototype, whose stream it is."""
+    """New memory does not keep the prototype alive, which owns the stream."""
     if q.device.backend != "cuda":
         pytest.skip("no CUDA device")
     source = isthmus.ones(100, queue=q)
@@ -174,7 +174,7 @@ def test_like_what_has_a_stream_of_cudas(q: Queue) -> None:
 
 @pytest.mark.parametrize("usm_type", ["device", "shared", "host"])
 def test_like_dpnps(usm_type: str) -> None:
-    pytest.importorskip("dpctl")  # before Isthmus opens drivers for it
+    pytest.importorskip("dpctl")  # must precede the drivers that Isthmus opens
     dpnp = pytest.importorskip("dpnp")
     like = dpnp.ones((2, 3), dtype="f8", usm_type=usm_type)
     made = isthmus.full_like(like, 7)
@@ -280,7 +280,7 @@ def test_a_loop_of_temporaries_of_random_sizes(q: Queue, kind: str) -> None:
         for size in sizes:
             isthmus.empty(size, "u1", kind=kind, queue=q)
 
-    # The first fills the pool.
+    # The first round fills the pool.
     assert any(driver_calls(pool, step) == 0 for _ in range(4))
 
 

@@ -1,4 +1,4 @@
-"""Array's methods and properties on an object whose __init__ never ran, and on what is no Array."""
+"""Array's methods and properties on an object whose __init__ never ran, and on other types."""
 
 from __future__ import annotations
 

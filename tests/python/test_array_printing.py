@@ -1,4 +1,4 @@
-"""How arrays print: as NumPy's with the same elements, by moving no more than what is shown."""
+"""How arrays print: like equal NumPy arrays, copying no more than the elements shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.two_places
 
 @pytest.fixture
 def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each host copy that printing made."""
+    """The size in bytes of each host copy that printing made."""
     sizes: list[int] = []
     copy_out = _printing._on_host
 
@@ -45,7 +45,7 @@ def test_as_numpy_prints_them(q: Queue, kind: str) -> None:
 
 @given(data=st.data())
 def test_large_ones_as_numpy_does(data: st.DataObject) -> None:
-    """Every shape, with options of the caller's: the same text as of the whole."""
+    """Any shape, with print options of the caller: the text equals that of the complete array."""
     shape = tuple(data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=4)))
     edge = data.draw(st.integers(1, 4))
     threshold = data.draw(st.sampled_from([0, 5, 50, 1000]))
@@ -129,7 +129,7 @@ def test_repr_of_one_that_work_is_pending_on(
 def test_repr_behind_work_on_other_memory(
     q: Queue, kind: str, gate: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy that shows it comes behind all that its queue has."""
+    """The copy for printing is ordered after the pending work of the array's queue."""
     if "wait_for_host" not in q.device.capabilities:
         pytest.skip("its queues cannot wait for the host")
     monkeypatch.setattr(_printing, "LONGEST_WAIT", 0.01)

@@ -1,4 +1,4 @@
-"""Array.T again and again: nothing is kept of what is turned back."""
+"""Array.T applied repeatedly: reversed layouts are not retained."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import isthmus
 
 
 def test_turning_takes_no_memory() -> None:
-    """A layout that kept each turn would take 20 MB, and end in an overflow of the stack."""
+    """Retaining each layout would take 20 MB and finally overflow the stack."""
     python("""
 import resource
 import isthmus

@@ -180,7 +180,7 @@ def test_views_and_failures_count_nothing(q: Queue, kind: str) -> None:
 
 @given(st.lists(st.one_of(st.integers(0, 5000), st.none()), max_size=60))
 def test_counts_as_a_model(steps: list[int | None]) -> None:
-    """A number makes one of so many bytes, None drops the oldest."""
+    """A number allocates an array of that many bytes, None drops the oldest one."""
     alive: list[Array] = []
     sizes: list[int] = []
     count = total = peak = frees = 0

@@ -1,4 +1,4 @@
-"""Array's views, against NumPy: by keys of any step, of other axes, shapes and types."""
+"""Array's views, compared with NumPy: keys with any step, axes, shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_views_of_views(view: tuple[np.ndarray, list[Any]], where: tuple[Queue, 
 
 @given(views(), st.data())
 def test_reshapes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
-    """A view wherever NumPy gives one."""
+    """A view is returned wherever NumPy returns one."""
     model, steps = view
     model, made = follow(model, steps), follow(array_of(model, *data.draw(WHERE)), steps)
     factors = [n for n in model.shape if n != 1]
@@ -160,7 +160,7 @@ def test_broadcasts(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
 def test_other_types(
     view: tuple[np.ndarray, list[Any]], name: str, where: tuple[Queue, str]
 ) -> None:
-    """What NumPy refuses is refused; what it gives that is aligned is given."""
+    """What NumPy rejects is rejected; aligned views that NumPy returns are returned."""
     model, steps = view
     model, made = follow(model, steps), follow(array_of(model, *where), steps)
     item = np.dtype(name).itemsize
@@ -370,7 +370,7 @@ def test_a_view_keeps_its_memory(q: Queue, kind: str) -> None:
 
 @given(SHAPES, st.data())
 def test_what_is_dense_is_known(shape: tuple[int, ...], data: Any) -> None:
-    """A contiguous slice stays dense."""
+    """A contiguous slice is known to be dense."""
     model = models(data.draw, shape, "i4")
     made = array_of(model, *data.draw(WHERE))
     if model.ndim:

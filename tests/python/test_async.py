@@ -1,4 +1,4 @@
-"""Operations that do not block: events, `after`, who keeps what alive."""
+"""Non-blocking operations: events, `after`, and which objects are kept alive."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def open_descriptors() -> int:
 
 
 def no_more_descriptors_than(before: int) -> bool:
-    """What completes an event closes its own after it has woken the loop."""
+    """The completing thread closes its own descriptor after it has woken the loop."""
     return until(lambda: open_descriptors() <= before)
 
 
