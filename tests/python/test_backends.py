@@ -1,4 +1,4 @@
-"""What is found on this machine, and how it describes itself."""
+"""The backends found on this machine, and their descriptions."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_filter_that_finds_nothing_loses_no_driver(first: str) -> None:
 def test_a_device_that_is_not_there_is_told_with_its_variable() -> None:
     code = "import isthmus\ntry: isthmus.Buffer(1)\nexcept isthmus.Error as error: print(error)"
     assert "ISTHMUS_DEVICE: no device" in python(code, ISTHMUS_DEVICE="gpu:7").stdout
-    # SYCL's are looked for where nothing else is found, and are listed from then on.
+    # SYCL's devices are searched only if no other is found, and are listed from then on.
     others = "[each for each in isthmus.devices() if each.backend != 'sycl']"
     listing = f"import isthmus; print(len({others}))"
     assert python(listing, ISTHMUS_DEVICE="gpu:7").stdout == python(listing).stdout

@@ -1,6 +1,6 @@
-"""Every entry of the list of bad input: the documented error, with the value and the limit in it.
+"""Each kind of bad input raises the documented error, with the value and the limit in its message.
 
-What a dictionary of a foreign object can have wrong is in test_usm_interface_bad.py.
+Faulty interface dictionaries of foreign objects are in test_usm_interface_bad.py.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TestSizes:
             lambda: buffer.copy_from_2d(data, 1, 2, pitch=nbytes),
             lambda: buffer.copy_to_2d(bytearray(100), 1, 2, other_pitch=nbytes),
         ):
-            raises(OutOfRangeError, [nbytes + 1, 100], action)  # where the second row ends
+            raises(OutOfRangeError, [nbytes + 1, 100], action)  # the end of the second row
 
     @pytest.mark.parametrize("nbytes", TOO_HUGE)
     def test_of_copies_that_do_not_fit(self, buffer: Buffer, nbytes: int) -> None:

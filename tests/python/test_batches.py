@@ -1,4 +1,4 @@
-"""batches(): slices, and smaller ones where memory does not suffice."""
+"""batches(): slices, and smaller ones where memory is insufficient."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_all_at_once_where_memory_suffices() -> None:
 
 
 class Short:
-    """Has memory for so many elements."""
+    """Has memory for `limit` elements."""
 
     def __init__(self, limit: int, error: Exception) -> None:
         self.limit, self.error = limit, error
@@ -57,7 +57,7 @@ class Short:
 
 
 def foreign(module: str, name: str) -> Exception:
-    """As the library `module` has it, which need not be here."""
+    """An error as the library `module` defines it, which need not be installed."""
     base = type(name, (RuntimeError,), {"__module__": f"{module}.inner"})
     error: Exception = type("Derived", (base,), {"__module__": "elsewhere"})("no memory")
     return error
@@ -83,7 +83,7 @@ def test_the_batch_is_halved(limit: int, error: Exception) -> None:
     halvings = [50, 25, 12, 6, 3, 1]
     first = next(at for at, size in enumerate(halvings) if size <= limit)
     assert short.tried[: first + 1] == halvings[: first + 1]
-    # The smaller size stays: nothing fails any more.
+    # The smaller size is kept, so nothing fails afterwards.
     assert all(size <= limit for size in short.tried[first:])
 
 
@@ -143,7 +143,7 @@ def test_devices_whose_memory_is_short(dev: Device) -> None:
 
     data = np.arange(100_000, dtype=np.int32) % 1000
     found = list(batches(data, work))
-    assert len(found) == 16  # of 6250, the first half that fits
+    assert len(found) == 16  # 6250 elements each: the first halving that fits
     assert sum(found) == data.sum()
 
 

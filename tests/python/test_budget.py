@@ -1,4 +1,4 @@
-"""How much pools may hold: limits as numbers and as text, budgets of several pools, decay."""
+"""Limits of pools: as numbers and as text, budgets of several pools, decay."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_budget_of_two_pools(q: Queue, kind: str) -> None:
     assert (budget.limit_bytes, budget.pools, budget.held_bytes) == (24 * MIB, 2, 0)
     first.allocate(16 * MIB, queue=q).free()
     assert budget.held_bytes == first.held_bytes >= 16 * MIB
-    block = second.allocate(16 * MIB, queue=q)  # for which the first gives way
+    block = second.allocate(16 * MIB, queue=q)  # for which the first pool releases memory
     assert first.held_bytes < 16 * MIB
     assert budget.held_bytes == first.held_bytes + second.held_bytes <= 24 * MIB
     assert budget.reclaimed_bytes > 0
@@ -163,7 +163,7 @@ def test_decay(q: Queue, kind: str) -> None:
     pool.allocate(4 * MIB, queue=q).free()
     q.wait()
     for _ in range(1000):
-        pool.trim(1 << 62)  # keeps all but what decayed
+        pool.trim(1 << 62)  # keeps all except what has decayed
         if pool.held_bytes == 0:
             break
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Making buffers: sizes, kinds, alignments, places, and what they say of themselves."""
+"""Creating buffers: sizes, kinds, alignments, devices and queues, and their attributes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_where(dev: Device) -> None:
 
 
 def test_a_device_named_by_a_filter() -> None:
-    anew = "".join(("ho", "st"))  # not the object that is written here
+    anew = "".join(("ho", "st"))  # equal to the interned literal, but another object
     for name in ("host", anew, "host:0", "host"):
         assert Buffer(8, device=name).queue == Device("host").default_queue
         assert Buffer(8, device=name, queue=Queue("host")).device == Device("host")
@@ -101,7 +101,7 @@ def test_a_device_named_by_any_of_its_objects(dev: Device) -> None:
 @pytest.mark.parametrize("named", [sim, lambda: "host"], ids=["object", "filter"])
 def test_device_and_queue_that_do_not_fit(named: Callable[[], Device | str]) -> None:
     queue = Queue("host") if named() != "host" else Queue(sim())
-    for _ in range(2):  # the second time the filter is known
+    for _ in range(2):  # the filter is cached the second time
         with pytest.raises(ValueError, match="do not belong together"):
             Buffer(8, device=named(), queue=queue)
         Buffer(8, device="host")

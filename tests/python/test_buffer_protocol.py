@@ -1,4 +1,4 @@
-"""memoryview, NumPy, bytearray and array.array over shared and host kinds."""
+"""memoryview, NumPy, bytearray and array.array with the shared and host kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``isthmus``: what it prints, where, and with which exit status."""
+"""The command ``isthmus``: its output, where it is written, and the exit status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from isthmus.cli.output import bytes_text, rate_text, time_text
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, its output in pipes."""
+    """Runs the command in a subprocess, with its output in pipes."""
     command = [sys.executable, "-m", "isthmus", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300

@@ -1,4 +1,4 @@
-"""isthmus.compat.dpctl.memory: dpctl's behaviour, row by row, and none of its faults."""
+"""isthmus.compat.dpctl.memory: dpctl's behaviour case by case, without its faults."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def filled(made: Any) -> Any:
 
 
 def held_bytes(kind: str) -> int:
-    """Of what is in use, and the rest of the chunks that it lies in."""
+    """The bytes of the blocks in use, plus the rest of their chunks."""
     pool = door.pool(kind)
     assert pool is not None
     pool.trim()
@@ -72,7 +72,7 @@ def all_is_free() -> bool:
 
 @pytest.fixture(autouse=True)
 def pools_are_free_again(no_leak: None) -> Iterator[None]:
-    """What a test leaves in the pools is no leak; what it leaves in use is."""
+    """What a test leaves free in the pools is no leak; what it leaves in use is."""
     yield
     gc.collect()
     until(all_is_free)
@@ -329,7 +329,7 @@ def test_host_views(kind: str) -> None:
     assert view.tobytes() == DATA[:64].tobytes()
 
 
-# -- wherever dpctl takes its own ------------------------------------------------------------------
+# -- wherever dpctl accepts its own memory ---------------------------------------------------------
 
 
 def test_dpctl_takes_it(kind: str, queue: Any) -> None:
@@ -382,7 +382,7 @@ def test_functions_of_c(kind: str) -> None:
     ],
 )
 def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
-    """It waits for a barrier there; nothing else lets it go."""
+    """Once its address was exposed, memory is released only after a barrier on the queue."""
     queue = dpctl.SyclQueue()
     size = 64 * MIB
     big = [CLASSES["device"](size, queue=queue) for _ in range(2)]
@@ -404,7 +404,7 @@ def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_told_memory_in_a_loop_is_had_again(queue: Any, kind: str) -> None:
-    """A thread of the library asks the queue about it, and who goes round faster waits for that."""
+    """A library thread polls the queue for it; a loop that allocates faster waits for that."""
     times, size = 1000, 64 * MIB
     device = isthmus.Device("sycl")
     pool = isthmus.memory.PoolResource(kind, device)
@@ -424,7 +424,7 @@ def test_told_memory_in_a_loop_is_had_again(queue: Any, kind: str) -> None:
 def test_untold_memory_is_had_again_at_once() -> None:
     first = CLASSES["shared"](1024)
     first.memset(1)
-    address = repr(first).split()[-1]  # which tells people alone
+    address = repr(first).split()[-1]  # which exposes the address to people only
     del first
     assert repr(CLASSES["shared"](1024)).split()[-1] == address
 
@@ -443,7 +443,7 @@ def test_work_that_dpctl_was_given_comes_before_our_copies(queue: Any) -> None:
 
 
 def test_their_own_tests_pass() -> None:
-    """All that dpctl ships for its memory, its queues' copies, and kernels over it."""
+    """All tests that dpctl ships for its memory, its queues' copies, and kernels on it."""
     names = ("sycl_usm", "sycl_queue_memcpy", "sycl_kernel_submit", "raw_kernel_arg", "sycl_event")
     files = [f"dpctl/tests/test_{name}.py" for name in names]
     done = subprocess.run(
@@ -577,11 +577,11 @@ def test_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         _layout.check(Moved)
 
 
-# -- what others do with it ------------------------------------------------------------------------
+# -- use by other libraries ------------------------------------------------------------------------
 
 
 def in_a_process_of_its_own(code: str, seconds: int = 60) -> None:
-    """A hang would be one for good; the traceback of where it was is in the error."""
+    """A hang ends the process; its traceback is in the error."""
     begin = f"import faulthandler; faulthandler.dump_traceback_later({seconds}, exit=True)\n"
     done = subprocess.run(
         [sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=4 * seconds
@@ -590,7 +590,7 @@ def in_a_process_of_its_own(code: str, seconds: int = 60) -> None:
 
 
 def test_host_tasks_may_let_go_of_it() -> None:
-    """A barrier, submitted there, would wait for a lock of SYCL's that waits for the task."""
+    """A barrier submitted there would wait for a lock of SYCL that waits for the task."""
     in_a_process_of_its_own(
         """if True:
         import isthmus.compat.dpctl.memory as door, dpctl, dpnp.tensor as dpt
@@ -709,7 +709,7 @@ def test_views_by_others_keep_it_from_being_had_again(kind: str, view: Any) -> N
     seen = view(made)
     copied = queue.memcpy_async(into, seen, size, [queue.submit_barrier(busy)])
     del made
-    if view is not by_numpy:  # NumPy's memory is the caller's to keep
+    if view is not by_numpy:  # NumPy's memory is kept alive by the caller
         del seen
     next_one = CLASSES[kind](size, queue=queue)
     next_one.memset(9)

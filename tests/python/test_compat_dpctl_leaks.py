@@ -1,4 +1,4 @@
-"""No way of making isthmus.compat.dpctl.memory's objects keeps memory, a source or a queue."""
+"""No way to create objects of isthmus.compat.dpctl.memory leaks memory, a source or a queue."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def queue() -> Any:
 
 
 def live_blocks() -> tuple[int, int, int]:
-    """All that lives in this process, and bytes that the pools of the door hold once trimmed."""
+    """All live memory of this process, and the bytes that the package's pools hold once trimmed."""
     pools: list[Any] = [door.pool(kind) for kind in KINDS]
     for each in pools:
         each.trim()
@@ -61,8 +61,8 @@ def counts(objects: tuple[Any, ...]) -> list[int]:
 
 
 def in_rounds(each: Callable[[], object], *objects: Any) -> None:
-    """In the end no more is live than after the first, and no more refers to these objects."""
-    each()  # what is kept once, the queue that was seen last say, is no leak
+    """Repeated calls leave no more live memory, and no more references, than the first call."""
+    each()  # objects that are kept once, such as the last queue seen, are no leak
     before = counts(objects)
     for _ in range(ROUNDS):
         each()
@@ -80,7 +80,7 @@ def nothing_is_left(no_leak: None) -> Iterator[None]:
     assert until(lambda: live_blocks()[2] == 0)
 
 
-# -- who lends what the constructors take ----------------------------------------------------------
+# -- the objects that export what the constructors take --------------------------------------------
 
 
 Lend = Callable[[str, Any], Any]
@@ -164,7 +164,7 @@ def take_each_way(source: Any, kind: str, queue: Any) -> None:
 
 
 def test_what_is_kept_is_counted(kind: str, queue: Any) -> None:
-    """A block in use keeps the whole of what its pool had for it from the driver."""
+    """A block in use keeps all driver memory that its pool obtained for it."""
     ours(kind, queue)
     before = counts((queue,))
     kept = ours(kind, queue)
@@ -238,7 +238,7 @@ def test_of_what_another_lends_once(kind: str, lend: Lend, queue: Any) -> None:
 
 
 def uses_of_dpctls(memory: Any) -> int:
-    """Of the shared_ptr in which dpctl keeps its memory: what Python does not count."""
+    """The use count of dpctl's shared_ptr to its memory, which Python does not count."""
     shared = ctypes.c_void_p.from_address(id(memory) + 32).value
     counted = ctypes.c_void_p.from_address((shared or 0) + 8).value
     return ctypes.c_int.from_address((counted or 0) + 8).value
@@ -258,14 +258,14 @@ def test_first_use_by_several_threads(kind: str, queue: Any) -> None:
     gc.collect()
 
     def is_back() -> bool:
-        Queue.from_sycl(queue).wait()  # which asks what is kept for the queue
+        Queue.from_sycl(queue).wait()  # which polls the objects kept for the queue
         return uses_of_dpctls(source) == alone
 
     assert until(is_back)
 
 
 def test_not_many_are_kept_till_somebody_asks(kind: str, queue: Any) -> None:
-    """Of dpctl's memory that is wrapped, used and dropped, where nothing of ours is asked for."""
+    """Memory of dpctl that is wrapped, used and dropped, without any further call of Isthmus."""
     for _ in range(300):
         CLASSES[kind](of_dpctl(kind, queue)).tobytes()
     gc.collect()

@@ -1,4 +1,4 @@
-"""Rows of dpctl's rules, asked of dpctl itself and of isthmus.compat.dpctl.memory beside it."""
+"""dpctl's rules case by case, checked on dpctl and on isthmus.compat.dpctl.memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONEAPI, HOST = 14, (1, 0)
 
 
 def all_is_free() -> bool:
-    """In the pools of every context that was seen; what they keep goes back."""
+    """Whether the pools of every context seen are empty once trimmed."""
     pools = [each for _, *pools in door._made.values() for each in pools if each is not None]
     for each in pools:
         each.trim()
@@ -57,7 +57,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def part() -> Any:
-    """A queue on a part of the device, whose context is its own."""
+    """A queue on a sub-device, which has a context of its own."""
     device = dpctl.SyclDevice("cpu")
     if device.max_compute_units < 2:
         pytest.skip("a device of one unit has no parts")
@@ -65,7 +65,7 @@ def part() -> Any:
 
 
 def elsewhere() -> Any:
-    """A queue in a context that is not the default one."""
+    """A queue in a context other than the default one."""
     device = dpctl.SyclDevice("cpu")
     return dpctl.SyclQueue(dpctl.SyclContext([device]), device)
 
@@ -81,14 +81,14 @@ def made(module: ModuleType, kind: str, nbytes: int = 64, **named: Any) -> Any:
 
 
 class Lending:
-    """A SYCL object of another library's."""
+    """A SYCL object of another library."""
 
     def __init__(self, lent: Any) -> None:
         self._get_capsule = lent._get_capsule
 
 
 class OwnQueue(dpctl.SyclQueue):
-    """A Python subclass: dpctl takes it by its capsule."""
+    """A Python subclass, which dpctl accepts through its capsule."""
 
 
 # -- constructors ----------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_an_alignment_is_of_no_use_to_memory_that_is_there(module: Any, kind: st
 
 @pytest.mark.parametrize(("kind", "to"), list(itertools.permutations(KINDS, 2)))
 def test_where_a_copy_of_another_kind_is(module: Any, kind: str, to: str) -> None:
-    """On the queue that is given, else on the default one: not on the source's."""
+    """On the given queue, or else on the default one, but not on the source's."""
     usual = class_of(module, to)(1).sycl_queue
     source = made(module, kind, queue=elsewhere())
     copied = class_of(module, to)(source, copy=True)
@@ -132,7 +132,7 @@ def test_where_a_copy_of_another_kind_is(module: Any, kind: str, to: str) -> Non
 
 
 def test_the_pool_that_is_told_is_the_one_that_gives(kind: str) -> None:
-    """However many contexts were seen, whose empty pools are dropped."""
+    """This holds for any number of contexts seen, whose empty pools are dropped."""
     for _ in range(20):
         class_of(door, kind)(1, queue=elsewhere())
         memory = class_of(door, kind)(1)
@@ -147,7 +147,7 @@ def test_a_number_has_nothing_to_copy(module: Any, kind: str, nbytes: Any) -> No
     assert memory.reference_obj is None
 
 
-LONG = 1 << 20_000  # whose digits Python does not write out
+LONG = 1 << 20_000  # Python does not format an integer of so many digits
 NUMBERS = [0, 1.5, -1, 2**40, np.bool_(True), np.float32(1), np.array(1), np.array([1, 2])]
 NO_NUMBERS = ["x", b"1", None, [], 1j, float("nan"), Ellipsis]
 
@@ -157,7 +157,7 @@ def short(number: object) -> str:
 
 
 def agree(use: Callable[[Any], object]) -> bool:
-    """Whether both take it, or the door refuses it by dpctl's error or one below that."""
+    """Whether both accept it, or this package rejects it with dpctl's error or a subclass of it."""
     wanted, found = raised(lambda: use(theirs)), raised(lambda: use(door))
     return found is wanted or (None not in (found, wanted) and issubclass(found, wanted))
 
@@ -253,7 +253,7 @@ def test_a_filter_is_its_platforms_default_context(module: Any, kind: str, name:
 
 
 def test_a_filter_is_the_same_queue_each_time() -> None:
-    """Memory remembers every queue that it was lent on."""
+    """Memory records every queue that it was exported on."""
     memory = made(door, "shared")
     lent = Foreign(memory, syclobj="cpu")
     first, second = door.as_usm_memory(lent), door.as_usm_memory(lent)
@@ -265,7 +265,7 @@ def test_a_capsule_that_was_used_up(module: Any, kind: str, of: str) -> None:
     memory = made(module, kind)
     noun = getattr(memory, of)
     capsule = noun._get_capsule()
-    type(noun)(capsule)  # takes it and renames it
+    type(noun)(capsule)  # consumes the capsule and renames it
     for take in (module.as_usm_memory, class_of(module, kind)):
         with pytest.raises(ValueError):
             take(Foreign(memory, syclobj=capsule))
@@ -287,7 +287,7 @@ def test_a_capsule_is_used_up_by_dpctl_and_not_here() -> None:
 
 @pytest.mark.parametrize("advice", [0, 1, -1, 100])
 def test_any_advice_is_taken(module: Any, kind: str, advice: int) -> None:
-    """No bytes mean all of them, and so do more than there are."""
+    """A count of zero means all bytes, and so does one that is too large."""
     memory = made(module, kind)
     for count in (0, 1, 64, 65, 1 << 40):
         assert memory.sycl_queue.mem_advise(memory, count, advice) is None
@@ -320,7 +320,7 @@ def test_bad_advice(module: Any, kind: str, arguments: Any, error: type) -> None
 def test_arrays_on_parts_are_lent_to_the_host_only(module: Any, kind: str, part: Any) -> None:
     array = dpt.usm_ndarray(64, dtype="u1", buffer=made(module, kind, queue=part))
     for lend in (array.__dlpack__, lambda: Buffer.from_dlpack(array)):
-        # dpnp's error, which it exports nowhere
+        # dpnp's own exception, which it does not export
         with pytest.raises(Exception, match="default platform SYCL context"):
             lend()
     assert np.from_dlpack(array, device="cpu").tobytes() == DATA[:64].tobytes()
@@ -341,7 +341,7 @@ def test_buffers_on_parts_are_lent_to_the_host_only(kind: str, part: Any) -> Non
 
 
 def host_copy(lender: Any, **asked: Any) -> np.ndarray:
-    """What NumPy makes of it, asked for on the host as `dl_device=(1, 0)`."""
+    """NumPy's array of it, requested on the host by `dl_device=(1, 0)`."""
 
     class Asking:
         def __dlpack__(self, **named: Any) -> Any:
@@ -354,7 +354,7 @@ def host_copy(lender: Any, **asked: Any) -> np.ndarray:
 
 
 def test_on_the_host_by_dl_device(module: Any, kind: str) -> None:
-    """A copy of what the host cannot touch, from a buffer as from an array of dpnp's."""
+    """Memory that the host cannot access is copied, from a buffer as from an array of dpnp."""
     queue = dpctl.SyclQueue()
     buffer = Buffer(4096, kind=kind, queue=Queue.from_sycl(queue))
     buffer.copy_from(DATA)
@@ -367,7 +367,7 @@ def test_on_the_host_by_dl_device(module: Any, kind: str) -> None:
         for lender in (buffer, array):
             with pytest.raises(BufferError, match="without a copy"):
                 host_copy(lender, copy=False)
-    else:  # dpnp has no way to lend what the host could touch
+    else:  # dpnp cannot export host-accessible memory without a copy
         assert host_copy(buffer, copy=False).ctypes.data == buffer.ptr
 
 
