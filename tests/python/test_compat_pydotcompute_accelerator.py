@@ -28,7 +28,7 @@ accelerator = get_accelerator()
 
 
 def in_a_thread(what: Callable[[], None]) -> None:
-    """What is set for a thread ends with it."""
+    """Runs `what` on a new thread, whose settings end with it."""
     failed: list[BaseException] = []
 
     def run() -> None:
@@ -55,7 +55,7 @@ def test_devices() -> None:
     assert all(each.is_available and each.name and each.total_memory > 0 for each in devices)
     assert [each.device_type for each in devices].count(DeviceType.CPU) == 1
     assert devices[-1].device_type is DeviceType.CPU
-    devices.clear()  # a list of one's own
+    devices.clear()  # the caller's own copy of the list
     assert accelerator.device_count >= 1
 
 
@@ -115,7 +115,7 @@ def test_no_number(number: Any) -> None:
 def test_current_device(dev: Device) -> None:
     with dev:
         current = accelerator.current_device
-    if dev.type == "cpu":  # a driver's for the processor is the host here
+    if dev.type == "cpu":  # a driver's CPU device counts as the host here
         assert current == accelerator.devices[-1]
     elif dev.backend == "sim":
         assert (current.device_id, current.device_type) == (-1, DeviceType.OTHER)
@@ -173,7 +173,7 @@ def test_memory_of_the_current_device() -> None:
 def test_synchronize(dev: Device) -> None:
     buf: Any = UnifiedBuffer(100_000, np.float32, device=dev, separate=True)
     buf.fill(1).sync_to_device()
-    last = dev.default_queue.fence()  # the queue itself is never idle once a test has lent it
+    last = dev.default_queue.fence()  # a queue whose handle was exported is never idle itself
     with dev:
         accelerator.synchronize()
     if dev.type != "cpu" or dev.backend == "host":

@@ -1,4 +1,4 @@
-"""isthmus.compat.pydotcompute on a CUDA device: arrays that are CuPy's, in CuPy's order."""
+"""isthmus.compat.pydotcompute on a CUDA device: its arrays are CuPy's, in CuPy's stream order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_devices_array_is_cupys(cupy: ModuleType) -> None:
 
 
 def test_in_the_order_of_its_stream(cupy: ModuleType) -> None:
-    """Neither side waits for a kernel by hand: what is read is what the last one wrote."""
+    """Without explicit waits on either side, each read returns what the last kernel wrote."""
     buf = UnifiedBuffer(SIZE).fill(1).allocate()
     expected = np.float32(1)
     for turn in range(20):
@@ -55,7 +55,7 @@ def test_in_the_order_of_its_stream(cupy: ModuleType) -> None:
 
 @pytest.mark.parametrize("which", ["current", "later"])
 def test_on_a_stream_of_ones_own(cupy: ModuleType, which: str) -> None:
-    """Current at the constructor; or later one, which the null stream waits for."""
+    """The stream is current at the constructor, or only later: the null stream then waits."""
     stream = cupy.cuda.Stream()
     with stream if which == "current" else cupy.cuda.Stream.null:
         buf = UnifiedBuffer(SIZE).fill(1)
@@ -73,7 +73,8 @@ def test_a_queue_that_was_chosen_is_kept(cupy: ModuleType) -> None:
     with chosen:
         buf: Any = UnifiedBuffer(10).fill(2)
     assert buf.queue == chosen
-    assert isinstance(buf.device, Array)  # which is not in the order of CuPy's stream
+    # an Array, because the queue is not in the order of CuPy's stream
+    assert isinstance(buf.device, Array)
     buf.free()
     assert (buf.fill(3).device.to_numpy() == 3).all()
 

@@ -1,4 +1,4 @@
-"""isthmus.compat.pydotcompute as PyDotCompute's pages have it: document 003, and its API pages."""
+"""isthmus.compat.pydotcompute as documented for PyDotCompute: document 003, and its API pages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ IMPORTS = {
 
 
 def of_the_door(block: str) -> str:
-    """The document's own imports, by this door."""
+    """The document's block with its imports replaced by those of this package."""
     for ours, theirs in IMPORTS.items():
         block = block.replace(ours, theirs)
     return block
 
 
 def add_one(array: Any) -> None:
-    """A kernel, with arrays of whatever library the device has."""
+    """A kernel for arrays of whichever library the device uses."""
     if isinstance(array, isthmus.Array):
         document.add_one(array)
     else:
@@ -90,7 +90,7 @@ async def test_all_blocks(dev: Device) -> None:
     assert printed[:2] == ["HOST_DIRTY", "SYNCHRONIZED"]
     name, megabytes, unit = printed[2].split()
     assert (name, unit) == ("Allocated:", "MB")
-    assert 40.0 <= float(megabytes) <= 42.0  # a pool takes whole pieces of the driver
+    assert 40.0 <= float(megabytes) <= 42.0  # a pool obtains driver memory in whole chunks
 
 
 async def test_results_of_work_on_the_device(dev: Device) -> None:

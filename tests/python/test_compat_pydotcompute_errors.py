@@ -1,4 +1,4 @@
-"""Errors of isthmus.compat.pydotcompute: its classes, caught as both libraries' own."""
+"""Errors of isthmus.compat.pydotcompute: its classes, caught as those of both libraries."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def fresh(freed: bool) -> Any:
 
 
 def fails(call: Callable[[Any], Any], buf: Any, direction: str) -> None:
-    """Both copies and what is owed stay as they were, and the next time it works."""
+    """A failure leaves both copies and the dirty ranges unchanged, and the next attempt works."""
     device, state = buf.queue.device, buf.state
     sim_configure(device, "fail=copy:1,fail=copy_ranges:1")
     with pytest.raises(PyDotComputeError) as told:

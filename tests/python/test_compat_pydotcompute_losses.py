@@ -1,4 +1,4 @@
-"""What PyDotCompute loses or swallows, a test for each: here it is kept, or told."""
+"""One test for each write or error that PyDotCompute loses: here it is kept or reported."""
 
 from __future__ import annotations
 
@@ -112,11 +112,11 @@ def test_no_memory_on_the_device_is_told() -> None:
         assert isinstance(told.value, MemoryError)
         assert isinstance(told.value.cause, USMAllocationError)
         message_has(told, [4 * MIB, MIB, "host->device"])
-        assert (buf.fill(3).host == 3).all()  # the host's copy is as good as before
+        assert (buf.fill(3).host == 3).all()  # the failure left the host copy usable
 
 
 def test_pinned_whatever_the_size(dev: Device) -> None:
-    """Where the driver pins at all; the rest is told by ``pinned``."""
+    """Memory is pinned where the driver supports it; ``pinned`` reports whether it is."""
     for size in (1, 125, 1000, 4097):
         buf = door(dev, size, pinned=True).allocate()
         assert buf.pinned == (dev.backend == "cuda")
@@ -193,10 +193,10 @@ def test_a_write_to_what_was_freed_ends_no_other(dev: Device) -> None:
     first, second = buf.host_write(), buf.host_write()
     first.__enter__()
     buf.free()
-    array = second.__enter__()  # of what is allocated for it now
+    array = second.__enter__()  # of the memory that was allocated since
     with pytest.raises(ClosedError):
         first.__exit__(None, None, None)
-    buf.synchronize()  # which sends what is owed so far
+    buf.synchronize()  # which uploads the ranges dirty so far
     array[:] = NEW
     second.__exit__(None, None, None)
     assert (on_device(buf) == NEW).all()

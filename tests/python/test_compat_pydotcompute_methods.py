@@ -1,6 +1,6 @@
-"""Each public method beside the released package's: the same calls, errors included, on both.
+"""Each public method compared with the released package: the same calls and errors on both.
 
-Compared without a GPU, where the released package uses NumPy's arrays.
+The comparison runs without a GPU, where the released package uses NumPy arrays.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CLASSES = {
     "CUDAError": ".exceptions",
     "MetalError": ".exceptions",
 }
-# Methods that Python calls.
+# Special methods, which Python calls.
 SPECIAL = {
     "UnifiedBuffer": ["__init__", "__len__", "__getitem__", "__setitem__", "__repr__"],
     "MemoryPool": ["__new__", "__repr__"],
@@ -64,8 +64,8 @@ def package(name: str) -> Any:
 OURS, THEIRS = package(DOOR), package("pydotcompute")
 
 Case = "Callable[[Any], Any]"
-# By class and method, what is called on both packages, and what is said about it: None where the
-# two must agree, else why they do not.
+# For each class and method, the calls to make on both packages, each with None where the two must
+# agree, or else the reason why they differ.
 CASES: dict[tuple[str, str, str], tuple[Callable[[Any], Any], str | None]] = {}
 
 
@@ -102,7 +102,7 @@ def full(p: Any, dtype: Any = np.float32) -> Any:
 
 
 def then(buf: Any, *results: Any) -> list[Any]:
-    """What a call gave, then what the buffer is like."""
+    """The results of a call, followed by the state of the buffer."""
     return [*results, buf.is_allocated, buf.host.tolist()]
 
 
@@ -637,11 +637,11 @@ rows(
     too_few=lambda p: p.BackendNotAvailableError("metal"),
 )
 
-# ---- both ----------------------------------------------------------------------------------------
+# ---- both packages -------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
-    """Comparable between the two packages."""
+    """A form of the value that is comparable between the two packages."""
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, np.ndarray):
@@ -669,7 +669,7 @@ def both_new() -> Iterator[None]:
 
 
 def same_error(ours: Exception, theirs: Exception) -> bool:
-    """Caught by the same clause; the texts of the package's own are kept, with more after them."""
+    """Whether the same clause catches both; texts of the package's own errors may be extended."""
     name = type(theirs).__name__
     if name in CLASSES:
         return isinstance(ours, getattr(OURS, name)) and str(ours).startswith(str(theirs))
@@ -695,14 +695,14 @@ if find_spec("cupy") or OURS.Accelerator().device_count > 1:
 )
 def test_the_same(key: tuple[str, str, str]) -> None:
     call = CASES[key][0]
-    # set_device() lasts until the end of its context.
+    # The effect of set_device() lasts until the end of its context.
     agrees = contextvars.copy_context().run(agree, call)
     assert agrees, (outcome(OURS, call), outcome(THEIRS, call))
 
 
 @pytest.mark.parametrize("key", [key for key, (_, why) in CASES.items() if why], ids="-".join)
 def test_what_differs_on_purpose(key: tuple[str, str, str]) -> None:
-    """docs/from-pydotcompute.md has the reasons. What agrees belongs in the list above."""
+    """docs/from-pydotcompute.md has the reasons. Cases that agree belong in the list above."""
     call, why = CASES[key]
     assert not agree(call), (why, outcome(OURS, call), outcome(THEIRS, call))
 

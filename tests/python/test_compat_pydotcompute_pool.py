@@ -1,4 +1,4 @@
-"""The pool of isthmus.compat.pydotcompute: kept buffers above, the devices' pools below."""
+"""The pool of isthmus.compat.pydotcompute: cached buffers, over the pools of the devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def pool() -> Iterator[MemoryPool]:
-    """The process's, made anew."""
+    """A new instance of the process-wide pool."""
     MemoryPool._instance = None
     made = MemoryPool()
     yield made
@@ -121,7 +121,7 @@ def test_what_was_owed_ends_with_its_owner(pool: MemoryPool) -> None:
         buf = pool.acquire(100).fill(1)
         _ = buf.device
         buf.mark_device_dirty()
-        buf.mark_host_dirty()  # a conflict, had anybody asked
+        buf.mark_host_dirty()  # would be a conflict if either copy were read
         pool.release(buf)
         again = pool.acquire(100)
         assert again is buf
@@ -155,7 +155,7 @@ def test_enable_and_disable(pool: MemoryPool) -> None:
         pool.enable()
         assert pool.enabled
         before.allocate(host=False)
-        assert pool.get_stats() == PoolStatistics(0, 0, 0)  # what was made before stays as it was
+        assert pool.get_stats() == PoolStatistics(0, 0, 0)  # earlier buffers are unaffected
         buf = UnifiedBuffer(MIB).allocate(host=False)
         told = pool.get_stats()
         assert told.used_bytes == 4 * MIB <= told.total_bytes
@@ -165,7 +165,7 @@ def test_enable_and_disable(pool: MemoryPool) -> None:
         buf.free()
         gc.collect()
         assert pool.get_stats().used_bytes == 0
-        assert pool.get_stats().total_bytes >= 4 * MIB  # kept for the next
+        assert pool.get_stats().total_bytes >= 4 * MIB  # kept for the next request
         pool.free_all_blocks()
         assert pool.get_stats().total_bytes == 0
         pool.disable()
@@ -235,7 +235,7 @@ def test_limit(pool: MemoryPool, when: str) -> None:
 
 
 def test_a_limit_set_twice(pool: MemoryPool) -> None:
-    """What has been made counts as long as it lives, however many limits came since."""
+    """Live buffers still count after any number of limit changes."""
     device = sim()
     pool.enable()
     first = door(device, 5 * MIB).allocate()  # 20 MiB
@@ -281,7 +281,7 @@ def test_initial_size(pool: MemoryPool) -> None:
     _ = door(device, 10).device
     with device:
         assert 16 * MIB <= pool.get_stats().total_bytes <= 64 * MIB
-    configure_memory_pool(_initial_size_mb=128)  # above the limit: the limit
+    configure_memory_pool(_initial_size_mb=128)  # above the limit, which applies instead
     other = sim()
     _ = door(other, 10).device
     with other:

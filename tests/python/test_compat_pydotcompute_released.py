@@ -1,4 +1,4 @@
-"""isthmus.compat.pydotcompute as PyDotCompute 0.2.0 has it: allocated by hand, marked, freed."""
+"""isthmus.compat.pydotcompute as PyDotCompute 0.2.0: explicit allocation, dirty marks and free."""
 
 from __future__ import annotations
 

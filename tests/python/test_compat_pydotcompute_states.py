@@ -1,4 +1,4 @@
-"""Each operation from each state, with the copies it makes, on buffers with two copies."""
+"""Each operation in each state, with the copies that it makes, on buffers with two copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNINIT, HOST, DEVICE, SYNC, HOST_DIRTY, DEVICE_DIRTY = STATES
 pytestmark = pytest.mark.two_places
 ABSENT = BufferNotAllocatedError
-# No memory that was used before holds the next one: bytes that do not change are no write.
+# Every test writes new values: bytes that do not change are no write, and memory may be reused.
 values = count(1000)
 
 
@@ -53,8 +53,8 @@ OPERATIONS: dict[str, Callable[[Any, int], Any]] = {
 }
 WRITES = ("host[:]=", "b[:]=", "copy_from", "fill", "zeros")
 
-# By state: what follows, and how many copies are made between the two sides for it. An error
-# leaves the state as it was.
+# For each initial state: the resulting state, and the number of copies between the two sides. An
+# error leaves the state unchanged.
 Outcome = tuple[Any, int]
 TABLE: dict[str, dict[BufferState, Outcome]] = {
     "allocate": {
@@ -95,14 +95,14 @@ TABLE: dict[str, dict[BufferState, Outcome]] = {
         DEVICE: (ABSENT, 0),
         SYNC: (HOST_DIRTY, 0),
         HOST_DIRTY: (HOST_DIRTY, 0),
-        DEVICE_DIRTY: (DEVICE_DIRTY, 0),  # both, from here on: see below
+        DEVICE_DIRTY: (DEVICE_DIRTY, 0),  # both sides are dirty from here on, see below
     },
     "mark_device": {
         UNINIT: (ABSENT, 0),
         HOST: (ABSENT, 0),
         DEVICE: (DEVICE, 0),
         SYNC: (DEVICE_DIRTY, 0),
-        HOST_DIRTY: (DEVICE_DIRTY, 0),  # both
+        HOST_DIRTY: (DEVICE_DIRTY, 0),  # both sides are dirty
         DEVICE_DIRTY: (DEVICE_DIRTY, 0),
     },
     "synchronize": {
@@ -195,7 +195,7 @@ def test_both_sides_marked(dev: Device, state: BufferState, mark: str, winner: s
 @pytest.mark.parametrize("state", STATES, ids=str)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_with_one_memory_for_both(operation: str, state: BufferState) -> None:
-    """Nothing moves there, nothing conflicts, and the states that follow are the same."""
+    """One memory for both: no copies, no conflicts, and the same resulting states."""
     buf = door(isthmus.Device("host"), separate=False)
     if state is DEVICE_DIRTY:
         buf.copy_from(OLD).device[:] = NEW

@@ -1,4 +1,4 @@
-"""Names, paths and arguments beside the real package's, where that is installed."""
+"""Names, paths and arguments, compared with the original package where it is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pydotcompute")
 
 DOOR = "isthmus.compat.pydotcompute"
-# By path, what this door has of it.
+# For each module path, the names that this package provides.
 NAMES = {
     "": ["Accelerator", "BufferState", "MemoryPool", "UnifiedBuffer"],
     ".core": ["Accelerator", "BufferState", "MemoryPool", "UnifiedBuffer"],
@@ -43,7 +43,7 @@ NAMES = {
     ],
 }
 EACH = [(path, name) for path, names in NAMES.items() for name in names]
-# What has no counterpart in arguments: the peer takes none in practice (a TypeError).
+# Names whose arguments cannot be compared: the original raises TypeError for any argument.
 OTHER_ARGUMENTS = {("MemoryPool", "__init__"), ("MemoryPool", "__new__")}
 
 
@@ -57,7 +57,7 @@ def public(of: Any) -> set[str]:
 
 
 def test_names_at_the_top() -> None:
-    """All that does not need a path: the released package has some of them there."""
+    """All names that work without a path; the released package has some of them only there."""
     top = import_module(DOOR)
     asked = {
         *("UnifiedBuffer", "BufferState", "get_accelerator", "Accelerator", "DeviceProperties"),
@@ -86,7 +86,7 @@ def accepted(call: Any) -> dict[str, inspect.Parameter]:
 
 
 def compare_arguments(ours: Any, theirs: Any) -> None:
-    """Whatever theirs may be called with, in order and by name, ours may."""
+    """Every call that the original accepts, by position and by name, is accepted here."""
     mine = accepted(ours)
     for place, (name, wanted) in enumerate(accepted(theirs).items()):
         if wanted.kind in (wanted.VAR_POSITIONAL, wanted.VAR_KEYWORD):
@@ -143,7 +143,7 @@ def test_fields() -> None:
 
 
 def both(call: Any) -> tuple[Any, Any]:
-    """What a program gives with ours, and with theirs."""
+    """The results of a program with this package, and with the original."""
     ours, theirs = pair("", "UnifiedBuffer")
     return call(lambda *a, **k: ours(*a, device="host", **k)), call(theirs)
 

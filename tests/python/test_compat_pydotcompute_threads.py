@@ -27,7 +27,7 @@ ROUNDS = 200
 
 
 def at_once(call: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """What each thread gives; what one raises is raised."""
+    """The results of all threads; raises the exception of a thread that failed."""
     ready = threading.Barrier(threads)
 
     def run(number: int) -> Any:
@@ -78,7 +78,7 @@ def test_first_access_at_once(dev: Device, freed: bool) -> None:
 
 
 def test_free_beside_use(dev: Device) -> None:
-    """Each call ends well, or is a ClosedError as the memory went from under it."""
+    """Each call succeeds, or raises ClosedError if the memory was freed during the call."""
     buf = door(dev)
 
     def run(number: int) -> None:
@@ -123,7 +123,7 @@ def test_statistics_while_buffers_are_dropped() -> None:
             if number % 2:
                 assert pool.get_pinned_stats().used_bytes >= 300 * 4 * SIZE
             else:
-                pool.acquire(SIZE, device="host")  # and dropped
+                pool.acquire(SIZE, device="host")  # dropped at once
 
     with switching_often():
         at_once(run, 4)

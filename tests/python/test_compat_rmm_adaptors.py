@@ -1,4 +1,4 @@
-"""RMM's adaptors and the program's own functions: what they count, bound, ask, and refuse."""
+"""RMM's adaptors, and the program's own callbacks: counts, limits, requests, rejected arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.two_places
 
 
 def a_pool() -> mr.PoolMemoryResource:
-    """What frees in the order of streams: counts over it fall as a buffer ends."""
+    """A resource with stream-ordered frees: counts over it fall as soon as a buffer ends."""
     return mr.PoolMemoryResource(mr.CudaMemoryResource())
 
 
@@ -156,7 +156,7 @@ def test_what_callbacks_return(on: Device, bad: Any) -> None:
 )
 @pytest.mark.every_place
 def test_callbacks_that_return_memory_of_any_kind(on: Device, name: str) -> None:
-    """Each block is of the kind that its memory has, also under and over other resources."""
+    """Each block has the kind of its memory, also below and above other resources."""
     try:
         base = getattr(mr, name)()
     except RuntimeError:

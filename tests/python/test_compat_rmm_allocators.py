@@ -1,6 +1,6 @@
-"""RMM's allocators of others without these: what they are given, by stand-ins for CuPy and Numba.
+"""RMM's allocators for other libraries, tested with stand-ins for CuPy and Numba.
 
-``test_compat_rmm_cuda.py`` has them with the real ones, where there is a card.
+``test_compat_rmm_cuda.py`` tests them with the real libraries where there is a GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["on"]
 
 
 def test_cupy_has_the_resource_of_now(on: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose bins may be others than at its first allocation; a DeviceBuffer owns the memory."""
+    """Its bins may change after its first allocation; a DeviceBuffer owns the memory."""
     own = Queue(on)
     made: list[tuple[int, int, DeviceBuffer, int]] = []
     stand_in = SimpleNamespace(
@@ -93,7 +93,7 @@ with device:
 
 @pytest.mark.skipif(not has_cuda(), reason="no CUDA device")
 def test_pytorch_has_the_resource_of_now() -> None:
-    """By the functions that PyTorch calls: blocks go back to where they came from."""
+    """Calls the functions that PyTorch calls: blocks return to the resource they came from."""
     python(FOLLOWED)
 
 
@@ -125,5 +125,5 @@ assert counted.allocation_counts.total_bytes == 100
 
 @pytest.mark.skipif(not has_cuda(), reason="no CUDA device")
 def test_numba_has_memory_of_its_own_device() -> None:
-    """Whatever the current one is."""
+    """The memory is on that device, whichever device is current."""
     python(NUMBA)

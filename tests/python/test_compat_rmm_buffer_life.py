@@ -1,4 +1,4 @@
-"""DeviceBuffer by RMM's interface: copies, pickles, exchange with others, its end, threads."""
+"""DeviceBuffer by RMM's interface: copies, pickles, exchange, end of life, threads."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_dlpack(on: Device) -> None:
     assert np.asarray(shared).tobytes() == b"abc"
     array = np.from_dlpack(shared)
     shared.free()
-    assert array.tobytes() == b"abc"  # the memory stays as long as the array
+    assert array.tobytes() == b"abc"  # the array keeps the memory alive
     if on.backend != "cuda":
         with pytest.raises(BufferError):
             DeviceBuffer(size=3).__dlpack_device__()
@@ -184,7 +184,7 @@ def test_from_a_buffer(on: Device, stream: Stream, kind: str) -> None:
 
 
 def test_memory_with_an_owner_is_given_back() -> None:
-    """What a C++ owner hands over: an address and an object that frees it."""
+    """A C++ owner exports an address and an object that frees it."""
 
     class Owner:
         def __init__(self) -> None:
@@ -272,7 +272,7 @@ def test_the_resource_outlives_what_names_it(on: Device) -> None:
 
 @pytest.mark.every_place
 def test_streams_of_one_buffer_are_in_order(on: Device, gate: isthmus.Event) -> None:
-    """Which RMM leaves to its users: what one stream has begun, the next waits for."""
+    """Work on one stream waits for earlier work on another, which RMM leaves to its users."""
     first, second = Stream(), Stream()
     made = DeviceBuffer.to_device(bytes(3))
     source = DeviceBuffer.to_device(b"abc")

@@ -1,5 +1,7 @@
-"""isthmus.compat.rmm on a real GPU: the allocators of others, their streams and arrays, CUDA's own
-pools and current device. An allocator is chosen once in a process: each of these is a program.
+"""isthmus.compat.rmm on a real GPU: allocators, streams and arrays of other libraries, CUDA's own
+pools and current device.
+
+A process chooses an allocator once, so each test runs a program of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from isthmus.compat.rmm.pylibrmm.stream import *
 tracked = mr.TrackingResourceAdaptor(mr.PoolMemoryResource(mr.CudaMemoryResource()))
 mr.set_current_device_resource(tracked)
 """
-# A kernel that takes some 0.2 s, and whether CuPy's null stream has gone on meanwhile.
+# A kernel that takes about 0.2 s, and whether CuPy's null stream proceeded before its end.
 SPIN = """
 import cupy
 spin = cupy.RawKernel(

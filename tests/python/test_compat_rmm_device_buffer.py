@@ -1,4 +1,4 @@
-"""DeviceBuffer by RMM's interface: what it holds, copies from and to it, sizes."""
+"""DeviceBuffer by RMM's interface: contents, copies from and to it, sizes."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_copy_from_host_of_too_much(on: Device) -> None:
 
 @pytest.mark.every_place
 def test_pageable_memory_may_be_written_at_once(on: Device) -> None:
-    """As CUDA's driver has it, on any stream, whatever its documents say of it."""
+    """CUDA's driver behaves so on any stream, although its documentation says otherwise."""
     own = Stream()
     data = noise(3_000_000)
     before = data.tobytes()
@@ -276,7 +276,7 @@ def test_a_source_on_a_device_may_go_at_once(on: Device, gate: isthmus.Event) ->
 
 
 class Interface:
-    """An array that tells what it is told to."""
+    """An array that exposes the given interface entries."""
 
     def __init__(self, **entries: Any) -> None:
         self.memory = Buffer(64)
@@ -289,7 +289,7 @@ class Interface:
 
 
 class Dropped(Interface):
-    """One that says when it goes."""
+    """An interface that counts its destructions."""
 
     ended = 0
 
@@ -299,7 +299,7 @@ class Dropped(Interface):
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_copy_from_device_of_rmms_own(on: Device, gate: isthmus.Event, version: int) -> None:
-    """Its interface has the version 0. The source is kept until it was read."""
+    """The interface of RMM's buffers has version 0. The source is kept alive until it was read."""
     own, before = Stream(), Dropped.ended
     made = DeviceBuffer.to_device(bytes(8), own)
     source = Dropped(shape=(4,), typestr="|u1", strides=None, version=version)

@@ -1,4 +1,4 @@
-"""Setting memory up again by RMM's interface: what is chosen, the hooks, what is refused."""
+"""Reinitializing memory by RMM's interface: options, hooks, rejected arguments."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_devices(on: Device) -> None:
 
 
 def test_buffers_outlive_it(on: Device) -> None:
-    """RMM calls their use undefined."""
+    """RMM calls the use of such buffers undefined."""
     rmm.reinitialize(pool_allocator=True)
     made = DeviceBuffer.to_device(b"abc")
     rmm.reinitialize()
@@ -191,7 +191,7 @@ def test_error_class() -> None:
 
 
 def test_the_default_device() -> None:
-    """The first of CUDA's where there is one, else Isthmus' current one."""
+    """CUDA's first device if there is one, or else Isthmus' current device."""
     program = """
 import isthmus
 from isthmus.compat import rmm
@@ -203,7 +203,7 @@ assert device == (found[0] if found else isthmus.current_device())
 
 
 def test_at_the_end_of_the_process(tmp_path: Path) -> None:
-    """A pool, buffers and addresses that nobody gave back, a log."""
+    """The process ends with a pool, buffers and addresses that were not freed, and a log."""
     program = """
 import sys
 from isthmus import Device

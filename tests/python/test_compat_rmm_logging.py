@@ -1,4 +1,4 @@
-"""The log of allocations, and the debug log, by RMM's interface."""
+"""The allocation log and the debug log, by RMM's interface."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ rmm.flush_logger()
 
 
 def test_a_file_for_messages_that_cannot_be(tmp_path: Path) -> None:
-    """A warning at once, and errors stay what they are."""
+    """It raises a warning at once, and later errors remain unchanged."""
     path = tmp_path / "none" / "debug.txt"
     program = """
 import warnings
@@ -270,7 +270,7 @@ with Device("sim:0"):
 
 
 def test_a_log_again_at_once(on: Device, tmp_path: Path) -> None:
-    """What was freed through the former one may be on its way back."""
+    """Frees that went through the previous log may be pending."""
     for _ in range(50):
         rmm.enable_logging(tmp_path / "log.csv")
         made = DeviceBuffer(size=100_000)

@@ -1,4 +1,4 @@
-"""RMM's resources and adaptors: every class, by what it hands out, keeps, counts and refuses."""
+"""RMM's resources and adaptors: allocation, caching, counts, rejected arguments of each class."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ ADAPTORS: dict[str, tuple[Any, ...]] = {
 
 
 def a_pool() -> mr.PoolMemoryResource:
-    """What frees in the order of streams: counts over it fall as a buffer ends."""
+    """A resource with stream-ordered frees: counts over it fall as soon as a buffer ends."""
     return mr.PoolMemoryResource(mr.CudaMemoryResource())
 
 
@@ -172,7 +172,7 @@ def test_deallocate_refuses(on: Device) -> None:
 
 
 def test_a_wrong_size_takes_nothing_from_others(on: Device) -> None:
-    """Even for a moment: who has the right one meanwhile is not refused."""
+    """A free with a wrong size never makes a concurrent free with the right size fail."""
     pool = mr.PoolMemoryResource(mr.CudaMemoryResource())
     address, ended = pool.allocate(1000), threading.Event()
     before = sys.getswitchinterval()
@@ -353,7 +353,7 @@ def test_free_and_total(on: Device) -> None:
 
 
 def test_threads_that_set_and_ask(on: Device) -> None:
-    """One default resource a device, whoever asks first; no buffer without a resource."""
+    """One default resource per device, whichever thread is first; each buffer has a resource."""
     start = threading.Barrier(4)
 
     def first(_: int) -> object:

@@ -1,4 +1,4 @@
-"""RMM's resources that keep memory and cut it up: sizes, limits, bins, what they stand on."""
+"""RMM's resources that cache and subdivide memory: sizes, limits, bins, upstreams."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_async(on: Device) -> None:
         fabric = mr.CudaAsyncMemoryResource(enable_fabric=True)
         assert DeviceBuffer(size=100, mr=fabric).size == 100
     except RuntimeError as refused:
-        refusal = str(refused)  # on all devices but some of CUDA's
+        refusal = str(refused)  # on all devices except some of CUDA's
     assert not refusal or refusal.endswith("Requested IPC memory handle type not supported")
     with pytest.raises(OverflowError, match="release_threshold"):
         mr.CudaAsyncMemoryResource(release_threshold=-1)
@@ -156,7 +156,7 @@ def test_async_managed(on: Device) -> None:
     assert made.buffer.kind == "shared"
     made.copy_from_host(bytes(range(100)))
     assert made.tobytes() == bytes(range(100))
-    if on.backend == "cuda":  # from CUDA 13 on
+    if on.backend == "cuda":  # available from CUDA 13 on
         assert resource.pool_handle() > 0
         return
     with pytest.raises(RuntimeError, match="no handle"):
@@ -263,7 +263,7 @@ def test_arena(on: Device, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level("ERROR", "isthmus.compat.rmm"), pytest.raises(MemoryError):
             DeviceBuffer(size=8 << 20, mr=arenas)
         texts = [record.getMessage() for record in caplog.records]
-        # Asked again where memory of others was on its way back, it tells again.
+        # The request may be retried when a pending free returned memory, and is then logged again.
         assert len(set(texts)) == dumps
         assert all(str(8 << 20) in text and on.filter in text for text in texts)
         del kept
@@ -272,7 +272,7 @@ def test_arena(on: Device, caplog: pytest.LogCaptureFixture) -> None:
 def test_fixed_size(on: Device) -> None:
     below = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
     fixed = mr.FixedSizeMemoryResource(below, 4096, 8)
-    assert below.allocation_counts.total_count == 0  # RMM's takes the blocks here
+    assert below.allocation_counts.total_count == 0  # RMM's resource allocates its blocks here
     held = [DeviceBuffer(size=size, mr=fixed) for size in (1, 4096, 4000)]
     assert below.allocation_counts.current_count == 1
     assert below.allocation_counts.current_bytes >= 8 * 4096
@@ -317,7 +317,7 @@ def test_binning_refuses(on: Device) -> None:
     assert DeviceBuffer(size=10, mr=bins).size == 10
     with pytest.raises(OverflowError):
         mr.LimitingResourceAdaptor(bins, -1)
-    bins.add_bin(1024)  # nothing stands on it
+    bins.add_bin(1024)  # no other resource uses it yet
     mr.StatisticsResourceAdaptor(bins)
     with pytest.raises(RuntimeError, match="stands on"):
         bins.add_bin(1024)

@@ -35,13 +35,13 @@ pytestmark = pytest.mark.two_places
 
 
 def counts(*numbers: int) -> Statistics:
-    """Of (bytes, count) now, at the peak, in all."""
+    """(bytes, count) pairs: current, peak and total."""
     return Statistics(*numbers)
 
 
 @pytest.fixture
 def counted(on: Device) -> None:
-    """Statistics over a pool, whose counts fall as a buffer ends."""
+    """Statistics over a pool, whose counts fall as soon as a buffer ends."""
     mr.set_current_device_resource(mr.PoolMemoryResource(mr.CudaMemoryResource()))
     enable_statistics()
 
@@ -99,7 +99,7 @@ def test_the_stack(counted: None) -> None:
 
 
 def test_the_end_of_older_memory_is_counted(counted: None) -> None:
-    """What is live goes below zero, as RMM's does, and the peaks are those of these counts."""
+    """Current counts become negative, as in RMM, and the peaks are those of these counts."""
     before = [DeviceBuffer(size=10), DeviceBuffer(size=20)]
     push_statistics()
     push_statistics()
@@ -125,7 +125,7 @@ def test_older_memory_that_another_thread_frees(on: Device, counted: None) -> No
 
 @pytest.mark.every_place
 def test_counts_fall_when_the_caller_frees(on: Device, gate: Event) -> None:
-    """Not when the memory goes back to the driver, which is after the work that uses it."""
+    """They do not wait for the release to the driver, which follows the work on the block."""
     own, before = Stream(), isthmus.memory.live()
     counted = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
     tracked = mr.TrackingResourceAdaptor(counted)
@@ -150,7 +150,7 @@ def test_counts_fall_when_the_caller_frees(on: Device, gate: Event) -> None:
 
 
 def test_pushed_counters_are_the_threads(on: Device, counted: None) -> None:
-    """RMM's are the process's: one thread pops what another has pushed."""
+    """RMM's stack is process-wide, so one thread pops counters that another one pushed."""
     start, done = threading.Barrier(4), threading.Barrier(4)
 
     def work(number: int) -> Statistics | None:

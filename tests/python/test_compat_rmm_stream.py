@@ -37,7 +37,7 @@ DEFAULTS = (DEFAULT_STREAM, LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM)
 
 
 class Handle:
-    """A stream of somebody's, by CUDA's protocol."""
+    """A foreign stream that implements CUDA's stream protocol."""
 
     def __init__(self, handle: int, version: int = 0) -> None:
         self.told = version, handle

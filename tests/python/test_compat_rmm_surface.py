@@ -1,4 +1,4 @@
-"""Names and signatures: of RMM 26.10 as they are known, and of the RMM that is installed."""
+"""Names and signatures: those known of RMM 26.10, and those of the RMM that is installed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TOP = [
     "should_log",
     "unregister_reinitialize_hook",
 ]
-# What RMM's classes are made with: of each argument its name, and its default where it has one.
+# The constructor arguments of RMM's classes: name, and default if any, of each.
 MADE_WITH = {
     "ArenaMemoryResource": "upstream_mr arena_size=None dump_log_on_failure=False",
     "BinningMemoryResource": "upstream_mr min_size_exponent=-1 max_size_exponent=-1",
@@ -79,7 +79,7 @@ FUNCTIONS = [
     "set_current_device_resource",
     "set_per_device_resource",
 ]
-# The modules that a program may import from, and RMM's stubs of those that are native.
+# The modules that a program may import from, and RMM's stubs of the native ones.
 MODULES = {
     "": None,
     "mr": None,
@@ -93,7 +93,7 @@ MODULES = {
     "pylibrmm.memory_resource.experimental": "pylibrmm/memory_resource/experimental.pyi",
     "pylibrmm.stream": "pylibrmm/stream.pyi",
 }
-# What RMM takes beyond its own names, and what is more here: both are told in docs/from-rmm.md.
+# RMM's names that are missing here, and additional ones; docs/from-rmm.md describes both.
 NOT_THERE = {"_OwningStream", "SupportsCUDAArrayInterface", "_CUDAArrayInterface"}
 
 
@@ -148,7 +148,7 @@ def test_the_places_of_the_classes() -> None:
 
 
 def test_documented() -> None:
-    """Every public class and method says what it does."""
+    """Every public class and method has a docstring."""
     for name in MODULES:
         for public in ours(name).__all__:
             value = getattr(ours(name), public)
@@ -202,13 +202,13 @@ def vars_of(made: type, name: str) -> Any:
 
 
 def compare(mine: Any, theirs: ast.FunctionDef, where: str) -> None:
-    """The same arguments in the same order, and defaults where RMM has them."""
+    """The arguments are the same in the same order, with defaults where RMM has them."""
     kinds = {ast.unparse(one) for one in theirs.decorator_list}
     if "property" in kinds:
         assert isinstance(mine, property), where
         return
     mine = mine.__func__ if isinstance(mine, staticmethod) else mine
-    if not inspect.isfunction(mine):  # a slot that Python itself fills
+    if not inspect.isfunction(mine):  # a slot that Python fills itself
         return
     found = {one.name: one for one in arguments(mine)}
     given = theirs.args
@@ -219,7 +219,7 @@ def compare(mine: Any, theirs: ast.FunctionDef, where: str) -> None:
     optional += [one.arg for one in given.kwonlyargs]
     for name in found:
         needed = name in positional and name not in optional
-        # Of an overload the stub tells only a part; add_bin's default it leaves out.
+        # The stub describes only a part of an overload, and omits add_bin's default.
         if "overload" not in kinds and where != "BinningMemoryResource.add_bin":
             assert (found[name].default is inspect.Parameter.empty) == needed, f"{where} {name}"
     assert {one.arg for one in given.kwonlyargs} <= set(found), where
@@ -230,7 +230,8 @@ class OtherVersion:
         return 1, 0
 
 
-# What RMM refuses before it asks for a device: the class of its error, or one derived from it here.
+# Arguments that RMM rejects before it needs a device: the error here has the same class, or a
+# subclass.
 REFUSED: dict[str, Callable[[Any], object]] = {
     "buffer None": lambda m: m.DeviceBuffer.to_device(None),
     "buffer str": lambda m: m.DeviceBuffer.to_device("abc"),
@@ -312,7 +313,7 @@ assert "rmm" not in sys.modules
 
 
 def test_the_questions_about_devices_need_no_import() -> None:
-    """As in RMM, where ``import rmm`` is enough for ``rmm._cuda.gpu``."""
+    """RMM behaves the same: ``import rmm`` suffices for ``rmm._cuda.gpu``."""
     pytest.importorskip("cuda.bindings.runtime")
     python(
         "import isthmus.compat.rmm as rmm\n"
