@@ -1,8 +1,8 @@
-"""Values and arrays become elements as NumPy makes them: results, errors and warnings compared.
+"""Values and arrays convert to elements as in NumPy: results, errors and warnings are compared.
 
-Where this library is stricter on purpose, which the documentation says, there is a test of that
-alone: an integer has to fit, text and dates are no numbers, NaN is no integer, and asarray takes no
-other order of bytes.
+Where this library is stricter by design, as documented, a separate test covers the difference:
+integers must fit, text and dates are no numbers, NaN is no integer, and asarray rejects foreign
+byte orders.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 try:
     from numpy.exceptions import ComplexWarning
-except ImportError:  # before 1.25
+except ImportError:  # NumPy before 1.25
     from numpy import ComplexWarning
 
 HOST: dict[str, Any] = {"kind": "host", "device": "host"}
@@ -69,7 +69,7 @@ SOURCES: dict[str, Any] = {
 
 
 def outcome(call: Callable[[], Any]) -> tuple[Any, ...]:
-    """The error, or elements and whether an imaginary part was warned of."""
+    """The error class, or the elements and whether discarding an imaginary part warned."""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:
@@ -82,7 +82,7 @@ def outcome(call: Callable[[], Any]) -> tuple[Any, ...]:
 
 
 def same(ours: tuple[Any, ...], numpys: tuple[Any, ...]) -> bool:
-    return repr(ours) == repr(numpys)  # NaN is NaN
+    return repr(ours) == repr(numpys)  # by repr, since NaN != NaN
 
 
 def filled(made: Any, value: Any, key: Any) -> Any:
@@ -130,7 +130,7 @@ def test_assignments_to_an_element(source: Any) -> None:
 
 
 class Only:
-    """A number by one method alone."""
+    """Converts to a number by one method only."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -157,7 +157,7 @@ UNTYPED: dict[str, Any] = {
 
 @pytest.mark.parametrize("source", UNTYPED.values(), ids=UNTYPED)
 def test_numbers_without_a_type(source: Any, dev: isthmus.Device, host_kind: str) -> None:
-    """By their methods, as NumPy takes them."""
+    """Converted by their methods, as NumPy does."""
     for target in TARGETS:
         for key in (0, ..., slice(1, None)):
             wanted = outcome(
@@ -170,7 +170,7 @@ def test_numbers_without_a_type(source: Any, dev: isthmus.Device, host_kind: str
 
 @pytest.mark.parametrize("source", UNTYPED.values(), ids=UNTYPED)
 def test_fills_with_numbers_without_a_type(source: Any) -> None:
-    """As NumPy fills, but that integers take no number that may have a fraction."""
+    """As NumPy fills, except that integers accept no number that may have a fraction."""
 
     def fill(made: Any) -> Any:
         made.fill(source)
@@ -192,12 +192,12 @@ def test_copyto(source: Any, rule: Any) -> None:
     array = np.asarray(source)
     of_list = isinstance(source, (list, tuple))
     if rule == "no" and not array.dtype.isnative:
-        return  # which is "equiv" here
+        return  # would need rule "equiv" here
     shape = array.shape or (2,)
     for target in TARGETS:
         model = np.dtype(target)
         if of_list and array.dtype.kind in "iu" and model.kind in "iu":
-            continue  # a list's integers are read as the destination's
+            continue  # a list's integers are converted straight to the destination's dtype
         if array.dtype.kind in "OM" or (array.dtype.kind == "f" and not np.isfinite(array).all()):
             continue
         wanted = outcome(lambda target=target: copied(np, np.zeros(shape, target), source, rule))
@@ -269,7 +269,7 @@ def test_assignments_of_objects(source: Any) -> None:
 
 
 def test_bytes_are_an_array_of_them() -> None:
-    """As everywhere by the buffer protocol; NumPy takes them for text."""
+    """By the buffer protocol, as elsewhere in the library; NumPy treats them as text."""
     for source in (b"15", bytearray(b"15"), memoryview(b"15")):
         for rule in ("safe", "unsafe"):
             made = copied(isthmus, isthmus.zeros(2, "f4", **HOST), source, rule)
@@ -295,7 +295,7 @@ def test_astype(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["host", "shared", "device"])
 def test_bfloat16(kind: str) -> None:
-    """Which NumPy has not: as float32."""
+    """NumPy lacks it, so the model is float32."""
     for source in SOURCES.values():
         if isinstance(source, np.ndarray) and source.dtype.byteorder == ">":
             continue
@@ -363,7 +363,7 @@ def test_where_it_is_stricter(target: str, source: Any, error: type[Exception]) 
 
 
 def test_fills_refuse_what_would_warn() -> None:
-    """NumPy's full drops an imaginary part with a warning."""
+    """NumPy's full discards the imaginary part with a warning."""
     for value in (1j, np.complex64(1j)):
         with pytest.raises(TypeError):
             isthmus.full(3, value, "f4", **HOST)

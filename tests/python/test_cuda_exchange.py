@@ -1,6 +1,7 @@
-"""CUDA's streams and memory to and fro: DLPack, __cuda_array_interface__, __cuda_stream__.
+"""Exchange of CUDA streams and memory: DLPack, __cuda_array_interface__, __cuda_stream__.
 
-The default queue's handle is not asked for, as the tests behind these would find it lent.
+The tests do not request the handle of the default queue, because later tests would then find it
+exported.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def queue() -> Queue:
 
 
 class Stranger:
-    """Somebody else in the process, with a stream and work that Isthmus does not know."""
+    """Another library in the process, with a stream and work that Isthmus does not know."""
 
     def __init__(self) -> None:
         self.cuda = ctypes.CDLL(os.environ.get("ISTHMUS_CUDA_LIBRARY") or "libcuda.so.1")
@@ -47,7 +48,7 @@ class Stranger:
         assert self.cuda.cuEventCreate(ctypes.byref(self.last), 0) == 0
 
     def write(self, buffer: Buffer, last: int, stream: int | None = None) -> None:
-        """Much work on its stream, or another, that ends with `last` in all bytes."""
+        """Submits long work to its stream, or another, that leaves `last` in all bytes."""
         on = ctypes.c_void_p(self.stream if stream is None else stream)
         to, nbytes = ctypes.c_uint64(buffer.ptr), ctypes.c_size_t(buffer.nbytes)
         for value in [*range(100, 150), last]:
@@ -55,7 +56,7 @@ class Stranger:
         assert self.cuda.cuEventRecord(self.last, on) == 0
 
     def read(self, buffer: Buffer) -> set[int]:
-        """What its stream finds there."""
+        """The values that its stream reads there."""
         got = np.zeros(buffer.nbytes, np.uint8)
         source, to = ctypes.c_uint64(buffer.ptr), ctypes.c_uint64(got.ctypes.data)
         on, nbytes = ctypes.c_void_p(self.stream), ctypes.c_size_t(buffer.nbytes)
@@ -79,7 +80,7 @@ class Stranger:
 def stranger() -> Iterator[Stranger]:
     made, before = Stranger(), live_count()
     yield made
-    # A stream that nobody owns is to live till the memory that was used on it has gone.
+    # A stream without an owner must outlive the memory that was used on it.
     assert until(lambda: live_count() <= before)
     made.leave()
 
@@ -96,12 +97,12 @@ def foreign(stranger: Stranger) -> int:
 
 @pytest.fixture
 def large() -> int:
-    """Bytes that the device takes a while to write."""
+    """The size in bytes of a buffer that takes the device a while to write."""
     return 1 << 20 if "stand-in" in Device("cuda:0").name else 64 << 20
 
 
 class Producer:
-    """Lends what another object would, and tells how it was asked."""
+    """Exports memory as another library would, and records the arguments of the requests."""
 
     def __init__(self, of: Buffer, **forced: object) -> None:
         self.of, self.forced, self.asked = of, forced, {}
@@ -115,7 +116,7 @@ class Producer:
 
 
 class Stream:
-    """As cuda.core has them."""
+    """A stream as cuda.core defines it."""
 
     def __init__(self, told: object, **more: int) -> None:
         self.told = told
@@ -126,7 +127,7 @@ class Stream:
 
 
 def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger: Stranger) -> None:
-    """The host cannot touch it: taken for its memory it would end the process."""
+    """The host cannot access it; an access as host memory would crash the process."""
     at, ctx, dev = ctypes.c_uint64(), queue.context, queue.device
     assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(DATA.nbytes)) == 0
     back = np.zeros_like(DATA)
@@ -139,7 +140,7 @@ def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger:
 
 
 def test_fills_at_an_address_that_only_the_driver_knows(queue: Queue, stranger: Stranger) -> None:
-    """By the device, also where the caller waits for it; past the end is an error."""
+    """The device fills it, even if the caller waits; a fill past the end is an error."""
     at, back = ctypes.c_uint64(), np.zeros(64, np.uint8)
     assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(64)) == 0
 
@@ -416,7 +417,7 @@ def test_array_interface(queue: Queue) -> None:
 
 
 class Array:
-    """As Numba has them."""
+    """An array as Numba defines it."""
 
     def __init__(self, of: Buffer, **changes: object) -> None:
         told = {**of.__cuda_array_interface__, "shape": (1024,), "typestr": "<f4", "stream": None}
@@ -559,7 +560,7 @@ def test_streams_that_cannot_be(stream: object, error: type[Exception], message:
 
 
 def test_the_stream_of_a_queue_that_is_gone() -> None:
-    pool = isthmus.memory.PoolResource("device", "cuda:0")  # remembers the queue
+    pool = isthmus.memory.PoolResource("device", "cuda:0")  # the pool remembers the queue
     queue = Queue("cuda:0")
     Buffer(1000, resource=pool, queue=queue).free()
     handle = queue.native_handle

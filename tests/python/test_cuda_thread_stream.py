@@ -1,4 +1,4 @@
-"""CUDA's per-thread default stream, 2: another one on each thread."""
+"""CUDA's per-thread default stream, handle 2: a different stream on each thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NBYTES = 1 << 16
 
 @pytest.fixture
 def other() -> Iterator[ThreadPoolExecutor]:
-    """One more thread."""
+    """A second thread."""
     with ThreadPoolExecutor(1) as made:
         yield made
 
@@ -83,7 +83,7 @@ def test_dlpack_orders_the_consumers_stream_behind_ours() -> None:
     capsule = buffer.__dlpack__(stream=PER_THREAD)
     assert stranger.read(buffer) == {49}
     stranger.write(buffer, 3)
-    del capsule  # behind what the stream has then
+    del capsule  # ordered after the pending work of the stream
     buffer.copy_from(noise(NBYTES), blocking=False)
     assert buffer.tobytes() == noise(NBYTES).tobytes()
     stranger.stream = kept

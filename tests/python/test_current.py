@@ -1,4 +1,4 @@
-"""The current device and queue: of a thread, of an asyncio task, nested."""
+"""The current device and queue: per thread, per asyncio task, nested."""
 
 from __future__ import annotations
 

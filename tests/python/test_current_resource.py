@@ -1,4 +1,4 @@
-"""using() and set_resource(): where buffers come from when no resource is named."""
+"""using() and set_resource(): the source of buffers that name no resource."""
 
 from __future__ import annotations
 

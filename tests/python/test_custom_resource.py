@@ -1,4 +1,4 @@
-"""CustomResource: Python objects that memory comes from, and what is refused of them."""
+"""CustomResource: memory from Python objects, and the results of theirs that are rejected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Passing:
-    """Gives buffers of another resource, and notes what was asked."""
+    """Allocates buffers from another resource, and records the requests."""
 
     def __init__(self, upstream: MemoryResource) -> None:
         self.upstream = upstream
@@ -52,7 +52,7 @@ class Passing:
 
 
 class Saying:
-    """Allocates as it is told."""
+    """Returns from `allocate` what the given function returns."""
 
     def __init__(self, says: Callable[[int], Any]) -> None:
         self.says = says
@@ -393,7 +393,7 @@ ONES_OWN = r"allocate\(nbytes, alignment, queue\) and .* to isthmus\.memory\.Cus
 
 
 def test_a_subclass_that_would_be_passed_over_is_refused() -> None:
-    """What users of other libraries try first: each is told what to do here."""
+    """What users of other libraries try first: the error explains the alternative."""
 
     class Mixin:
         def allocate(self, nbytes: int) -> int:

@@ -1,4 +1,4 @@
-"""Resources that cut their blocks out of what others give."""
+"""Resources that subdivide the blocks of their upstream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a debug resource finds, and what it leaves alone."""
+"""The errors that a debug resource detects, and the uses that it accepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def over_a_pool() -> DebugResource:
 
 
 def finding(of: DebugResource) -> str:
-    """What it says; pytest.raises would keep what is told of, and the pool below it."""
+    """The text of the error; pytest.raises would keep the reported block and its pool alive."""
     try:
         of.verify()
     except isthmus.InvalidArgumentError as problem:
@@ -116,7 +116,7 @@ def test_it_ends_with_the_process() -> None:
 
 
 def test_a_free_does_not_hold_the_interpreter_up(q: Queue) -> None:
-    """The function on the queue needs the lock that the thread which frees has."""
+    """The function on the queue needs the GIL, which the freeing thread holds."""
     try:
         checked = DebugResource(PoolResource("host", q.device))
     except isthmus.UnsupportedError:

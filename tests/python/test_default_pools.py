@@ -1,4 +1,4 @@
-"""Memory without a named resource: from default pools, which give back what another needs."""
+"""Memory without a named resource: from default pools, which release what another pool needs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_kind_and_context_has_its_own(q: Queue) -> None:
 
 
 def test_contexts_may_come_and_go(q: Queue) -> None:
-    """Each has a pool of its own, however many there were; the first one's is known again."""
+    """Each context has its own pool, however many there are; the first one is still known."""
     kind = q.device.kinds[0]
     first = Buffer(1000, kind=kind, queue=q)
     for _ in range(80):
@@ -87,7 +87,7 @@ def test_contexts_may_come_and_go(q: Queue) -> None:
 
 
 def test_one_pool_for_all_languages() -> None:
-    """A buffer that C makes is of Python's pool."""
+    """A buffer created through the C ABI comes from Python's pool."""
     library = ctypes.CDLL(isthmus.get_library())
     made, pointer = ctypes.c_void_p(), ctypes.c_void_p()
     assert library.isthmus_buffer_create(ctypes.c_size_t(1000), 1, ctypes.c_int64(0), None, None,
@@ -120,7 +120,7 @@ def test_bad_use() -> None:
 
 
 def test_an_allocator_of_the_programs_may_make_buffers(dev: Device, kind: str) -> None:
-    """A pool may stand on it, so its buffers come from no pool."""
+    """A pool may have it as upstream, so the buffers that it makes come from no pool."""
 
     class Chunks:
         def __init__(self) -> None:
@@ -140,14 +140,14 @@ def test_an_allocator_of_the_programs_may_make_buffers(dev: Device, kind: str) -
     assert chunks.live
     del made
 
-    def has_given_all_back() -> bool:  # behind the queue that it was freed on
+    def has_given_all_back() -> bool:  # ordered after the queue that it was freed on
         pool.trim()
         return not chunks.live
 
     assert until(has_given_all_back)
 
 
-# -- a device whose memory is all in a pool --------------------------------------------------------
+# -- a device whose memory is all in one pool ------------------------------------------------------
 
 
 def full_device() -> tuple[Device, Queue]:

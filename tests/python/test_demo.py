@@ -19,7 +19,7 @@ SIZE = (320, 214)
 
 
 def quiet(what: str, done: float) -> None:
-    """Takes progress and shows none."""
+    """A progress callback that prints nothing."""
 
 
 def test_every_device_gives_numpys_bytes(
@@ -67,7 +67,7 @@ def test_without_pyopencl_the_host_takes_its_place(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_on_a_gpu_by(library: str, leak_check: None) -> None:
-    """Without photograph and picture, whose packages a machine with a GPU may lack."""
+    """Without photograph and picture, whose packages may be missing on a machine with a GPU."""
     if not has_gpu():
         pytest.skip("no CUDA device")
     pytest.importorskip(library)
@@ -110,7 +110,7 @@ def test_without_cupy_and_pytorch_a_function_takes_their_place(
 
 def test_tensors_are_drawn_as_numpy_does() -> None:
     torch = pytest.importorskip("torch")
-    random = noise(1100 * 21 * 3, seed=7).reshape(1100, 21, 3)  # more than a band of rows
+    random = noise(1100 * 21 * 3, seed=7).reshape(1100, 21, 3)  # more than one band of rows
     for reach in (1, 40):
         result = np.zeros_like(random)
         kernels.draw_with_torch(torch, torch.from_numpy(random), torch.from_numpy(result), reach)

@@ -1,4 +1,4 @@
-"""The demo of arrays at a small size: every device, every number, memory that stays flat."""
+"""The demo of arrays at a small size: every device, every number, constant memory use."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WISH = Wish(batches=40, patches=50)
 
 
 def quiet(what: str, done: float) -> None:
-    """Takes progress and shows none."""
+    """A progress callback that prints nothing."""
 
 
 def small(seed: int = 1) -> patches.Patches:
-    """Patches of two photographs of noise, of different sizes."""
+    """Patches of two random images of different sizes."""
     shapes = ((30, 41, 3), (25, 22, 3))
     return patches.Patches([noise(int(np.prod(s)), 5).reshape(s) for s in shapes], seed)
 
@@ -131,7 +131,7 @@ def test_numbers_that_cannot_be(option: str, text: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_on_a_gpu_by(library: str, leak_check: None) -> None:
-    """Without the picture, whose package a machine with a GPU may lack."""
+    """Without the picture, whose package may be missing on a machine with a GPU."""
     if not has_gpu():
         pytest.skip("no CUDA device")
     pytest.importorskip(library)

@@ -22,11 +22,11 @@ WISH = Wish(rows=96, rounds=3)
 
 
 def quiet(what: str, done: float) -> None:
-    """Takes progress and shows none."""
+    """A progress callback that prints nothing."""
 
 
 def coast(rows: int = 96, width: int = 1024, seed: int = 3) -> np.ndarray:
-    """Land and sea in stripes with a ragged shore."""
+    """Land and sea in stripes with an irregular shore."""
     ragged = np.random.default_rng(seed).integers(0, 40, (rows, 1))
     return ((np.arange(width) + ragged) % 128 < 64).astype(np.uint8)
 
@@ -58,7 +58,7 @@ def test_every_device_counts_as_numpy_does(
 
 @pytest.mark.parametrize("granularity", ["auto", "page"])
 def test_pages_are_all_that_moves(granularity: str, tmp_path: Path) -> None:
-    """Of 40 MiB, in 2 MiB chunks or in pages; in no case the whole again."""
+    """Of 40 MiB, 2 MiB chunks or single pages are copied, and never the whole buffer again."""
     wish = Wish(rows=1000, rounds=3, device="host", granularity=granularity)
     outcome = run(wish, str(tmp_path), quiet)
     assert outcome.exact
@@ -127,13 +127,13 @@ def test_a_wrong_result_is_told(
 
 
 def test_a_change_that_never_moves_is_found(real: mask.Mask, leak_check: None) -> None:
-    """What the demo is for: had the synchronisation lost a write, the counts would tell."""
+    """If synchronization lost a write, the counts would show it."""
     queue = isthmus.Queue(isthmus.Device("host"))
     worker = workers.FunctionWorker(queue)
     outcome = Outcome("", WISH_SHAPE, real.cells.nbytes, "", "", "", WISH, [])
     rounds = Rounds(outcome, mask.Mask("", real.cells.copy(), real.latitudes), worker)
     rounds.go(0)
-    rounds.truth.edit(edits.Coast(rounds.truth.cells, 9).edit(0))  # the buffer is not told
+    rounds.truth.edit(edits.Coast(rounds.truth.cells, 9).edit(0))  # without a change in the buffer
     rounds.go(1)
     rounds.close()
     assert outcome.rounds[0].wrong_rows == 0
@@ -146,7 +146,7 @@ WISH_SHAPE = (WISH.rows, mask.COLUMNS)
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_on_a_gpu_by(library: str, real: mask.Mask, leak_check: None) -> None:
-    """Without the picture, whose package a machine with a GPU may lack."""
+    """Without the picture, whose package may be missing on a machine with a GPU."""
     if not has_gpu():
         pytest.skip("no CUDA device")
     pytest.importorskip(library)

@@ -159,7 +159,7 @@ def test_native_handles(dev: Device) -> None:
     queue = Queue(dev)
     handles = [dev.native_handle, queue.context.native_handle, queue.native_handle]
     lent = "lend_handles" in dev.capabilities
-    # CUDA has numbers for its devices, from 0 on.
+    # CUDA identifies devices by numbers that start at 0.
     assert [handle != 0 for handle in handles] == [lent and dev.backend != "cuda", lent, lent]
 
 

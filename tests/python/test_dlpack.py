@@ -1,4 +1,4 @@
-"""DLPack out and in, legacy and versioned, for what the host can touch."""
+"""DLPack export and import, legacy and versioned, for host-accessible memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAPSULE_NAME.argtypes = [ctypes.py_object]
 
 
 class Capsule:
-    """A producer that has one capsule to give."""
+    """A producer that exports one capsule."""
 
     def __init__(self, capsule: object, device: tuple[int, int] = (1, 0)) -> None:
         self.capsule, self.device = capsule, device

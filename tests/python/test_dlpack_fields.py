@@ -1,4 +1,4 @@
-"""Every field of another library's structure, right and wrong: taken as it says, or refused."""
+"""Every field of a foreign DLPack structure: valid values are used, invalid ones rejected."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_wrong_strides(version: Any, wrong: dict[str, Any]) -> None:
 
 
 def test_strides_that_say_nothing() -> None:
-    """Of an extent of 1, and without elements: any number stands there."""
+    """The stride of an extent of 1, or of an array without elements, may be any number."""
     for shape in ((1, 4), (0, 4), (4, 1)):
         odd = tuple(2**62 if extent < 4 else 1 for extent in shape)
         made = take_array(Made(START, shape, odd).capsule)
@@ -123,7 +123,7 @@ def test_strides_that_say_nothing() -> None:
 @pytest.mark.parametrize("major", [0, 2, 2**32 - 1])
 @TAKERS
 def test_versions_that_are_not_known(take: Any, major: int) -> None:
-    """Nothing after the version is read: what stands there is another structure's."""
+    """Nothing after the version is read, because other versions may lay it out differently."""
     made = Made(None, None, ndim=7, version=(major, 0), flags=2**64 - 1)
     with pytest.raises(BufferError, match=f"version {major}.0 is not known"):
         take(made.capsule)
@@ -159,7 +159,7 @@ def test_a_capsule_is_taken_once() -> None:
 
 
 def test_devices_of_the_cpu_are_one() -> None:
-    """JAX numbers them in the capsule, not in __dlpack_device__."""
+    """JAX numbers its CPU devices in the capsule, but not in __dlpack_device__."""
     made = Made(START, (4,), device=(1, 3))
     assert take_array(Producer(made.capsule, (1, 0))).tolist() == [0, 1, 2, 3]
 
@@ -187,7 +187,7 @@ def test_what_is_no_device(told: Any) -> None:
         assert str(error.value) == str(refused.value)
 
 
-# -- any of them at once --------------------------------------------------------------------------
+# -- random combinations --------------------------------------------------------------------------
 
 EXTENTS = st.sampled_from([0, 1, 2, 3, 5, -1, 2**31, 2**62, 2**63 - 1, -(2**63)])
 STEPS = st.sampled_from([0, 1, 2, -1, -3, 7, 2**31, 2**60, 2**62, 2**63 - 1, -(2**63)])
@@ -195,7 +195,7 @@ STEPS = st.sampled_from([0, 1, 2, -1, -3, 7, 2**31, 2**60, 2**62, 2**63 - 1, -(2
 
 @st.composite
 def fields(draw: Any) -> dict[str, Any]:
-    """Mostly right ones, so that each check is reached."""
+    """Mostly valid values, so that each check is reached."""
 
     def mostly(right: Any, *wrong: Any) -> Any:
         return draw(st.sampled_from([*[right] * 4, *wrong]))
@@ -226,7 +226,7 @@ def fits(number: int) -> bool:
 
 
 def box_of(case: dict[str, Any], item: int) -> tuple[int, int] | None:
-    """Addresses that its elements take; (0, 0) without elements, None if there are no such."""
+    """Addresses of the elements; (0, 0) if there are none, None if the layout is invalid."""
     shape, strides = case["shape"], case["strides"]
     if not 0 <= case["ndim"] <= 64 or (shape is None and case["ndim"] > 0):
         return None
@@ -351,7 +351,7 @@ def test_a_shape_without_an_end() -> None:
 
 
 def test_numpys_interface_without_an_address() -> None:
-    """NumPy makes an array of it, whose elements would be read."""
+    """NumPy makes an array of it, and reading its elements would crash."""
     python("""
 import isthmus, pytest
 class Told:
@@ -368,7 +368,7 @@ for wanted in ({"kind": "host"}, {"kind": "device"}, {}):
 
 
 class View(ctypes.Structure):
-    """Py_buffer."""
+    """The structure Py_buffer."""
 
     _fields_ = (
         ("buf", ctypes.c_void_p),
@@ -399,7 +399,7 @@ class _Spec(ctypes.Structure):
     )
 
 
-_views: list[View] = []  # the last is what an Exporter's view is
+_views: list[View] = []  # the last one is the view that an Exporter returns
 
 
 @ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(View), ctypes.c_int)

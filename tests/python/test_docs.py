@@ -1,16 +1,17 @@
 """Runs every example of README.md and docs/.
 
-A fenced block's language says what is done with it:
+The language of a fenced block determines how it is run:
 
-- ``python``: a file's blocks share one namespace and run in order, in one process a file.
+- ``python``: the blocks of a file share one namespace and run in order, one process per file.
 - ``c``, ``cpp``: a program (it has ``main``) is compiled against the installed package and run;
-  what has an ``#include`` is compiled as it is, and statements alone are compiled in a function.
-- ``console``: lines ``$ isthmus ...`` are run; other commands are not for a test to run.
+  code with an ``#include`` is compiled as it is, and bare statements are compiled in a function.
+- ``console``: lines ``$ isthmus ...`` are run; other commands are ignored.
 
-``<!-- gpu -->`` before a block: it needs a CUDA device and PyTorch. ``<!-- no-run: reason -->``: it
-is not run, for that reason. Both are listed as skipped. ``<!-- from: file#part -->``: it is that
-part of a file of the repository which is compiled and run as a test of its own, between two lines
-``//! [part]``, without what all of its lines are indented by.
+Comments before a block modify this. ``<!-- gpu -->``: the block needs a CUDA device and PyTorch.
+``<!-- no-run: reason -->``: the block is not run, for that reason. Both are reported as skipped.
+``<!-- from: file#part -->``: the block equals that part of a file of the repository, which is
+compiled and run as a test of its own. The part lies between two lines ``//! [part]``, and the block
+has it without its common indentation.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ COMPILERS = {"c": ["cc", "-std=c99", "-pedantic"], "cpp": ["c++", "-std=c++20"]}
 HEADERS = {"c": "isthmus/isthmus.h", "cpp": "isthmus/isthmus.hpp"}
 TIMEOUT_S = 300
 
-# Executes blocks, given as [[line, source], ...], so that tracebacks name the document's own lines.
+# Executes blocks, given as [[line, source], ...], with tracebacks that refer to the document's
+# lines.
 RUNNER = """
 import json, sys
 name, blocks = sys.argv[1], json.loads(sys.stdin.read())
@@ -53,11 +55,11 @@ for line, source in blocks:
 @dataclass(frozen=True)
 class Block:
     document: str
-    line: int  # of the block's first line, from 0
+    line: int  # of the first line of the block, from 0
     language: str
     source: str
-    skip: str | None  # why it is not run
-    origin: str | None  # the file and its part that it is
+    skip: str | None  # the reason why it is not run
+    origin: str | None  # the file and part that it must equal
 
     def __str__(self) -> str:
         return f"{self.document}:{self.line}"
@@ -74,7 +76,7 @@ def skip_reason(mark: re.Match[str] | None, where: str) -> str | None:
 
 
 def blocks_of(path: Path) -> list[Block]:
-    """The fenced blocks of one document, each with the mark in the comment right before it."""
+    """The fenced blocks of a document, each with the mark of the comment right before it."""
     document = str(path.relative_to(ROOT))
     blocks, mark = [], None
     for token in MarkdownIt().parse(path.read_text(encoding="utf-8")):
@@ -126,7 +128,7 @@ def run(command: list[str], cwd: Path, text: str = "") -> subprocess.CompletedPr
 
 
 def installed(part: str) -> Path:
-    """`include` or `lib` of the installed package."""
+    """The directory `include` or `lib` of the installed package."""
     found = [Path(p) / part for p in isthmus.__path__ if (Path(p) / part).is_dir()]
     assert found, f"the installed package has no {part}/: looked in {list(isthmus.__path__)}"
     return found[0]
@@ -169,7 +171,7 @@ def test_console(where: str, command: str, tmp_path: Path) -> None:
 
 
 def test_signatures_of_what_makes_arrays() -> None:
-    """`...` stands for what the row above says."""
+    """`...` stands for the arguments of the row above."""
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     table = text.split("## Arrays: creation\n\n")[1].split("\n\n")[0]
     told = dict(re.findall(r"`(\w+)\((.+?)\)`", table))
@@ -184,7 +186,7 @@ def test_signatures_of_what_makes_arrays() -> None:
 
 
 def part_of(path: Path, name: str) -> str:
-    """What stands in the file between the two lines ``//! [name]``."""
+    """The text of the file between its two lines ``//! [name]``."""
     between = path.read_text(encoding="utf-8").split(f"//! [{name}]\n")
     assert len(between) == 3, f"{path.name} has {len(between) - 1} lines //! [{name}], not two"
     return textwrap.dedent(between[1].rstrip(" "))

@@ -1,8 +1,8 @@
 """The Python blocks of document 000, run one after the other in one namespace.
 
-They name things that they do not define: `submit_kernel`, and the variables in the picture of the
-dictionary; both are given here. "gpu:0" and "gpu:1" need two GPUs: the block runs as it is where
-there are such, and on two simulated devices in a process of its own everywhere.
+The blocks use names that they do not define, which this file provides: `submit_kernel`, and the
+variables of the dictionary example. "gpu:0" and "gpu:1" need two GPUs: that block runs unchanged
+where they exist, and everywhere on two simulated devices in a process of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def submit_kernel(mem: isthmus.Buffer) -> isthmus.Event:
     queue: isthmus.Queue = mem.sycl_queue  # type: ignore[attr-defined]
     try:
         return queue.submit(lambda view: None, mem)
-    except isthmus.UnsupportedError:  # a device whose memory the host cannot touch
+    except isthmus.UnsupportedError:  # the host cannot access memory of this device
         return queue.submit(lambda: None)
 
 
@@ -56,7 +56,7 @@ def check_outcome(space: dict[str, Any]) -> None:
     assert space["accepts_usm_memory"](mem) == (mem._pointer, 1024, queue)
     with pytest.raises(TypeError):
         space["accepts_usm_memory"](b"")
-    space["bad_example"]()  # is safe here
+    space["bad_example"]()  # safe in this library
     space["good_example"]()
     view.memset(5)
     assert view.tobytes() == bytes([5]) * 100
