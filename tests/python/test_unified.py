@@ -1,4 +1,4 @@
-"""UnifiedBuffer: its states, what leads from one to the next, and that only what changed moves."""
+"""UnifiedBuffer: its states, their transitions, and transfers of the changed ranges only."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_events_tell_when_it_has_moved(dev: Device, tracking: str, size: int) ->
     sent = buf.sync_to_device(blocking=False)
     if sent is not None:
         sent.wait()
-    kept[:] = 0  # from here on it may
+    kept[:] = 0  # from here on the change is permitted
     assert (buf.device.to_numpy() == 0).all()
     write_on_device(buf, 5)
     fetched = buf.prefetch_host()

@@ -1,4 +1,4 @@
-"""Parts, items, exact access, copies in and out: what of a buffer is touched, and what is not."""
+"""Parts, items, exact access, copies in and out: which ranges are transferred."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_exact_device_writes(dev: Device, tracking: str) -> None:
         assert rows.to_numpy()[0, 10] == -1, "what the host owes is sent first"
         rows[1:].fill(-2)
     assert buf.dirty_ranges().device == ((5000, 6000),)
-    kept[100] = -3  # in another granule of any means
+    kept[100] = -3  # in another granule with any kind of tracking
     assert 50_000 in covered(buf.dirty_ranges().host)
     expected = MODEL.copy()
     expected[10, 10], expected[11], expected[100] = -1, -2, -3
@@ -215,7 +215,7 @@ def test_copy_from(dev: Device, tracking: str, source: str) -> None:
     buf = made(dev, tracking)
     kept = buf.host
     buf.fill(-9).sync_to_device()
-    write_on_device(buf, -1)  # is dropped
+    write_on_device(buf, -1)  # this write is dropped
     assert buf.copy_from(given) is buf
     assert buf.state is BufferState.HOST_DIRTY
     assert (kept == expected).all()

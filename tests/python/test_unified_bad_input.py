@@ -1,4 +1,4 @@
-"""What a unified buffer refuses: by the right error, and with nothing changed."""
+"""Invalid calls of a unified buffer raise the right error and change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both sides wrote: disjoint ranges are merged, overlapping ones are told of, or settled."""
+"""Writes on both sides: disjoint ranges are merged, overlapping ones reported or resolved."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.two_places
 SIZE = 300_000
-FAR = SIZE - 10  # in another granule than 0, of any means but the largest pages
+# In another granule than 0 with any kind of tracking, except with the largest pages.
+FAR = SIZE - 10
 
 
 def both_wrote(dev: Device, tracking: str, **options: Any) -> Any:
-    """Of numbers that were last the same the device wrote 0 to 8, and the host 4 to 10."""
+    """A synchronized buffer in which the device then wrote 0 to 8, and the host 4 to 10."""
     buf = two_copies(dev, SIZE, tracking, granularity="page", **options)
     buf.copy_from(numbers(SIZE)).sync_to_device()
     kept = buf.host
@@ -141,7 +142,7 @@ def test_settled_by_hand(dev: Device, tracking: str, winner: str) -> None:
     assert host[8:10].tolist() == [-2, -2]
     assert (read_on_device(buf) == host).all()
     assert buf.state is BufferState.SYNCHRONIZED
-    buf.resolve(winner)  # nothing is to be settled
+    buf.resolve(winner)  # there is nothing to resolve
     assert buf.host[:8].tolist() == expected
 
 
@@ -205,7 +206,7 @@ def test_one_copy_knows_no_conflict() -> None:
 
 @pytest.mark.every_place
 def test_writers_on_both_sides_apart(dev: Device) -> None:
-    """The host's thread writes its half and the device its own, again and again."""
+    """A host thread writes its half and the device the other half, repeatedly."""
     buf = two_copies(dev, 200_000, granularity="page")
     buf.fill(0).sync_to_device()
     half = buf.size // 2 // 1024 * 1024

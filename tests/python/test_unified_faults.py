@@ -1,4 +1,4 @@
-"""Copies that fail, devices that get lost, memory that runs out: nothing is lost by them."""
+"""Failing copies, device loss and exhausted memory lose no data."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_download_fails(tracking: str, effect: str, fetch: str) -> None:
 @each_means
 @pytest.mark.parametrize("to", ["device", "host"])
 def test_an_event_tells_of_a_failure(tracking: str, to: str) -> None:
-    """What ends badly later is owed again."""
+    """A transfer that fails later is pending again."""
     device = sim(effect="late")
     buf = two_copies(device, SIZE, tracking)
     buf.fill(1).sync_to_device()
@@ -217,7 +217,7 @@ def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> 
     idle = [two_copies(device, 50_000, tracking) for _ in range(4)]
     for number, buf in enumerate(idle):
         buf.fill(number).sync_to_device()
-        buf.host[7] = 70  # dirty, or not: the host has it all
+        buf.host[7] = 70  # dirty or not, the host copy is complete
     assert sim_state(device)[1] >= 800_000
     if wants == "buffer":
         wanted: Any = Buffer(600_000, device=device)

@@ -1,4 +1,4 @@
-"""Forked children have a host copy of their own; nothing that they do reaches the parent."""
+"""Forked children have a host copy of their own; their writes never reach the parent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def made(size=200_000, **options):
     return two_copies(device, size, tracking, **options)
 """
 BACKENDS = ["host", "late", "opencl"]
-# Each takes a process of its own, and its children's: those of the ordinary tier have each back-end
-# and each way of tracking.
+# Each case takes a process and its children. Those of the ordinary tier cover each backend and each
+# kind of tracking.
 each_case = pytest.mark.parametrize(
     ("backend", "tracking"),
     some_of(

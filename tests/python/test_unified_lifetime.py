@@ -1,4 +1,4 @@
-"""The end of a buffer, what outlives it, and copies of it: pickles, copy.copy."""
+"""The end of a buffer, objects that outlive it, and copies of it: pickles, copy.copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random operations on unified buffers against two plain arrays: one a side, as they would be."""
+"""Random operations on unified buffers, compared with a plain array as the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isthmus.memory import live
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Rows of 4 KiB, so that what the host and the device write need not share a granule.
+# Rows of 4 KiB, so that host and device writes need not share a granule.
 ROW = 1024
 SOME = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: (min(pair), max(pair)))
 ROWS = st.just((0, 600)) | SOME
@@ -27,15 +27,15 @@ FRACTIONS = st.floats(0, 1, exclude_max=True)
 
 
 def touched(ranges: Any) -> set[int]:
-    """The rows that some elements of these lie in."""
+    """The rows that contain elements of these ranges."""
     return {row for start, stop in ranges for row in range(start // ROW, -(-stop // ROW))}
 
 
 class Machine(RuleBasedStateMachine):
-    """``merged`` is what the array holds, as `.host` would show it; all values are new ones.
+    """``merged`` models the array's content as `.host` would show it; every write has a new value.
 
-    The device writes rows below ``border``, the host those from it on: the two never conflict,
-    but where a rule means to.
+    The device writes rows below ``border``, the host those from it on. The two conflict only where
+    a rule intends it.
     """
 
     tracking: str
@@ -56,8 +56,8 @@ class Machine(RuleBasedStateMachine):
         self.views: list[np.ndarray] = []
         self.arrays: list[Any] = []
         self.host_is_there = self.device_is_there = False
-        self.stale: set[int] = set()  # rows that the device wrote and nobody asked for since
-        self.fresh: set[int] = set()  # rows that the host wrote and nobody sent since
+        self.stale: set[int] = set()  # rows that the device wrote and the host has not fetched
+        self.fresh: set[int] = set()  # rows that the host wrote and that were not uploaded
 
     def new(self) -> int:
         self.value += 1
@@ -78,7 +78,7 @@ class Machine(RuleBasedStateMachine):
         self.fresh -= set(range(*rows)) if rows else set(range(len(self.merged)))
 
     def host_may_write(self, row: int) -> bool:
-        """Whether no granule around it holds what the device has newer."""
+        """Whether no row of its granule has newer data on the device."""
         granule = max(self.buf._info()["granule"] // (4 * ROW), 1)
         first = row // granule * granule
         return not self.stale & set(range(first, first + granule))
@@ -162,7 +162,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: not self.host_is_there and not self.device_is_there)
     @rule()
     def device_first(self) -> None:
-        """Its memory holds anything before."""
+        """Without a host copy, the device copy starts with unspecified contents."""
         self.merged[:] = self.new()
         write_on_device(self.buf, self.value)
         self.device_is_there = True
@@ -227,14 +227,15 @@ class Machine(RuleBasedStateMachine):
         if winner == "host":
             self.merged[row] = value
             self.fresh.add(row)
-        assert np.array_equal(self.views[-1][row], self.merged[row])  # the device's, where it wins
+        # If the device wins, the view shows its value.
+        assert np.array_equal(self.views[-1][row], self.merged[row])
 
     @precondition(lambda self: self.host_is_there and not self.device_is_there)
     @rule(rows=ROWS)
     def the_device_wins_what_it_has(self, rows: tuple[int, int]) -> None:
-        """Its copy is made for these rows, and never held the others."""
+        """The device copy is created for these rows only, and never held the others."""
         start, stop = self.rows_of(rows)
-        assume(start < stop)  # else no device copy is made, and there is nothing to settle
+        assume(start < stop)  # otherwise no device copy exists, and there is nothing to resolve
         write_on_device(self.buf, self.new(), (start, stop))
         self.merged[start:stop] = self.value
         self.touch_device((start, stop))
@@ -256,7 +257,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.host_is_there or self.device_is_there)
     @rule(rows=ROWS, together=st.booleans())
     def send_after_work_that_fails(self, rows: tuple[int, int], together: bool) -> None:
-        self.write_exactly(rows)  # fetches what the next one would wait for
+        self.write_exactly(rows)  # fetches what the second write would wait for
         with self.buf.device_read() as array:
             self.touch_device()
             work = isthmus.Event()
@@ -295,7 +296,7 @@ class Machine(RuleBasedStateMachine):
         if self.fresh:
             return {BufferState.HOST_DIRTY}
         both = BufferState.SYNCHRONIZED if self.device_is_there else BufferState.HOST_ONLY
-        return {both, BufferState.HOST_DIRTY}  # of a granule that was sent in part
+        return {both, BufferState.HOST_DIRTY}  # after a partial upload of a granule
 
     def teardown(self) -> None:
         if not hasattr(self, "buf"):

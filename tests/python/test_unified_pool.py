@@ -1,4 +1,4 @@
-"""BufferPool: unified buffers that are kept for the next who wants their kind."""
+"""BufferPool: unified buffers that are cached for the next request of the same kind."""
 
 from __future__ import annotations
 

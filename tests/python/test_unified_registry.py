@@ -1,4 +1,4 @@
-"""BufferRegistry: unified buffers found by an id."""
+"""BufferRegistry: unified buffers looked up by an id."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_weak_and_counted() -> None:
     buffer_id = registry.register(buf, weak=True)
     assert registry.register(buf) == buffer_id
     assert registry.release(buffer_id) == 0
-    assert registry.get(buffer_id) is buf  # weakly still
+    assert registry.get(buffer_id) is buf  # by the weak reference
     assert registry.release(buffer_id) == 0
     assert buffer_id not in registry
 

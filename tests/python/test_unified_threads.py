@@ -1,4 +1,4 @@
-"""Writers that race with synchronisation lose nothing; loops that wait for copies go on."""
+"""Writes that race with synchronization are not lost, and loops that wait for copies progress."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from isthmus import Device
 
-PAGE = 1024  # of int32, 4 KiB
+PAGE = 1024  # int32 elements, which are 4 KiB
 PAGES = 600
 
 
 def together(*each: Callable[[threading.Event], None], seconds: float) -> None:
-    """Runs them side by side, on a thread each, till they are told to end; raises what they did."""
+    """Runs each function on a thread until it is stopped, and raises the first exception."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -66,7 +66,7 @@ def test_writers_race_with_uploads(
                 page = random.choice(which)
                 last[page] += 1
                 pages[page, random.integers(PAGE)] = last[page]
-                pages[page, 0] = last[page]  # counts up, once a write
+                pages[page, 0] = last[page]  # increases by one with each write
 
         return write
 
@@ -88,7 +88,7 @@ def test_writers_race_with_uploads(
 
 @each_means
 def test_writers_race_with_downloads(dev: Device, tracking: str) -> None:
-    """The device writes the first half, the host the second, in other granules."""
+    """The device writes the first half, the host the second, in separate granules."""
     half = PAGES // 2 * PAGE
     buf = two_copies(dev, PAGES * PAGE, tracking, dtype=np.int32, granularity="page")
     buf.fill(0).sync_to_device()
@@ -214,8 +214,8 @@ def test_uploads_behind_work_do_not_wait_for_it(dev: Device, tracking: str, gate
     kept = buf.host
     queue.fence(after=[gate])
     kept[:] = 2
-    array = buf.device  # returns, though the queue is held back
-    kept[:] = 3  # what was sent is not changed by that
+    array = buf.device  # returns although the queue is blocked
+    kept[:] = 3  # does not change the data that was uploaded
     got = np.empty(50_000, np.float32)
     array.buffer.copy_to(got, queue=queue, blocking=False)
     gate.complete()
@@ -226,7 +226,7 @@ def test_uploads_behind_work_do_not_wait_for_it(dev: Device, tracking: str, gate
 
 
 def test_pipes_are_read_into_it_meanwhile(dev: Device) -> None:
-    """The kernel's own writes, while others synchronise."""
+    """Writes by the kernel, while another thread synchronizes."""
     buf = two_copies(dev, 1 << 20, dtype=np.uint8, granularity="page")
     kept = memoryview(buf.host)
     reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""Every way to write into the host copy is found, and no way to read it is taken for a write."""
+"""Every kind of write to the host copy is detected, and no kind of read counts as a write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of unified buffers share: the means of finding writes, and both sides of one."""
+"""Helpers for the tests of unified buffers: kinds of tracking, and access to both sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MEANS = ("pages", "bytes", "hashes")
 TELLS_PAGES = _core._tracking_in_force()[0] == "pages"
-# Small enough to be compared by bytes, some pages, and several of the largest granules.
+# Small enough for comparison by bytes, a few pages, and several of the largest granules.
 SIZES = (1, 300, 20_000, 1_500_000)
 
 each_means = pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def two_copies(dev: Device, shape: Any, tracking: str | None = None, **options: 
 
 
 def read_on_device(buf: Any) -> np.ndarray:
-    """What the device has there once it is up to date; does not touch the host copy."""
+    """The device copy, brought up to date; does not access the host copy."""
     array = buf.device
     return array.copy() if isinstance(array, np.ndarray) else array.to_numpy()
 
 
 def write_on_device(buf: Any, data: Any, rows: Any = None) -> None:
-    """Writes by the device's own copy, and tells of it."""
+    """Writes through the device copy, which marks it dirty."""
     with buf.device_write(rows) as part:
         data = np.broadcast_to(np.asarray(data, buf.dtype), part.shape)
         if isinstance(part, np.ndarray):
