@@ -1,4 +1,4 @@
-"""The six faults of dpctl 0.22.1 that were measured, one test each: Isthmus has none of them."""
+"""Six measured faults of dpctl 0.22.1, one test each: Isthmus has none of them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_4_a_copy_outlives_its_source(q: Queue) -> None:
 
 def test_5_freeing_a_destination_blocks(q: Queue) -> None:
     # dpctl: "Freeing the destination of a copy in flight blocks the caller until it is done (184 ms
-    # for 1 GiB)". Here it is held back by an event that completes only after the free has returned.
+    # for 1 GiB)". Here an event that completes only after the free has returned delays the copy.
     gate = Event()
     destination = Buffer(4096, queue=q)
     before = live()

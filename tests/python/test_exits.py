@@ -1,6 +1,6 @@
-"""Processes that end with work in flight and Python functions queued: well, and without a word.
+"""Processes that end with work in flight and Python functions queued exit cleanly and silently.
 
-Some 30 of them; 1,000 with `--long` or ISTHMUS_LONG=1.
+About 30 of them; 1,000 with `--long` or ISTHMUS_LONG=1.
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ SHAPES = {
     """,
 }
 BACKENDS = ["host", "late", "sim", "opencl"]
-# Every other one has each shape on two back-ends, and each back-end with half of the shapes.
+# Each test runs every second case: every shape on two backends, every backend with half of the
+# shapes.
 CASES = [
     (shape, backend)
     for number, shape in enumerate(SHAPES)

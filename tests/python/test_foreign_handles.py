@@ -1,4 +1,4 @@
-"""Contexts and queues of another program's making, by handle: pyopencl's here."""
+"""Contexts and queues created by another library, imported by handle; here pyopencl's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOUBLE = "kernel void twice(global uint* data) { data[get_global_id(0)] *= 2; }"
 
 @pytest.fixture
 def foreign() -> Any:
-    """A context of pyopencl's on our device."""
+    """A context of pyopencl on the device that Isthmus uses."""
     device = cl.Device.from_int_ptr(intel_device().native_handle)
     return cl.Context([device])
 
@@ -94,7 +94,7 @@ def test_a_kernel_of_theirs_on_memory_of_ours(kind: str) -> None:
     theirs = cl.CommandQueue.from_int_ptr(ours.native_handle)
     numbers = np.arange(1024, dtype=np.uint32)
     buffer = filled(numbers, kind=kind, queue=ours)
-    # The device is the processor, whose memory of every kind the host can address.
+    # The device is the CPU, whose memory of every kind is host-accessible.
     array = np.frombuffer((ctypes.c_uint8 * buffer.nbytes).from_address(buffer.ptr), np.uint32)
     kernel = cl.Program(context, DOUBLE).build().twice
     kernel(theirs, (1024,), None, cl.SVM(array))

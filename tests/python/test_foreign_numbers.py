@@ -1,4 +1,4 @@
-"""Arrays of no dimensions, of any library, where a number is wanted; and lists of such."""
+"""Zero-dimensional arrays of other libraries, and lists of them, where a number is expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isthmus import Array, Queue, UnifiedBuffer
 
 
 class Refusing(BySycl):
-    """As dpnp's and CuPy's, which NumPy is to copy by a call of its own."""
+    """Like arrays of dpnp and CuPy, which convert to NumPy only by an explicit call."""
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Use .asnumpy()")
@@ -48,7 +48,7 @@ def test_full(wrap: Any, dtype: str) -> None:
 
 @WRAPPERS
 def test_numbers_that_fit(wrap: Any) -> None:
-    """An integer of any width and sign, as Python's own are."""
+    """An integer of any width and sign is treated like a Python integer."""
     given = wrap(number(200, "i8"))
     for dtype in ("u1", "i2", "u8", "f4", "c16", "?"):
         made = isthmus.full(3, given, dtype, **HOST)

@@ -1,4 +1,4 @@
-"""Sources and memory of other libraries: by which protocol, on which stream, how strictly."""
+"""Sources and memory of other libraries: choice of protocol, stream and read-only state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUES = np.arange(4, dtype=np.float32)
 
 
 class NotANumber:
-    """What arrays have that are no number: methods that raise."""
+    """The number methods that non-scalar arrays have, which raise."""
 
     def __index__(self) -> int:
         raise IndexError("only integer scalar arrays can be converted to a scalar index")
@@ -34,7 +34,7 @@ class NotANumber:
 
 
 class BySycl(NotANumber):
-    """As dpnp's arrays, which have no dimension less than they need to be an index."""
+    """Like arrays of dpnp, of which those with a dimension are no index."""
 
     def __init__(self, of: Array) -> None:
         self.of = of
@@ -64,7 +64,7 @@ class ByNumpy(NotANumber):
 
 
 class ByAttribute(NotANumber):
-    """Of the instance, not of its type."""
+    """An attribute of the instance instead of its type."""
 
     def __init__(self, of: Array) -> None:
         self.__sycl_usm_array_interface__ = of.__sycl_usm_array_interface__
@@ -145,11 +145,11 @@ def test_of_dpctl_and_dpnp(name: str) -> None:
     assert unified.host.tolist() == [0, 3, 2, 3]
 
 
-# -- of two protocols the stricter one holds ------------------------------------------------------
+# -- of two protocols the stricter one applies ----------------------------------------------------
 
 
 class Both:
-    """As JAX's arrays: a capsule that cannot say read-only, and another protocol that does."""
+    """Like JAX arrays: a capsule that cannot express read-only, and another protocol that can."""
 
     def __init__(self, memory: np.ndarray, version: Any, entries: str | None = None) -> None:
         self.memory = memory
@@ -171,7 +171,7 @@ class Both:
 
 
 class LockedBytes(bytes):
-    """A read-only buffer protocol on every Python."""
+    """Supports a read-only buffer protocol in every Python version."""
 
     def __dlpack__(self, **_: Any) -> Any:
         return next(self.left).capsule  # type: ignore[attr-defined]
@@ -238,11 +238,11 @@ def test_of_jax() -> None:
         isthmus.copyto(source, made)
 
 
-# -- the stream that a producer is handed ---------------------------------------------------------
+# -- the stream that a producer receives ----------------------------------------------------------
 
 
 class AsPyTorch(Producer):
-    """Checks its stream as PyTorch's tensors do; pinned ones are the CPU's to it."""
+    """Checks its stream as PyTorch tensors do, which count pinned memory as the CPU's."""
 
     def __dlpack__(self, *, stream: Any = None, **request: Any) -> object:
         if stream is not None and type(stream) is not int:
@@ -292,7 +292,7 @@ def test_the_stream_follows_the_device(kind: str, device: tuple[int, int]) -> No
 
 @pytest.mark.skipif(not has_cuda(), reason="no CUDA driver")
 def test_of_pinned_memory_of_pytorch() -> None:
-    """On a real GPU."""
+    """Runs on a real GPU."""
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch has no CUDA")
@@ -306,13 +306,13 @@ def test_of_pinned_memory_of_pytorch() -> None:
     assert isthmus.asarray(source, copy=False).ptr == source.data_ptr()
 
 
-# -- arrays that run backwards --------------------------------------------------------------------
+# -- arrays with negative strides -----------------------------------------------------------------
 
 
 def test_numpy_takes_what_runs_backwards() -> None:
     made = isthmus.asarray(VALUES, **HOST)
     numpy_version = tuple(int(part) for part in np.__version__.split(".")[:2])
-    if numpy_version >= (2, 1):  # which passes a version
+    if numpy_version >= (2, 1):  # these pass a DLPack version
         seen = np.from_dlpack(made[::-1])
         assert seen.tolist() == VALUES[::-1].tolist()
         assert seen.ctypes.data == made[::-1].ptr
@@ -339,7 +339,7 @@ def test_strides_that_say_nothing_are_no_way_backwards() -> None:
 
 
 def test_pytorch_is_known_by_its_caller() -> None:
-    """PyTorch from 2.9 on passes a version, and handles such strides no better."""
+    """PyTorch passes a version since 2.9, but still rejects such strides."""
     made = isthmus.asarray(VALUES, **HOST)
     place: dict[str, Any] = {"__name__": "torch.utils.dlpack"}
     exec("def from_dlpack(of): return of.__dlpack__(max_version=(1, 0))", place)

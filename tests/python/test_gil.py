@@ -1,4 +1,4 @@
-"""The interpreter's lock is let go of while anything waits and while bytes are copied."""
+"""The GIL is released while a call waits and while bytes are copied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def opener(gate: Event):  # type: ignore[no-untyped-def]
-    """Opens the gate from another Python thread: with the lock held that could never run."""
+    """Opens the gate from another Python thread, which could not run if the GIL were held."""
     threads = []
 
     def start() -> Event:
@@ -69,7 +69,7 @@ def test_exports(dev: Device, opener: Callable[[], Event], export, host_kind: st
 
 
 class Spinner:
-    """A thread that notes when it ran."""
+    """A thread that records when it runs."""
 
     def __enter__(self) -> Self:
         self.stopped, self.ran = False, [time.perf_counter_ns()]
@@ -86,7 +86,7 @@ class Spinner:
         self.thread.join()
 
     def ran_within(self, start: int, end: int) -> bool:
-        """Whether no single gap takes up most of the time."""
+        """Whether no single gap covers most of the interval."""
         marks = [start, *(mark for mark in list(self.ran) if start < mark < end), end]
         return max(np.diff(marks)) < 0.7 * (end - start)
 
@@ -116,7 +116,7 @@ def test_large_copies(dev: Device, action: str) -> None:
 
 
 def test_functions_take_it_only_to_run() -> None:
-    """Work in flight needs no lock: it ends while this thread holds it."""
+    """Work in flight needs no GIL: it completes while this thread holds it."""
     queue = Queue(sim())
     buffer, got = Buffer(1 << 20, queue=queue), np.zeros(1 << 20, np.uint8)
     buffer.fill(5, blocking=False)

@@ -1,8 +1,8 @@
-"""No call of a driver that may wait is made with the interpreter's lock held.
+"""No driver call that may wait is made with the GIL held.
 
-A relay in front of the driver notes who holds the lock at such calls. CUDA's stands in front of the
-stand-in, whose frees wait for all work on the device as the driver's do, or of the driver itself;
-those of SYCL and OpenCL in front of the drivers.
+A relay in front of the driver records whether the caller holds the GIL. CUDA's relay forwards to the
+stand-in, whose frees wait for all work on the device like the driver's, or to the driver itself.
+Those of SYCL and OpenCL forward to the drivers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from support import python, relay
 
 BACKENDS = ("cuda", "sycl", "opencl")
 
-# The first argument is the back-end whose relay is asked.
+# The first argument is the backend whose relay is queried.
 COUNTS = """
 import ctypes, os, sys
 BACKEND = sys.argv[1]
@@ -413,14 +413,14 @@ print(json.dumps(told))
 """
 )
 
-# Those that ask the driver for nothing that may wait.
+# Cases that make no driver call that may wait.
 WITHOUT_CALLS = {"the_end"}
 
 
-# Those of CUDA alone, as what they are about is: free memory of a CPU is not asked of a driver.
+# Cases for CUDA only: the free memory of a CPU is not queried from a driver.
 ONLY_CUDA = {"compat_rmm", "memory_info"}
 
-# One memory of the host's serves as both copies of what they use, where the device is a CPU.
+# Where the device is a CPU, one host allocation serves as both copies in these cases.
 WITHOUT_CALLS_ON_A_CPU = {"unified_pool", "compat_pydotcompute"}
 
 
@@ -523,6 +523,6 @@ assert ran
 @pytest.mark.parametrize("nbytes", [1 << 10, 1 << 20, 8 << 20])
 @pytest.mark.parametrize("end", ["drop", "host", "free", "owner", "pool", "trim"])
 def test_a_free_waits_for_a_function_that_needs_the_lock(end: str, nbytes: int) -> None:
-    """Work on the device runs a function of Python's, and the driver's free waits for that work."""
+    """Work on the device runs a Python function, and the driver's free waits for that work."""
     driver = relay("cuda")["ISTHMUS_TEST_CUDA_DRIVER"]
     python(CALLBACK, end, str(nbytes), timeout=20, ISTHMUS_CUDA_LIBRARY=driver)

@@ -1,4 +1,4 @@
-"""What `import isthmus` must not do."""
+"""Side effects that `import isthmus` must not have."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_modules_that_are_not_imported(module: str) -> None:
 
 
 def test_what_others_have_is_left_as_it_is() -> None:
-    """PyTorch cannot be imported where typing.Any says that it is of another module."""
+    """PyTorch cannot be imported if typing.Any reports another module as its own."""
     python(
         "import sys, typing\n"
         "def places():\n"

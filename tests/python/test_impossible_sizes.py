@@ -1,4 +1,4 @@
-"""Memory of more bytes than any machine has: the library's allocation error, whatever the size."""
+"""Sizes larger than any machine's memory raise the library's allocation error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAKERS: dict[str, Callable[[int, Any], object]] = {
 @pytest.mark.parametrize("nbytes", IMPOSSIBLE, ids=range(len(IMPOSSIBLE)))
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_memory_that_there_is_not(make: Callable[[int, Any], object], nbytes: int) -> None:
-    """One error, whichever limit the size passes."""
+    """The error is the same, whichever limit the size exceeds."""
     before = live()
     for kind in ("device", "host"):
         with pytest.raises(isthmus.USMAllocationError) as raised:

@@ -1,7 +1,8 @@
-"""Every integer that a public function takes: what is too large, negative or none, by one rule.
+"""Integer parameters of all public functions: too large, negative or wrong values, by one rule.
 
-Memory of too many bytes is USMAllocationError, every other number that cannot be a ValueError with
-the number in its message. No function raises OverflowError for an argument that is no element.
+An allocation of too many bytes raises USMAllocationError. Any other invalid number raises
+ValueError with the number in its message. No function raises OverflowError for an argument that is
+no element.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NBYTES = 64
 
 
 class Scene:
-    """What the functions are called with."""
+    """The objects that the functions are called with."""
 
     def __init__(self) -> None:
         self.queue = Queue("host")
@@ -42,7 +43,7 @@ class Scene:
         self.blocks = isthmus.BufferPool()
 
 
-# Of memory that is to be allocated; -1 is a ValueError.
+# Sizes of memory to allocate; -1 is a ValueError.
 SIZES: dict[str, Any] = {
     "Buffer.__init__.nbytes": lambda s, n: Buffer(n, **s.on),
     "MemoryResource.allocate.nbytes": lambda s, n: s.pool.allocate(n),
@@ -68,7 +69,7 @@ SIZES: dict[str, Any] = {
     "shared_alloc.nbytes": lambda s, n: low.shared_alloc(s.context, s.device, n),
     "host_alloc.nbytes": lambda s, n: low.host_alloc(s.context, n),
 }
-# Where -1 means something: an axis from the end, the extent that is left, an alignment of none.
+# Parameters for which -1 has a meaning: an axis from the end, an inferred extent, no alignment.
 SIGNED: dict[str, Any] = {
     "Array.reshape.shape": lambda s, n: s.array.reshape(n),
     "reshape.shape": lambda s, n: isthmus.reshape(s.array, n),
@@ -107,7 +108,7 @@ SIGNED: dict[str, Any] = {
     "host_alloc.alignment": lambda s, n: low.host_alloc(s.context, 8, n),
     "UsmPointer.__sub__.other": lambda s, n: s.pointer - n,
 }
-# Addresses and handles, of which 2**63 may be one.
+# Addresses and handles, for which 2**63 may be valid.
 ADDRESSES: dict[str, Any] = {
     "Device.from_handle.handle": lambda s, n: Device.from_handle(n, "host"),
     "Context.from_handle.handle": lambda s, n: isthmus.Context.from_handle(n, s.device),
@@ -245,7 +246,7 @@ NUMBERS: dict[str, Any] = {
 
 
 def refuse_large(make: Callable[..., object], number: int, place: int = 0) -> None:
-    """Python's own integers, of which the library has no limit."""
+    """For Python's unbounded integers, on which the library imposes no limit."""
     make(*[1] * place, number)
     raise ValueError(f"{number} is taken")
 
@@ -254,7 +255,7 @@ ALL = SIZES | SIGNED | ADDRESSES | NUMBERS
 
 
 class Refusal:
-    """What a call raised, without the frames, which would keep the scene."""
+    """The exception of a call, without its frames, which would keep the scene alive."""
 
     def __init__(self, name: str, number: Any) -> None:
         self.type: type[BaseException] | None = None
@@ -313,7 +314,7 @@ class Raises:
 @pytest.mark.parametrize("error", [IndexError, TypeError, ZeroDivisionError])
 @pytest.mark.parametrize("name", ALL)
 def test_what_an_index_raises_is_the_cause(name: str, error: type[Exception]) -> None:
-    """Of what is an integer by its method alone, as arrays of other libraries."""
+    """For objects that are integers only by `__index__`, such as arrays of other libraries."""
     refused = Refusal(name, Raises(error))
     if name in WITHOUT_CAUSE:
         assert refused.is_a(TypeError) or refused.is_a(ValueError)
@@ -322,7 +323,7 @@ def test_what_an_index_raises_is_the_cause(name: str, error: type[Exception]) ->
         assert type(refused.cause) is error
 
 
-# Where an object without a value as an integer is something else than a number.
+# Parameters for which an object that fails to convert to an integer may be no number at all.
 WITHOUT_CAUSE = {
     "MemoryUSMDevice.__init__.other",
     "MemoryUSMShared.__init__.other",
@@ -339,7 +340,7 @@ def test_what_is_raised_as_it_is(name: str, error: type[BaseException]) -> None:
 
 @pytest.mark.parametrize("seconds", [10**400, float("inf")], ids=["integer", "float"])
 def test_seconds_without_an_end(seconds: float) -> None:
-    """An integer that no float holds is as good as infinity."""
+    """An integer that exceeds the range of float is treated as infinity."""
     made = Queue("host").fence()
     made.wait(seconds)
     with pytest.raises(ValueError, match="0 seconds or more"):
@@ -362,7 +363,7 @@ def integers_of(tree: ast.AST, prefix: str = "") -> Iterator[str]:
                     yield f"{prefix}{node.name}.{each.arg}"
 
 
-# Functions of the caller's, which take an integer.
+# Callbacks of the caller, which take an integer.
 CALLBACKS = {"FailureCallbackResource.__init__.function", "Reclaimer.__init__.function"}
 
 

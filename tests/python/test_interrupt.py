@@ -1,4 +1,4 @@
-"""Ctrl-C interrupts every wait, and not the operation; no signal's exception is lost."""
+"""Ctrl-C interrupts every wait but not the operation, and no exception of a signal is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support import program_environment, python, relay, until
 from unified_support import TELLS_PAGES
 
-# Both programs try all their waits in turn: each prints its name first, then what came of it.
+# Both programs try each of their waits in turn: they print its name first, then its outcome.
 ATTEMPT = """
 def attempt(name, wait):
     print("waits:", name, flush=True)
@@ -81,7 +81,7 @@ def test_ctrl_c(arguments: list[str]) -> None:
 
 
 def interrupted(code: str, *arguments: str, environment: dict[str, str] | None = None) -> int:
-    """How many waits of the program were ended by one signal each, all that it named."""
+    """Interrupts each wait that the program announces with one signal, and returns their number."""
     program = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ def interrupted(code: str, *arguments: str, environment: dict[str, str] | None =
         text=True,
         env=program_environment() | (environment or {}),
     )
-    watchdog = threading.Timer(120, program.kill)  # for a wait that no signal ends
+    watchdog = threading.Timer(120, program.kill)  # for a wait that a signal fails to interrupt
     watchdog.start()
     count = 0
     try:
@@ -107,7 +107,7 @@ def interrupted(code: str, *arguments: str, environment: dict[str, str] | None =
 
 
 def interrupt(program: subprocess.Popen[str], line: str) -> None:
-    """One signal, sent once the program surely waits: its main thread sleeps."""
+    """Sends one signal, once the main thread of the program sleeps and therefore waits."""
 
     def sleeps() -> bool:
         with open(f"/proc/{program.pid}/stat") as stat:
@@ -347,7 +347,7 @@ print("end", flush=True)
 
 @pytest.mark.parametrize(("backend", "ways"), [("cuda", 3), ("sycl", 1)])
 def test_ctrl_c_in_exports_to_a_queue(backend: str, ways: int) -> None:
-    """Whose driver has no event that the host completes: the export waits for those."""
+    """The driver has no event that the host completes, so the export waits for host events."""
     assert interrupted(EXPORTS, backend, environment=relay(backend)) == ways
 
 

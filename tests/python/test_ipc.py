@@ -34,7 +34,7 @@ def device() -> Device:
 
 
 def serve(calls: Connection, device: str) -> None:
-    """Elsewhere: takes all it finds one further, says so, and lets go."""
+    """In the other process: increments all bytes of each buffer, reports it, and releases it."""
     while (handle := calls.recv()) is not None:
         with open_ipc(handle, device=device) as there:
             found = there.to_numpy() + np.uint8(1)

@@ -1,4 +1,4 @@
-"""Repeated loops keep the process as small as it was."""
+"""Repeated loops do not increase the memory of the process."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_loops(backend: str, loop) -> None:  # type: ignore[no-untyped-def]
         run()
     grown = [run() for _ in range(2)]
     start = grown[0]
-    # A leak of one object a turn would be 400 times 64 bytes in each of four more rounds.
+    # A leak of one object per turn would be 400 times 64 bytes in each of four more rounds.
     for _ in range(4):
         if grown[-1] - start < 256 << 10:
             break

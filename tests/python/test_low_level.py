@@ -34,7 +34,7 @@ def contents(ptr: UsmPointer) -> np.ndarray:
     return ptr.buffer.to_numpy()[ptr.offset :]
 
 
-# ---- where -----------------------------------------------------------------------------------
+# ---- current context and queue ---------------------------------------------------------------
 
 
 def test_what_is_current(dev: Device) -> None:
@@ -195,7 +195,7 @@ def test_between_all_that_has_bytes(dev: Device, host_kind: str) -> None:
 
 
 def test_addresses(dev: Device, kind: str) -> None:
-    """Of USM and of the host's own memory, as in the document."""
+    """Addresses of USM and of pageable host memory, as in the document."""
     ctx = dev.default_context
     data, back = np.arange(50, dtype=np.float32), np.zeros(50, np.float32)
     ptr = allocated(dev, kind, 200, 8)
@@ -208,7 +208,7 @@ def test_addresses(dev: Device, kind: str) -> None:
 
 
 def test_addresses_of_another_context(dev: Device) -> None:
-    """They are refused, but for memory that the host has, whoever else knows of it."""
+    """They are rejected, except for host memory, even if another context has a record of it."""
     ctx, there = dev.default_context, allocated(sim(), "device", 64)
     ptr = allocated(dev, "device", 64, 8)
     low_level.unsafe_fill(ctx, dev, ptr, 9, 64).wait()
@@ -228,7 +228,7 @@ def test_addresses_of_another_context(dev: Device) -> None:
 
 @pytest.mark.parametrize("nbytes", [1000, 300_001])
 def test_addresses_of_freed_memory(dev: Device, kind: str, nbytes: int) -> None:
-    """A pool knows which of its memory is allocated, whatever lay there before."""
+    """A pool knows which of its memory is allocated, whatever was there before."""
     ctx, pool = dev.default_context, PoolResource(kind, dev)
     gone, live_one = pool.allocate(nbytes), pool.allocate(nbytes)
     live_one.fill(9)
@@ -266,7 +266,7 @@ def test_addresses_past_the_end(dev: Device, kind: str) -> None:
 
 
 def test_fills_at_an_address_of_plain_memory(dev: Device) -> None:
-    """They are the device's, which has to reach that memory."""
+    """The device executes the fill, so it must be able to access that memory."""
     plain = np.zeros(64, np.uint8)
     fill = (dev.default_context, dev, plain.ctypes.data, 7, 64)
     if dev.backend in ("sim", "cuda"):

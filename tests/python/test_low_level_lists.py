@@ -183,7 +183,7 @@ def test_prefetch_past_the_end(dev: Device) -> None:
 
 @pytest.mark.parametrize("advice", list(low_level.Advice))
 def test_advice_is_taken_or_unsupported(dev: Device, q: Queue, advice: low_level.Advice) -> None:
-    """By what the drivers have: CUDA's six, none on OpenCL and the host, all in the simulation."""
+    """Depends on the driver: six on CUDA, none on OpenCL and the host, all in the simulation."""
     has = {"sim": len(low_level.Advice), "cuda": 6}.get(dev.backend, 0)
     ptr = shared(dev)
     low_level.unsafe_fill(ptr.context, dev, ptr, 3, 4096).wait()
@@ -212,7 +212,7 @@ def test_the_simulated_driver_is_told() -> None:
 
 
 def test_advice_about_the_host(dev: Device) -> None:
-    """Of CUDA's it is Isthmus that does not pass it on, which the error says."""
+    """On CUDA, Isthmus does not pass it to the driver, as the error says."""
     ptr = shared(dev)
     if "advise" not in dev.capabilities:
         pytest.skip("no advice")

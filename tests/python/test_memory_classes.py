@@ -1,4 +1,4 @@
-"""isthmus.memory by documents 001 and 002: dpctl.memory's members and their behaviour."""
+"""isthmus.memory as specified by documents 001 and 002: dpctl.memory's members and behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of examples/from-*: each peer's, and the same with its imports changed."""
+"""The programs of examples/from-*: each original, and the same one with its imports changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEEDS_A_CARD = {"from-rmm"}
 def run(script: Path) -> str:
     environment = dict(os.environ)
     library = opencl_library()
-    if library:  # dpctl alone does not know where pip puts the driver
+    if library:  # dpctl alone does not find the driver where pip installs it
         environment["OCL_ICD_FILENAMES"] = library
     done = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, timeout=300

@@ -1,4 +1,4 @@
-"""Copies of arrays whose elements lie apart."""
+"""Copies of arrays with strides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory and streams to and from PyTorch, CuPy, Numba, cuda.core and JAX, each on a real GPU."""
+"""Exchange of memory and streams with PyTorch, CuPy, Numba, cuda.core and JAX on a real GPU."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_torch_on_a_second_stream(torch: ModuleType, queue: Queue) -> None:
     lent = Buffer(64 << 20, kind="device", queue=queue)
     lent.fill(1, blocking=False)
     with torch.cuda.stream(stream):
-        tensor = torch.from_dlpack(lent)  # behind the fill
+        tensor = torch.from_dlpack(lent)  # ordered after the fill
         torch.cuda._sleep(100_000_000)
         tensor += 1
     copied = Buffer(64 << 20, kind="host", device="cuda:0")
-    copied.copy_from(lent)  # on another queue, behind what the stream has
+    copied.copy_from(lent)  # on another queue, after the stream's work
     assert (np.asarray(copied) == 2).all()
     with torch.cuda.stream(stream):
         torch.cuda._sleep(100_000_000)
@@ -162,7 +162,7 @@ def test_numba(numba_cuda: Any, queue: Queue) -> None:
     array = numba_cuda.as_cuda_array(lent)
     assert (array.copy_to_host() == DATA).all()
     theirs = numba_cuda.to_device(np.full(4096, 7, np.uint8))
-    numba_cuda.synchronize()  # its interface names no stream, and the copy may be under way
+    numba_cuda.synchronize()  # its interface names no stream, and the copy may be in flight
     lent.copy_from(theirs)
     assert lent.tobytes() == SEVENS
     assert isthmus.memory.as_usm_memory(theirs).nbytes == 4096

@@ -1,4 +1,4 @@
-"""One library, one registry: however it is opened, it counts the same allocations."""
+"""One library, one registry: every way to open it sees the same allocations."""
 
 import ctypes
 import os

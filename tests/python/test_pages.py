@@ -1,4 +1,4 @@
-"""README.md and docs/ name what there is, and link one another."""
+"""README.md and docs/ name what exists, and link to one another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# Where a reader learns which backends there are.
+# The documents that list the backends.
 TABLES = ("README.md", "docs/index.md", "docs/backends.md", "include/isthmus/isthmus.h")
 INDEXES = ("README.md", "docs/index.md", "mkdocs.yml")
 
@@ -26,7 +26,7 @@ def test_backends_are_found() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_backend_is_named(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    if name.endswith(".h"):  # the comment of the field that holds it
+    if name.endswith(".h"):  # the comment of the field that holds the backend
         text = " ".join(re.findall(r"const char\* backend;\s*(/\*.*?\*/)", text, re.S))
     assert [each for each in backends() if not re.search(rf"\b{each}\b", text)] == []
 

@@ -1,4 +1,4 @@
-"""Pickles keep contents, kind, alignment and device; copies are new memory."""
+"""Pickles preserve contents, kind, alignment and device; unpickling allocates new memory."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def pickled_things() -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", FRAMES.values(), ids=FRAMES)
 def test_frames_that_are_not_the_picklers(change: Any) -> None:
-    """What came by another way has to be as large as the pickle says."""
+    """Out-of-band data must have the size that the pickle records."""
     for name, source in pickled_things().items():
         parts: list[pickle.PickleBuffer] = []
         head = pickle.dumps(source, 5, buffer_callback=parts.append)
@@ -198,7 +198,7 @@ def test_frames_of_no_bytes() -> None:
 
 
 def test_pickles_of_before() -> None:
-    """These say no size, or have an array."""
+    """Older pickles record no size, or contain an array."""
     source = filled(DATA, kind="host", queue=Queue("host"))
     load, arguments, *_ = source.__reduce_ex__(2)
     assert load(*arguments[:-1]).tobytes() == DATA.tobytes()

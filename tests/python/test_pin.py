@@ -1,4 +1,4 @@
-"""isthmus.pin: whatever has a buffer or an address is pinned, kept, shared and let go of."""
+"""isthmus.pin: any object with a buffer or an address is pinned, kept, shared and released."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NBYTES = 3 << 20
 
 
 def registers(dev: Device) -> bool:
-    """Whether this driver has anything to do with memory that is pinned."""
+    """Whether this driver registers pinned memory."""
     return dev.filter.startswith("cuda")
 
 
 def known(q: Queue, memory: np.ndarray) -> bool:
-    """Whether the driver takes the memory for its own now."""
+    """Whether the driver currently reports the memory as its own."""
     return query(memory.ctypes.data, context=q.context).kind == "host"
 
 
@@ -215,7 +215,7 @@ def freed(q: Queue) -> Buffer:
 
 
 class InFlight:
-    """Pinned memory whose copy waits."""
+    """Pinned memory with a pending copy."""
 
     def __init__(self, q: Queue, dev: Device, gate: isthmus.Event) -> None:
         if not registers(dev):

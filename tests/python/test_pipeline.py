@@ -1,4 +1,4 @@
-"""pipeline(): batches in order, bounded memory, errors where they belong, no thread left."""
+"""pipeline(): batches in order, bounded memory, errors at the right batch, no thread left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def numbers(count: int, size: int = 1000) -> Iterator[np.ndarray]:
 
 
 def add_one(array: Any) -> None:
-    """In place, and where the device can run functions without waiting for it."""
+    """Adds in place, without waiting if the device can run functions."""
     if isinstance(array, np.ndarray):
         array += 1
     elif "run_functions" in array.queue.device.capabilities:
@@ -38,7 +38,7 @@ def add_one(array: Any) -> None:
 
 
 def collect(first_elements: list[float], steps: Iterator[np.ndarray]) -> None:
-    """Has those before an error too."""
+    """Appends as it iterates, so that results before an error are kept."""
     for result in steps:
         first_elements.append(float(result[0]))  # noqa: PERF401
 
@@ -66,7 +66,7 @@ def test_views_are_valid_until_the_next_step(dev: Device, pinned: bool) -> None:
         pipeline(numbers(8), add_one, device=dev, copy=False, pinned=pinned)
     ):
         assert (view == number + 1).all()
-        view[:] = -1  # is the user's until then
+        view[:] = -1  # the view is the caller's until the next step
 
 
 def test_the_array_itself_means_in_place(dev: Device) -> None:
@@ -111,7 +111,7 @@ def test_device_memory_that_is_returned_is_downloaded(dev: Device) -> None:
 def test_arrays_on_the_host_are_the_results_own(dev: Device) -> None:
     def work(array: Any) -> np.ndarray:
         host = array if isinstance(array, np.ndarray) else array.to_numpy()
-        return host[::2]  # over the batch's memory, on the host's device
+        return host[::2]  # a view of the batch's memory, on the host device
 
     results = list(pipeline(numbers(6), work, device=dev))
     assert [set(each.tolist()) for each in results] == [{float(k)} for k in range(6)]
@@ -167,12 +167,12 @@ def test_memory_is_bounded(dev: Device, depth: int) -> None:
     for yielded, _ in enumerate(pipeline(source(), add_one, depth, device=dev, copy=False)):
         largest = max(largest, read - yielded)
         time.sleep(0.001)
-    # Those in buffers, and the one that was read ahead.
+    # The batches in buffers, plus the one that was read ahead.
     assert largest <= depth + 1
 
 
 def test_reading_and_work_overlap() -> None:
-    """While fn has one batch, the next is read: each waits for the other's sign."""
+    """While fn processes one batch, the next is read: each waits for the other's signal."""
     read, worked = threading.Event(), threading.Event()
 
     def source() -> Iterator[np.ndarray]:
@@ -420,7 +420,7 @@ def test_what_a_handler_raises_is_no_error_of_fn(where: str, raised: str) -> Non
 
 
 def test_a_result_that_raises_is_an_error_of_fn() -> None:
-    """In its place, and with what came before it."""
+    """It is raised at its position, after the results of earlier batches."""
 
     class Unreadable:
         @property

@@ -1,4 +1,4 @@
-"""PoolResource: what it gives, tells and refuses, and that its memory outlives it as it must."""
+"""PoolResource: allocation, attributes, errors, and the lifetime of its memory."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def test_what_is_free_moves_to_where_it_is_needed(q: Queue, kind: str) -> None:
     for remap in (True, False):
         pool = PoolResource(kind, q.device, growth_bytes=4 * MIB, limit_bytes=48 * MIB, remap=remap)
         blocks = [pool.allocate(4 * MIB, queue=q) for _ in range(12)]
-        del blocks[::2]  # so that it lies in pieces
+        del blocks[::2]  # to fragment the free memory
         blocks.append(pool.allocate(22 * MIB, queue=q))
         held[remap] = pool.held_bytes // MIB
-    # What stays where it is goes back, for a region that is as large as is asked for.
+    # Memory that is not remapped is released, for a region of the requested size.
     moves = q.device.backend != "cuda" or kind != "shared"
     assert held == {True: 48 if moves else 46, False: 46}
 
@@ -204,7 +204,7 @@ def test_resources_are_told_apart() -> None:
 
 
 def test_what_is_not_needed_goes_back_by_itself() -> None:
-    """In a program that has no thread but this one, and never calls the pool again."""
+    """This works in a program with a single thread that never calls the pool again."""
     python(
         """
 from support import until

@@ -1,4 +1,4 @@
-"""PoolResource over another resource in place of the driver."""
+"""PoolResource over another resource instead of the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 class Lender:
-    """Lends pieces of another resource, up to `most` bytes at a time."""
+    """Allocates blocks from another resource, up to `most` bytes at a time."""
 
     def __init__(self, upstream: MemoryResource, most: int = 1 << 40) -> None:
         self.upstream = upstream

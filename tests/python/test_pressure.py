@@ -1,4 +1,4 @@
-"""When memory is short: snapshots, rungs, reclaim functions, and garbage that is collected."""
+"""Scarce memory: snapshots, out-of-memory stages and callbacks, and collected garbage."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def full(dev: Device | str, kind: str = "device", wait: float = 1.0) -> PoolReso
 
 
 def fails(pool: PoolResource, nbytes: int = 8 * MIB) -> USMAllocationError:
-    """Of a request that the limit allows, and that a block in use is in the way of."""
+    """The error of a request that the limit allows, but that a block in use prevents."""
     kept = pool.allocate(100_000)
     with pytest.raises(USMAllocationError) as caught:
         pool.allocate(nbytes)
@@ -50,7 +50,7 @@ def fails(pool: PoolResource, nbytes: int = 8 * MIB) -> USMAllocationError:
 
 
 class Knot:
-    """A buffer that only a collection of garbage frees."""
+    """A buffer that only a garbage collection frees."""
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
@@ -59,7 +59,7 @@ class Knot:
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_collections() -> Iterator[None]:
-    """What other tests left is not looked through again in each collection."""
+    """Objects left by other tests are not traversed in each collection."""
     gc.collect()
     gc.freeze()
     yield
@@ -68,7 +68,7 @@ def quick_collections() -> Iterator[None]:
 
 @pytest.fixture
 def collections() -> Iterator[list[str]]:
-    """The collections of garbage that begin while the test runs, none of them by chance."""
+    """The garbage collections that begin during the test; automatic ones are disabled."""
     begun: list[str] = []
 
     def note(phase: str, _: object) -> None:
@@ -80,7 +80,7 @@ def collections() -> Iterator[list[str]]:
     gc.set_threshold(1_000_000)
     gc.callbacks.append(note)
 
-    def one_finds_garbage() -> bool:  # those of other tests that found none have put it off
+    def one_finds_garbage() -> bool:  # earlier futile collections may have delayed it
         Knot(full("host").allocate(MIB))
         fails(full("host", wait=0))
         return bool(begun)
@@ -341,7 +341,7 @@ def test_one_whose_function_knows_it_is_collected() -> None:
 
 
 def test_a_program_with_one_ends() -> None:
-    """Threads stand where they ask for the lock meanwhile."""
+    """Its daemon threads are waiting for the GIL when the interpreter ends."""
     program = """
         import sys, threading
         from isthmus.memory import PoolResource, Reclaimer, USMAllocationError
@@ -496,7 +496,7 @@ def test_room_is_made_for_the_first_bytes_of_a_pool(collections: list[str], upst
 
 
 def test_garbage_of_other_devices_hides_no_failure(collections: list[str]) -> None:
-    """A call that is made to fail is not made again."""
+    """A call that is made to fail is not retried."""
     device = sim(fail="allocate:1")
     Knot(Buffer(MIB, device=sim()))
     with pytest.raises(USMAllocationError):
@@ -522,7 +522,8 @@ def test_fruitless_collections_are_rare(collections: list[str]) -> None:
     pool = full("host", wait=0)
     kept = pool.allocate(6 * MIB)
     for _ in range(200):
-        with contextlib.suppress(USMAllocationError):  # and leave no garbage, as pytest.raises does
+        # pytest.raises would create garbage.
+        with contextlib.suppress(USMAllocationError):
             pool.allocate(6 * MIB)
     assert 1 <= len(collections) < 150
     assert kept.nbytes == 6 * MIB
@@ -559,7 +560,7 @@ class Options(ctypes.Structure):
 def test_no_garbage_is_collected_for_a_caller_that_is_not_the_modules(
     collections: list[str],
 ) -> None:
-    """A thread of Python's that came by another binding, which has let go of the lock."""
+    """A Python thread that calls through another binding, which has released the GIL."""
     library = ctypes.CDLL(isthmus.get_library())
     device, context, queue, pool, block = (ctypes.c_void_p() for _ in range(5))
     limit = Options(ctypes.sizeof(Options), 0, MIB, MIB, 0)
@@ -628,7 +629,7 @@ def test_a_trim_takes_what_other_threads_keep(dev: Device) -> None:
 
 @pytest.mark.parametrize("nbytes", [1000, 6 * MIB])
 def test_a_wait_lets_other_threads_run(q: Queue, nbytes: int) -> None:
-    """The work that memory was freed behind is a function, which needs the interpreter's lock."""
+    """The memory is freed after work that runs a function, which needs the GIL."""
     pool = PoolResource("shared", q.device, limit_bytes=8 * MIB, growth_bytes=MIB, wait=60)
     other = Queue(q.device)
     go_on = threading.Event()
@@ -636,7 +637,7 @@ def test_a_wait_lets_other_threads_run(q: Queue, nbytes: int) -> None:
     done = other.submit(go_on.wait)
     blocks.clear()
     taken = []
-    with Reclaimer(lambda _: threading.Timer(0.1, go_on.set).start()):  # the rung before the wait
+    with Reclaimer(lambda _: threading.Timer(0.1, go_on.set).start()):  # the stage before the wait
         while not pool.rungs["wait"].served:
             taken.append(pool.allocate(nbytes, queue=q))
     assert done.done

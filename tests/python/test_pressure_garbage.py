@@ -1,4 +1,4 @@
-"""Where a pool that finds no memory must not collect Python's garbage: it says so, and no more."""
+"""Situations in which a pool without memory must not collect garbage, and only reports that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def full() -> PoolResource:
 
 
 def note_of(pool: PoolResource) -> tuple[int, str]:
-    """Collections that began in a request which fails, and what it told."""
+    """The collections that begin in a failing request, and its error message."""
     begun: list[str] = []
 
     def note(phase: str, _: object) -> None:
@@ -37,7 +37,7 @@ def note_of(pool: PoolResource) -> tuple[int, str]:
 
 
 def test_none_in_a_continuation() -> None:
-    """Entered by our module, but inside what the end of an event calls."""
+    """Called by the module, but inside a continuation of an event."""
     pool = full()
     kept = pool.allocate(MIB)
     told: list[tuple[int, str]] = []
@@ -80,7 +80,7 @@ def test_none_in_a_callback_of_a_collection(phase: str) -> None:
 
 
 def test_none_as_the_interpreter_ends() -> None:
-    """From what a module holds, once its end has begun."""
+    """Called from an object that a module holds, once interpreter shutdown has begun."""
     program = """
         import gc
         from isthmus.memory import PoolResource, USMAllocationError

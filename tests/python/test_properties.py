@@ -1,4 +1,4 @@
-"""Random operations on buffers of all kinds against plain bytes, on three back-ends."""
+"""Random operations on buffers of all kinds, compared with plain bytes, on three backends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRACTIONS = st.floats(0, 1)
 
 
 class Model:
-    """A buffer, the bytes it must hold, and where in them it lies."""
+    """A buffer, the bytes that it must contain, and the offset of its view in them."""
 
     def __init__(self, buffer: Buffer, data: bytearray, start: int = 0) -> None:
         self.buffer, self.data, self.start = buffer, data, start
@@ -56,9 +56,9 @@ class Machine(RuleBasedStateMachine):
         self.results: list[tuple[bytearray, bytes]] = []
 
     def settings_of(self, draw: Any) -> dict[str, Any]:
-        """How an operation is to run: blocking, or behind a gate, or behind an earlier event."""
+        """The arguments of an operation: blocking, or after a gate, or after an earlier event."""
         after = [self.events[-1]] if draw.draw(st.booleans()) and self.events else []
-        # What blocks must not stand behind a gate that only the end opens.
+        # A blocking call must not be ordered after a gate that only the teardown opens.
         if self.gates or not draw.draw(st.booleans()):
             return {"blocking": False, "after": after}
         return {"blocking": True, "after": after}
@@ -115,7 +115,7 @@ class Machine(RuleBasedStateMachine):
     @rule(to=models, of=models, low=FRACTIONS, high=FRACTIONS, draw=st.data())
     def copy(self, to: Model, of: Model, low: float, high: float, draw: Any) -> None:
         if to.data is of.data:
-            return  # might overlap
+            return  # the two may overlap
         offset, src_offset = int(low * to.nbytes), int(high * of.nbytes)
         nbytes = min(to.nbytes - offset, of.nbytes - src_offset)
         how = self.settings_of(draw)
@@ -154,7 +154,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(of=models)
     def hold_back(self, of: Model) -> None:
-        """From here on what is given to this queue waits for a gate."""
+        """Later operations on this queue wait for a gate."""
         if "wait_for_host" in of.buffer.device.capabilities and len(self.gates) < 3:
             gate = Event()
             self.gates.append(gate)
@@ -173,7 +173,7 @@ class Machine(RuleBasedStateMachine):
     @rule(of=consumes(models))
     def drop(self, of: Model) -> None:
         if of.buffer.base is not None:
-            of.buffer.free()  # of a part: the rest lives on
+            of.buffer.free()  # frees a view: the base stays alive
         del of
 
     def teardown(self) -> None:
