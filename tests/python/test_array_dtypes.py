@@ -192,7 +192,7 @@ def test_bfloat16_by_dlpack_with_torch(q: Queue, host_kind: str) -> None:
     theirs = torch.from_dlpack(made)
     assert theirs.dtype == torch.bfloat16
     assert (theirs == 2.5).all()
-    # it remains CUDA's memory, although DLPack describes it as the host's
+    # It remains CUDA's memory, although DLPack describes it as the host's
     if q.device.backend == "cuda":
         with pytest.raises(isthmus.WrongContextError):
             isthmus.asarray(theirs, kind="host", device="host")

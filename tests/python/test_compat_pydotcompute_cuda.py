@@ -73,7 +73,7 @@ def test_a_queue_that_was_chosen_is_kept(cupy: ModuleType) -> None:
     with chosen:
         buf: Any = UnifiedBuffer(10).fill(2)
     assert buf.queue == chosen
-    # an Array, because the queue is not in the order of CuPy's stream
+    # An Array, because the queue is not in the order of CuPy's stream
     assert isinstance(buf.device, Array)
     buf.free()
     assert (buf.fill(3).device.to_numpy() == 3).all()

@@ -1,8 +1,8 @@
 """No driver call that may wait is made with the GIL held.
 
-A relay in front of the driver records whether the caller holds the GIL. CUDA's relay forwards to the
-stand-in, whose frees wait for all work on the device like the driver's, or to the driver itself.
-Those of SYCL and OpenCL forward to the drivers.
+A relay in front of the driver records whether such a caller holds the GIL. CUDA's relay forwards
+to the stand-in, whose frees wait for all work on the device like the driver's, or to the driver
+itself. Those of SYCL and OpenCL forward to the drivers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""isthmus.memory.query: what is known of an address."""
+"""isthmus.memory.query: the allocation record of an address."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_freed_and_waiting(q: Queue, kind: str, gate: isthmus.Event) -> None:
     address = buffer.ptr
     buffer.fill(1, blocking=False, after=[gate])
     buffer.free()
-    # Of device kind the pool has it at once, in the order of a queue that holds nothing back.
+    # Device memory returns to the pool at once, in the order of a queue that can wait for the host.
     holds_back = q.device.backend in ("cuda", "sycl")
     now = "free" if kind == "device" and not holds_back else "waiting"
     assert query(address) == (*NOTHING, now, 0, 0)

@@ -12,7 +12,7 @@ from isthmus import Buffer, Event, InvalidArgumentError, OutOfRangeError, Queue,
 
 NBYTES = 50_000
 DATA = noise(NBYTES)
-# Apart on both sides, in no order.
+# Disjoint on both sides, in no order.
 RANGES = np.array([(20_000, 5, 300), (10, 40_000, 4096), (9_000, 8_001, 1), (30_003, 400, 7_777)])
 
 
@@ -46,7 +46,7 @@ def test_between_buffers(q: Queue, kind: str, gate: Event) -> None:
     source, target = filled(DATA, kind=kind, queue=q), filled(bytes(NBYTES), kind=kind, queue=q)
     ranges = RANGES.copy()
     event = copy_ranges(target, source, ranges, after=gate, blocking=False)
-    ranges[:] = 0  # they are the caller's again
+    ranges[:] = 0  # the caller may change them again
     assert event is not None
     assert not event.done
     gate.complete()

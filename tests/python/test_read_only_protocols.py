@@ -1,4 +1,4 @@
-"""Memory that an object exports by several protocols: of two that disagree the stricter holds."""
+"""Memory that an object exports by several protocols: if two disagree, the stricter applies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import isthmus
 from isthmus import Array, Buffer
 
 HOST: dict[str, Any] = {"kind": "host", "device": "host"}
-FLAGS = {"writeable": 0x0400, "others": 0x0301}  # aligned, not swapped, in C order
+FLAGS = {"writeable": 0x0400, "others": 0x0301}  # aligned, native byte order, C order
 
 
 class Structure(ctypes.Structure):
-    """NumPy's PyArrayInterface."""
+    """The structure PyArrayInterface of NumPy."""
 
     _fields_ = (
         ("two", ctypes.c_int),
@@ -35,7 +35,7 @@ class Structure(ctypes.Structure):
 
 
 class Exporter:
-    """Four float32 by each of ``protocols``, whose value is whether it calls them read-only."""
+    """Exports four float32 by each of ``protocols``, which maps each to whether it is read-only."""
 
     def __init__(self, memory: Array, protocols: dict[str, bool]) -> None:
         self.memory = memory
@@ -101,7 +101,7 @@ def exporter(memory: Array, protocols: dict[str, bool]) -> Any:
     return (Lending if is_lending else Exporter)(memory, protocols)
 
 
-# CUDA's memory has no other protocol of the host's beside it.
+# No other host protocol describes CUDA's memory.
 NAMES = ["array_interface", "array_struct", "sycl_usm_array_interface", "dlpack"]
 if sys.version_info >= (3, 12):
     NAMES.append("buffer")
@@ -156,7 +156,7 @@ class Strict(bytearray):
 
 
 class Described(bytearray):
-    """By an attribute of the object, not of its type."""
+    """An attribute of the instance instead of its type."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
@@ -167,7 +167,7 @@ class Described(bytearray):
 
 @pytest.mark.parametrize("strict", [Strict, Described])
 def test_subclasses_of_bytearray(strict: Any) -> None:
-    """The buffer protocol on every Python."""
+    """They support the buffer protocol in every Python version."""
     source = Buffer(4, queue=isthmus.Queue("host"), kind="host")
     made = strict(b"abcd")
     for write in (
@@ -188,16 +188,16 @@ def test_a_structure_that_is_none_says_nothing(struct: Any) -> None:
 
 
 def test_sources_are_not_lent() -> None:
-    """What is only read is not exported a second time."""
+    """A source, which is only read, is not exported a second time."""
     memory = isthmus.ones(4, "f4", **HOST)
     made = exporter(memory, {"sycl_usm_array_interface": False, "dlpack": False})
-    made.__dlpack_device__ = None  # raises if it is called
+    made.__dlpack_device__ = None  # calling it raises
     into = isthmus.zeros(4, "f4", **HOST)
     isthmus.copyto(into, made)
     assert into.tolist() == [1] * 4
 
 
-# -- numbers of NumPy's dictionary ----------------------------------------------------------------
+# -- numbers in NumPy's dictionary ----------------------------------------------------------------
 
 
 class Told:

@@ -1,4 +1,4 @@
-"""Traces, played: what is held and counted, what is refused, and the command on top."""
+"""Replay of traces: held and counted memory, rejected input, and the command on top."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 DATA = ROOT / "bench" / "trace" / "data"
 MIB = 1 << 20
-# Bytes held over bytes requested, at their peaks: with memory that moves, and without.
+# Limits of peak bytes held over peak bytes requested: with remapping and without.
 BUDGETS = {"gpt_finetune": (1.01, 1.07), "dataframe": (1.025, 1.18)}
 
 
 def trace_of(*rows: tuple[int, int, int, int], queues: int = 1) -> Trace:
-    """Of (bytes, id, queue, action)."""
+    """A trace of rows (bytes, id, queue, action)."""
     return Trace("some", np.array(list(rows), EVENT), queues)
 
 
 def random_trace(seed: int, queues: int = 3, events: int = 400, most: int = 200_000) -> Trace:
-    """Blocks of all sizes, freed on any queue, many never."""
+    """Blocks of all sizes, freed on any queue, many of them never freed."""
     random = np.random.default_rng(seed)
     rows: list[tuple[int, int, int, int]] = []
     there: dict[int, int] = {}
@@ -50,7 +50,7 @@ def random_trace(seed: int, queues: int = 3, events: int = 400, most: int = 200_
 
 
 def counts(trace: Trace) -> tuple[int, int]:
-    """Allocations and frees."""
+    """The numbers of allocations and of frees."""
     allocations = int((trace.events["action"] == ALLOCATE).sum())
     return allocations, len(trace.events) - allocations
 
@@ -101,7 +101,7 @@ def test_what_a_pool_had_before_is_held(dev: Device, kind: str) -> None:
 
 
 def test_what_is_given_back_meanwhile_does_not_wrap(dev: Device, kind: str) -> None:
-    """Live memory that others free is not less than none."""
+    """Live memory does not become negative if another thread frees older memory."""
     other = isthmus.Buffer(64 * MIB, kind=kind, device=dev)
     events = np.zeros(20_000, EVENT)
     events["nbytes"], events["action"] = 64, np.tile([ALLOCATE, FREE], 10_000)
@@ -114,13 +114,15 @@ def test_what_is_given_back_meanwhile_does_not_wrap(dev: Device, kind: str) -> N
 
 @pytest.mark.parametrize("name", BUDGETS)
 def test_the_budgets_of_the_recorded_traces(name: str) -> None:
-    """In a process of its own: without memory that moves little things decide where blocks come to
-    lie, and held over requested bytes goes from 1.12 to 1.21 with what the process did before.
+    """Runs in a process of its own.
+
+    Without remapping, small differences decide where blocks are placed: held over requested bytes
+    ranges from 1.12 to 1.21 depending on what the process did before.
     """
     moved, unmoved = BUDGETS[name]
     limits = {"pool": moved} if SANITIZED else {"pool": moved, "unmoved": unmoved}
     missed = []
-    # A busy machine lets a fence pass later now and then, and then more is held.
+    # On a busy machine a fence sometimes passes later, and more is held.
     for _ in range(3):
         rows = play_in_a_process(DATA / f"{name}.npz")
         calls = {row["resource"]: row["maps"] + row["unmaps"] for row in rows}
@@ -136,7 +138,7 @@ def test_the_budgets_of_the_recorded_traces(name: str) -> None:
 
 def play_in_a_process(trace: Path) -> list[dict[str, Any]]:
     command = ["-m", "isthmus", "replay", str(trace), "--device", "host", "--json"]
-    if not SANITIZED:  # what is not the pool's takes minutes there
+    if not SANITIZED:  # the resources compared with the pool take minutes there
         command.append("--compare")
     played = subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, check=True, timeout=120
@@ -158,14 +160,14 @@ def test_the_traces_of_the_benchmarks(name: str, where: str) -> None:
     )
     for seen in (moved, unmoved):
         assert (seen.held >= trace.requested).all()
-        # With several queues it matters when their fences pass.
+        # With several queues the result depends on when their fences pass.
         assert 1 <= seen.ratio < (1.5 if trace.queues == 1 else 4)
         check_numbers(seen)
     assert unmoved.maps < counts(trace)[0] / 10
     assert moved.maps < counts(trace)[0] / 5
     if trace.queues == 1:
         assert moved.ratio < unmoved.ratio
-    if name == "gpt_finetune":  # by whole chunks on sim, by pages on the host
+    if name == "gpt_finetune":  # remapped in whole chunks on sim, in pages on the host
         assert moved.ratio <= BUDGETS[name][0]
 
 
@@ -355,7 +357,7 @@ def test_resource_of_a_function(
 def test_what_has_no_memory_leaves_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One's own beside those that have a name; its memory is not kept by its error."""
+    """A user's resource next to the named ones; an error does not keep its memory alive."""
     (tmp_path / "a_small_one.py").write_text(
         "from isthmus.memory import LimitResource, PoolResource\n"
         "def limited(kind, device):\n"

@@ -1,4 +1,4 @@
-"""Resources that choose by size, and the log."""
+"""Resources that select by size, and the log."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_file_has_one_log_at_a_time(tmp_path: Path) -> None:
     with path.open() as file:
         assert [row["Size"] for row in csv.DictReader(file)] == ["111", "111", "222", "222"]
     del first
-    again = LogResource(pool, path)  # once it has ended, and with nothing of it left
+    again = LogResource(pool, path)  # reopened after the first one ended, keeping none of its rows
     again.flush()
     assert path.read_text().splitlines() == [",".join(HEADER)]
     assert [LogResource(pool, "/dev/null"), LogResource(pool, "/dev/null")]
@@ -148,7 +148,7 @@ def test_a_log_is_a_trace(q: Queue, kind: str, tmp_path: Path) -> None:
     recorded = trace.load(tmp_path / "log.csv")
     assert recorded.peak_requested_bytes == 71_030
     again = LogResource(PoolResource(kind, q.device), tmp_path / "again.csv")
-    trace.replay(recorded, again)  # which plays it twice
+    trace.replay(recorded, again)  # which replays it twice
     again.flush()
     played = trace.load(tmp_path / "again.csv").events[["nbytes", "action"]]
     assert played.tolist() == 2 * recorded.events[["nbytes", "action"]].tolist()

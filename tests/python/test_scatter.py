@@ -1,4 +1,4 @@
-"""scatter() and gather(): parts as numpy.array_split's, on several devices at the same time."""
+"""scatter() and gather(): split like numpy.array_split, on several devices concurrently."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_numpy_makes_an_array_of() -> None:
 
 
 def test_a_small_computation_on_each_device() -> None:
-    """The document's fifth way: each device works on its part."""
+    """The document's fifth pattern: each device computes on its part."""
     data = np.arange(1000, dtype=np.float32)
     parts = isthmus.scatter(data, several(4))
 
@@ -125,7 +125,7 @@ def test_a_small_computation_on_each_device() -> None:
 
 
 def test_copies_to_all_devices_run_at_the_same_time() -> None:
-    """Every queue is held back till each has got its copy: none is waited for before that."""
+    """Every queue is blocked until each has its copy, so none may be waited for before that."""
     devices = several(3)
     queues = [Queue(dev) for dev in devices]
     data = np.arange(30)
@@ -159,7 +159,7 @@ def test_memory_comes_from_the_current_resources() -> None:
 
 
 def held(devices: list[Device]) -> list[int]:
-    """Bytes that each simulated device has given, but for what default pools have free."""
+    """The bytes that each simulated device has allocated, except free memory of default pools."""
     for dev in devices:
         isthmus.default_pool("device", dev).trim()
     return [sim_state(dev).device_bytes for dev in devices]
@@ -185,7 +185,7 @@ def test_a_limit_that_is_met() -> None:
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_a_copy_that_fails(failing: int) -> None:
-    """The first failure is raised when all others have ended, and no memory is left."""
+    """The first failure is raised once all other copies have completed, and no memory leaks."""
     before = live()
     devices = several(3)
     sim_configure(devices[failing], fail={"copy": 1})
@@ -291,7 +291,7 @@ def test_a_part_that_was_freed() -> None:
     out = np.full(6, -1)
     with pytest.raises(isthmus.ClosedError):
         isthmus.gather(parts, out)
-    assert out[:2].tolist() == [0, 1]  # was waited for
+    assert out[:2].tolist() == [0, 1]  # this copy was waited for
 
 
 def test_two_gpus() -> None:

@@ -1,4 +1,4 @@
-"""A program with more rights than its caller loads no code that the environment names."""
+"""A program with more privileges than its caller loads no library named by the environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ with open("/proc/self/maps") as maps:
 
 
 def found_by(interpreter: Path) -> str:
-    """Whether the program is a secure one, and whether it opened the library that was named."""
+    """Whether the program runs in secure mode, and whether it opened the library that was named."""
     names = relay("cuda")
     done = subprocess.run(
         [

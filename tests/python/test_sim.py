@@ -1,4 +1,4 @@
-"""The simulated device as Python sees it: capacity, faults, late effects, loss."""
+"""The simulated device from Python: capacity, faults, late effects, device loss."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_small_copies_wait_without_the_interpreters_lock() -> None:
     buffer.record(gate)
     completer = threading.Timer(0.05, gate.complete)
     completer.start()
-    buffer.copy_from(b"x" * 64)  # would hang
+    buffer.copy_from(b"x" * 64)  # hangs if it waits for the gate
     completer.join()
     assert buffer.tobytes() == b"x" * 64
 
@@ -139,7 +139,7 @@ def test_a_failed_copy_changes_nothing() -> None:
 
 @pytest.mark.parametrize("effect", ["early", "late"])
 def test_a_missing_wait_shows(effect: str) -> None:
-    """A program that changes the source of a copy without having waited for it."""
+    """The program changes the source of a copy without waiting for it."""
     source = DATA.copy()
     buffer = Buffer(4096, device=sim(effect=effect))
     event = buffer.copy_from(source, blocking=False)

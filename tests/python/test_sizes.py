@@ -1,4 +1,4 @@
-"""Sizes as text: what every resource takes for a number of bytes."""
+"""Sizes as text, which every resource accepts as a number of bytes."""
 
 from __future__ import annotations
 

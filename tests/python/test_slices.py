@@ -1,4 +1,4 @@
-"""Slices: parts of a buffer that keep it alive and cost no memory."""
+"""Slices: views of a buffer that keep it alive and allocate nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The typed surface: every name of the stub is there, and a typed program checks."""
+"""The typed interface: every name of the stub exists, and a typed program passes the checker."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_every_name_of_the_stub_exists() -> None:
         at: object = _core
         for part in name.split("."):
             at = inspect.getattr_static(at, part, missing)
-            is_there = at is not missing or part == "__buffer__"  # which came with Python 3.12
+            is_there = at is not missing or part == "__buffer__"  # added in Python 3.12
             if not is_there:
                 missing.append(name)
                 break
@@ -116,7 +116,8 @@ def mypy(tmp_path: Path):  # type: ignore[no-untyped-def]
         program = tmp_path / "program.py"
         program.write_text(source)
         command = [sys.executable, "-m", "mypy", "--config-file=pyproject.toml", str(program)]
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # two at once lock each other's cache
+        # Concurrent runs would lock a shared cache.
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         done = subprocess.run(
             [*command, f"--cache-dir={ROOT / '.cache' / f'mypy-tests{worker}'}"],
             capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": ""},

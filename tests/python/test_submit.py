@@ -1,4 +1,4 @@
-"""queue.submit: Python functions in a queue's order, with views of buffers."""
+"""queue.submit: Python functions in the order of a queue, with views of buffers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = noise(4096)
 
 @pytest.fixture
 def run_kind(dev: Device, kind: str) -> str:
-    """A kind that functions may touch on this device."""
+    """A kind of memory that functions can access on this device."""
     if kind == "device" and "run_functions" not in dev.capabilities:
         pytest.skip("functions cannot touch device memory here")
     return kind
@@ -303,7 +303,7 @@ def test_from_many_threads(dev: Device) -> None:
 
 
 def test_functions_submit_and_allocate(q: Queue) -> None:
-    """Either of the two may be the first to tell what it found."""
+    """Either of the two functions may be the first to record its result."""
     seen: dict[str, bytes] = {}
     submitted: list[Event] = []
 

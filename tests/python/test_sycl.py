@@ -1,4 +1,4 @@
-"""SYCL's queues and memory as ours, and ours as SYCL's, with dpctl and dpnp alive beside."""
+"""SYCL queues and memory in Isthmus, and the reverse, together with dpctl and dpnp."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from isthmus.memory import PoolResource, as_usm_memory
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
     pytest.importorskip("dpctl")
-assert isthmus.devices("sycl"), isthmus.absent()  # before dpctl is imported: see test_import_orders
+# Must precede the import of dpctl: see test_sycl_import_orders.
+assert isthmus.devices("sycl"), isthmus.absent()
 
 import dpctl  # noqa: E402
 import dpctl.memory as dm  # noqa: E402
@@ -52,7 +53,7 @@ def ours(theirs: Any) -> Queue:
 
 
 class Foreign:
-    """What another library would hand over."""
+    """Exposes an interface dictionary as another library would."""
 
     def __init__(self, interface: Any) -> None:
         self.__sycl_usm_array_interface__ = interface
@@ -69,7 +70,7 @@ def test_a_queue_is_one_here_however_it_comes(theirs: Any) -> None:
     by_address = Queue.from_handle(theirs.addressof_ref(), "sycl:cpu:0", theirs)
     assert by_address is ours
     assert ours.backend == "sycl"
-    dpctl.SyclQueue(capsule)  # it was not used up
+    dpctl.SyclQueue(capsule)  # the capsule was not consumed
 
 
 def test_queues_of_their_own_are_not_the_same(theirs: Any) -> None:
@@ -98,7 +99,7 @@ def test_ours_are_dpctls() -> None:
     assert again == ours
     gate = Event()
     ours.fence(after=gate)
-    assert not again.idle  # it is the same, not one beside it
+    assert not again.idle  # it is the same queue, not a second one
     gate.complete()
     context = dpctl.SyclContext(ours.context._get_capsule())
     assert Context.from_sycl(context) == ours.context
@@ -176,7 +177,7 @@ def test_a_block_of_a_pool_comes_back(ours: Queue) -> None:
     gc.collect()
 
     def is_back() -> bool:
-        ours.wait()  # an out-of-order queue is asked for what it still uses in calls only
+        ours.wait()  # pending uses of an out-of-order queue are polled by calls only
         return pool.allocate(MIB, queue=ours).ptr == where
 
     assert until(is_back)
@@ -194,7 +195,7 @@ def test_forms_of_syclobj(theirs: Any, form: str) -> None:
         "filter": lambda: "opencl:cpu:0",
     }
     given = forms[form]()
-    for _ in range(2):  # a capsule is not used up
+    for _ in range(2):  # the capsule is not consumed
         interface = made.__sycl_usm_array_interface__ | {"syclobj": given}
         adopted = as_usm_memory(Foreign(interface))
         assert adopted.tobytes() == DATA.tobytes()
@@ -230,7 +231,7 @@ def test_our_memory_over_arrays_of_dpnp() -> None:
 
 
 def test_copies_to_an_address_that_only_the_driver_knows(theirs: Any, ours: Queue) -> None:
-    """The host cannot touch it: taken for its memory it would end the process."""
+    """The host cannot access it; an access as host memory would crash the process."""
     memory = dm.MemoryUSMDevice(DATA.nbytes, queue=theirs)
     ctx, dev = ours.context, ours.device
     assert place_at(memory._pointer, "destination", 8, ours).holder.kind == "device"
@@ -349,7 +350,7 @@ def test_parts_are_no_devices_by_themselves(parts: list[Any]) -> None:
 
 
 def run(code: str, **environment: str) -> str:
-    """What a fresh interpreter prints; it must end well."""
+    """The output of a new interpreter, which must succeed."""
     variables = {key: text for key, text in os.environ.items() if key not in SET_BY_ISTHMUS}
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -363,7 +364,7 @@ def run(code: str, **environment: str) -> str:
     return done.stdout.strip()
 
 
-# In this process the drivers were opened, which shows them to those that come later.
+# Set in this process because the drivers were opened; child processes must not inherit it.
 SET_BY_ISTHMUS = {"OCL_ICD_FILENAMES"}
 
 USE = """

@@ -1,8 +1,8 @@
 """isthmus, dpctl, dpnp and pyopencl in one process, in every order of imports and of first uses.
 
-SYCL lists its platforms when it is first used, and never again: dpctl may be imported before
-Isthmus has shown it Intel's runtime, but not be used before. Each order is a process of a second
-or more: outside the long tier there are those that differ in what comes first, and in what it did.
+SYCL lists its platforms at its first use, and never again. So dpctl may be imported before Isthmus
+exposes Intel's runtime to it, but not be used before. Each order takes a process of a second or
+more. Outside the long tier, only orders run that differ in the first library and in its effect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from support import python
 LIBRARIES = ("isthmus", "dpctl", "dpnp", "pyopencl")
 Order = tuple[str, ...]
 ORDERS = list(itertools.permutations(LIBRARIES))
-# Isthmus first, and each of the others; of dpnp's, which uses what dpctl lists, dpctl's stands for.
+# Isthmus first, and each of the others first; dpctl represents dpnp, which uses dpctl's list.
 TELLING_USED = [
     ("isthmus", "dpctl", "dpnp", "pyopencl"),
     ("isthmus", "pyopencl", "dpnp", "dpctl"),
@@ -30,7 +30,7 @@ TELLING_IMPORTED = [
     ("dpctl", "isthmus", "dpnp", "pyopencl"),
     ("pyopencl", "dpnp", "dpctl", "isthmus"),
 ]
-# In a process that opened the drivers it is set, which shows them to those that come later.
+# Set in a process that opened the drivers; it exposes them to libraries loaded later.
 SET_BY_ISTHMUS = ("OCL_ICD_FILENAMES",)
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
@@ -39,7 +39,7 @@ if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
 
 
 def comes_first(order: Order) -> bool:
-    """Whether Isthmus is there before whatever would use SYCL: dpnp imports dpctl."""
+    """Whether Isthmus precedes every library that uses SYCL; dpnp imports dpctl."""
     return order.index("isthmus") < min(order.index("dpctl"), order.index("dpnp"))
 
 
@@ -52,7 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("late_order", late if long else TELLING_IMPORTED, ids="-".join)
 
 
-# What each does by itself. A device of PoCL has no USM, so that nothing of dpctl's works on it.
+# What each library does alone. A device of PoCL has no USM, so that nothing of dpctl works on it.
 USES = """
 import sys
 
@@ -99,7 +99,7 @@ def use_each(order):
         globals()["use_" + name]()
 """
 
-# What they do with each other's.
+# What they do with the memory of one another.
 TOGETHER = """
 def share_usm():
     import dpctl.memory, dpnp.tensor, isthmus
@@ -139,14 +139,14 @@ def shown_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(code: str, order: Order) -> str:
-    """Prints what `code` does; a hang tells where."""
+    """Prints the output of `code`; after a hang, the traceback shows where."""
     hang = "import faulthandler; faulthandler.dump_traceback_later(100, exit=True)\n"
     return python(hang + USES + TOGETHER + code, *order, timeout=120).stdout.strip()
 
 
 @functools.cache
 def sycl_has_usm() -> bool:
-    """Without Isthmus: where something else shows it the runtime, no order is too late."""
+    """Without Isthmus: if the environment already exposes the runtime, every order works."""
     return run('print(uses_usm() or "")', ()) == "True"
 
 
@@ -175,7 +175,7 @@ def test_each_used_when_it_is_imported(used_order: Order) -> None:
 
 @pytest.mark.usefixtures("shown_nothing")
 def test_imported_only_before_isthmus_is_asked(late_order: Order) -> None:
-    """Then dpctl is not too early in any order."""
+    """In any order, it suffices that dpctl is not used before."""
     said = run(
         """if True:
         import importlib

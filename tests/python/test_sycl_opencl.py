@@ -1,4 +1,4 @@
-"""One cl_context under SYCL's back-end and OpenCL's: memory of dpctl's as OpenCL's."""
+"""One cl_context for both the SYCL and the OpenCL backend: memory of dpctl used by OpenCL."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def theirs() -> Any:
 
 
 def opencl_device(of: Any) -> Device:
-    """The one that SYCL's is."""
+    """The OpenCL device of the SYCL device."""
     return next(each for each in isthmus.devices("opencl") if each.name == of.sycl_device.name)
 
 

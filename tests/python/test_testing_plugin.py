@@ -95,7 +95,7 @@ def test_leak_check_tells_how_much() -> None:
 
 
 def run(pytester: pytest.Pytester, body: str, *arguments: str) -> pytest.RunResult:
-    """A test file in a run of its own."""
+    """Runs a test file in a separate pytest process."""
     pytester.makepyfile(body)
     plugin = () if _is_installed() else ("-p", "isthmus.testing.plugin")
     return pytester.runpytest_subprocess(*plugin, "-v", *arguments)

@@ -1,4 +1,4 @@
-"""Many threads on the same and on different buffers."""
+"""Several threads on one buffer and on different buffers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The functions that PyTorch calls for memory, called as it does: by their addresses.
+"""The functions through which PyTorch allocates, called as PyTorch does: by their addresses.
 
-What needs PyTorch itself is in test_allocators.py.
+Tests that need PyTorch itself are in test_allocators.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(not has_cuda(), reason="no CUDA driver")
-ON_HOST = has_cuda() and "stand-in" in Device("cuda").name  # which may touch its memory
+# The host can access the stand-in's memory.
+ON_HOST = has_cuda() and "stand-in" in Device("cuda").name
 LARGE = 16 << 20
 Handle = int | None
 
@@ -59,7 +60,7 @@ class Functions:
 
 @pytest.fixture(scope="module")
 def pool() -> PoolResource:
-    """The functions keep it for ever."""
+    """The functions never release it."""
     return PoolResource("device", "cuda:0")
 
 
@@ -68,16 +69,16 @@ def functions(pool: PoolResource) -> Iterator[Functions]:
     made = Functions(pool)
     yield made
     assert made.usage()["live_bytes"] == 0
-    # What the driver has of the streams ends on a thread of the library's.
+    # A library thread destroys what the driver keeps for the streams.
     assert until(lambda: made.reset() or made.usage()["held_bytes"] == 0)
 
 
 class Worker(Stranger):
-    """Somebody with a stream, on which work takes a while."""
+    """Another library with a stream on which work takes a while."""
 
     def __init__(self) -> None:
         super().__init__()
-        # A GPU fills 2 TB in a second: a tenth of that outlasts a host with other work, too.
+        # A GPU fills 2 TB in a second: a tenth of that lasts long enough even on a busy host.
         nbytes, self.times = (LARGE, 4) if ON_HOST else (1 << 30, 200)
         self.lasting = Buffer(nbytes, kind="device", device="cuda:0")
 
@@ -114,7 +115,7 @@ def test_a_recorded_stream_is_waited_for(functions: Functions, nbytes: int) -> N
     first = functions.alloc(nbytes)
     functions.record(first, worker.stream)
     functions.record(first, worker.stream)
-    worker.begin()  # behind the record and before the free
+    worker.begin()  # after the record and before the free
     functions.free(first, nbytes)
     others = [functions.alloc(nbytes) for _ in range(40)]
     assert worker.is_at_work()
@@ -124,7 +125,7 @@ def test_a_recorded_stream_is_waited_for(functions: Functions, nbytes: int) -> N
     functions.reset()
     assert worker.is_at_work()
     assert functions.usage()["held_bytes"] >= nbytes
-    worker.end()  # behind which all goes back: that is what the fixture waits for
+    worker.end()  # afterwards all memory is released, as the fixture checks
 
 
 @pytest.mark.parametrize("nbytes", [1000, 1 << 20])
@@ -162,7 +163,7 @@ def test_counts_and_gives_back(functions: Functions) -> None:
     small, large = functions.alloc(1000), functions.alloc(LARGE)
     told = functions.usage()
     assert (told["live_bytes"], told["live_count"]) == (LARGE + 1000, 2)
-    assert told["peak_held_bytes"] is None  # which the pool's owner may ask
+    assert told["peak_held_bytes"] is None  # only the pool's owner may query it
     assert told["held_bytes"] >= LARGE
     functions.free(small, 1000)
     functions.free(large, LARGE)
@@ -292,7 +293,7 @@ if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 """,
-        PYTHONWARNINGS="ignore",  # Python's own of a fork beside threads, which drivers have
+        PYTHONWARNINGS="ignore",  # Python warns of a fork with threads, which drivers create
     )
 
 

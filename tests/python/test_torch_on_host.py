@@ -1,7 +1,7 @@
-"""PyTorch's CPU build and arrays in one process: each one's memory as the other's, by DLPack.
+"""PyTorch's CPU build and arrays in one process, which exchange memory by DLPack.
 
 PyPI has no such build for Linux on x86-64. Debian packages one for its own Python, from before
-NumPy 2: it is shown no NumPy, so what is seen here goes by DLPack alone.
+NumPy 2. NumPy is hidden from it, so these tests use DLPack only.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ refused(lambda: torch.from_dlpack(gone), isthmus.ClosedError)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder with Debian's PyTorch and nothing else of Debian's; empty for one of the user's."""
+    """A folder with only Debian's PyTorch; empty if the user has installed one."""
     if SANITIZED:
         pytest.skip("PyTorch's own libraries are not for sanitizers")
     if importlib.util.find_spec("torch"):

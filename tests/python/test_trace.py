@@ -1,4 +1,4 @@
-"""Readers of traces: what they read, what they refuse, and that no file can do harm."""
+"""Trace readers: accepted and rejected files; no file can do harm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATA = ROOT / "bench" / "trace" / "data"
-# (allocate or free, block, bytes, stream): what is written and must come back.
+# (allocate or free, block, bytes, stream): the rows that are written and must be read back.
 Row = tuple[int, int, int, int]
 ROWS: list[Row] = [
     (1, 7, 1000, 0),
@@ -51,7 +51,7 @@ def npz(rows: list[Row], **replaced: Any) -> bytes:
 
 
 def csv(rows: list[Row]) -> bytes:
-    """As RMM's logging_resource_adaptor writes it."""
+    """The format of RMM's logging_resource_adaptor."""
     lines = ["Thread,Time,Action,Pointer,Size,Stream"]
     for number, (op, block, nbytes, stream) in enumerate(rows):
         action = "allocate" if op else "free"
@@ -61,7 +61,7 @@ def csv(rows: list[Row]) -> bytes:
 
 
 def entries(rows: list[Row]) -> list[dict[str, Any]]:
-    """As torch.cuda.memory._snapshot() has them, with those that are not the program's own."""
+    """The format of torch.cuda.memory._snapshot(), with entries that are not the program's own."""
     found: list[dict[str, Any]] = []
     for number, (op, block, nbytes, stream) in enumerate(rows):
         fields = {
@@ -102,7 +102,7 @@ def read(tmp_path: Path, kind: str, data: bytes) -> Trace:
 
 
 def refused(tmp_path: Path, kind: str, data: bytes, *parts: str) -> None:
-    """Told in one line, which begins with the file."""
+    """The error is one line that starts with the path of the file."""
     with pytest.raises(TraceError) as told:
         read(tmp_path, kind, data)
     text = str(told.value)
@@ -112,7 +112,7 @@ def refused(tmp_path: Path, kind: str, data: bytes, *parts: str) -> None:
 
 
 def model(rows: list[Row]) -> list[tuple[int, int, int, int]]:
-    """Bytes, id, queue and action of each event, numbered in the order of their coming."""
+    """Bytes, id, queue and action of each event, with ids in order of appearance."""
     queues: dict[int, int] = {}
     live: dict[int, tuple[int, int]] = {}
     made = 0
@@ -171,7 +171,7 @@ def test_what_is_written_comes_back(kind: str, tmp_path: Path, rows: list[Row]) 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_bytes_raise_nothing_else(kind: str, tmp_path: Path, long_tier: bool) -> None:
-    """Bytes changed, cut out, doubled: a trace comes out, or a TraceError."""
+    """Bytes are changed, removed or repeated: the result is a trace or a TraceError."""
     chance = random.Random(f"{kind} 1")
     whole = WRITERS[kind](ROWS)
     outcomes = set()
@@ -258,7 +258,7 @@ def test_places_in_messages(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_bytes_take_no_memory(kind: str, tmp_path: Path) -> None:
-    """RMM logs a null pointer for them, as often as it is asked."""
+    """RMM logs a null pointer for each allocation of no bytes."""
     nothing: list[Row] = [(ALLOCATE, 1, 0, 0), (ALLOCATE, 1, 0, 0), (FREE, 1, 0, 0)]
     trace = read(tmp_path, kind, WRITERS[kind]([*nothing, *ROWS]))
     assert trace.events.tolist() == model(ROWS)
@@ -320,7 +320,7 @@ def archive(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_DEF
 
 
 def npy(array: np.ndarray, says: int | None = None) -> bytes:
-    """An array's file, whose first lines may say another length."""
+    """The file of an array, whose header may declare another length."""
     file = io.BytesIO()
     header = {"descr": array.dtype.str, "fortran_order": False, "shape": (says or len(array),)}
     np.lib.format.write_array_header_1_0(file, header)
@@ -434,7 +434,7 @@ class Persistent(pickle.Pickler):
 
 
 def with_extension() -> bytes:
-    """A number of the registry of extensions, for which the C unpickler remembers an object."""
+    """A code of the extension registry, for which the C unpickler caches an object."""
     copyreg.add_extension(__name__, "run", 0x70)
     try:
         data = pickle.dumps(run, 2)
@@ -488,14 +488,14 @@ def test_nothing_in_a_pickle_is_run(
         b"N",
         b"h\0.",
         b"]q",
-        b"K\1r\xff\xff\xff\xff\x80\4.",  # four milliards of slots, of the C unpickler's
+        b"K\1r\xff\xff\xff\xff\x80\4.",  # would be four billion memo entries in the C unpickler
         b"]p99999999999\n.",
         b"X\xff\xff\xff\xff.",
         b"\x8e\xff\xff\xff\xff\xff\xff\xff\xff.",
         b"\x96\0\0\0\0\xff\0\0\0.",
         b"\x8b\xff\xff\xff\xff.",
         b"I" + b"9" * 10_000 + b"\n.",
-        b"}" + b")" + b"\x85" * 1_000_000 + b"Ns.",  # hashing it needs a stack as deep
+        b"}" + b")" + b"\x85" * 1_000_000 + b"Ns.",  # hashing it needs as deep a stack
         b"}]Ns.",
         b"\x8f(]\x90.",
         b"(]N\x91.",
@@ -539,10 +539,10 @@ def test_negative_and_huge_sizes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_begins_in_the_midst(kind: str, tmp_path: Path) -> None:
-    """Frees of blocks that it never named; the first of these is allocated again later."""
+    """Frees of blocks that were never allocated; one of these is allocated again later."""
     rows: list[Row] = [(FREE, 7, 10, 0), *ROWS, (FREE, 98, 10, 3), (FREE, 7, 4096, 0)]
     data = WRITERS[kind](rows)
-    if kind == "npz":  # which nobody records in the midst
+    if kind == "npz":  # a recording of this format never starts late
         refused(tmp_path, kind, data, "event 0: frees block 7, which is not there")
         return
     trace = read(tmp_path, kind, data)

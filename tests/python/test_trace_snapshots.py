@@ -1,4 +1,4 @@
-"""Memory snapshots as PyTorch 2.1 to 2.12, its XPU and NPU builds and other tools write them."""
+"""Memory snapshots as written by PyTorch 2.1 to 2.12, its XPU and NPU builds and other tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isthmus.trace import Trace
 
 BOTH = ("free_requested", "free_completed")
-# Which spellings of a free a history has. `skip_actions` of PyTorch 2.10 leaves some out.
+# The actions that represent a free in a history. `skip_actions` of PyTorch 2.10 omits some.
 SPELLINGS: dict[str, list[tuple[str, ...]]] = {
     "both": [BOTH],
     "requested": [("free_requested",)],
@@ -25,11 +25,11 @@ SPELLINGS: dict[str, list[tuple[str, ...]]] = {
     "free": [("free",)],
     "free_and_completed": [("free", "free_completed")],
     "all_three": [("free_requested", "free", "free_completed")],
-    # Blocks that a checkpoint of a CUDA graph's pool frees, among those that the program frees.
+    # Frees by a checkpoint of a CUDA graph's pool, among those by the program.
     "a_checkpoint_between": [BOTH, ("free_completed",), BOTH],
     "any": [BOTH, ("free_completed",), ("free_requested",), ("free",)],
 }
-# Keys that entries have beside `action`, `addr`, `size` and `stream`, by what writes them.
+# Keys of entries other than `action`, `addr`, `size` and `stream`, by the tool that writes them.
 KEYS: dict[str, dict[str, Any]] = {
     "2.1": {"frames": [{"filename": "train.py", "name": "step", "line": 7}]},
     "2.2": {"time_us": 1_700_000_000_000_000, "frames": []},
@@ -37,21 +37,21 @@ KEYS: dict[str, dict[str, Any]] = {
     "2.10": {"time_us": 1, "frames": [], "user_metadata": "step 7", "segment_pool_id": (0, 1)},
     "npu": {},
 }
-HIGH = 0xFF00_0000_0000_0000  # where Intel's devices have their memory
+HIGH = 0xFF00_0000_0000_0000  # the addresses of Intel's devices
 
 
 @dataclass
 class Block:
-    """What the program did: its own account, from which the history is written."""
+    """What the program did: the reference from which the history is written."""
 
     nbytes: int
-    allocated: int  # number of the entry
-    freed: int | None = None  # number of the first entry that tells of it
+    allocated: int  # index of its entry
+    freed: int | None = None  # index of the first entry that reports the free
 
 
 @dataclass
 class Program:
-    """Allocates and frees at random, and records that as PyTorch does."""
+    """Allocates and frees at random, and records it as PyTorch does."""
 
     spellings: list[tuple[str, ...]]
     keys: dict[str, Any]
@@ -60,7 +60,7 @@ class Program:
     blocks: list[Block] = field(default_factory=list)
 
     def record(self, action: str, address: int, nbytes: int, stream: int = 0) -> None:
-        if self.is_signed:  # as the C++ pickler does
+        if self.is_signed:  # as the C++ pickler writes it
             address -= 1 << 64
         where = "device_free" if action == "oom" else "addr"
         entry = {"action": action, where: address, "size": nbytes, "stream": stream}
@@ -69,7 +69,7 @@ class Program:
     def run(self, chance: random.Random, steps: int, reuse: bool) -> None:
         free_addresses = [HIGH + (n << 21) for n in range(8 if reuse else steps)]
         live: list[tuple[int, Block, int]] = []
-        pending: list[tuple[int, list[str], Block]] = []  # freed, and a stream still uses them
+        pending: list[tuple[int, list[str], Block]] = []  # freed, but in use by a stream
         for step in range(steps):
             self.other_entries(chance)
             if live and (chance.random() < 0.5 or not free_addresses):
@@ -107,7 +107,7 @@ class Program:
             self.record(action, HIGH, 2 << 20)
 
     def live_bytes(self, first: int = 0) -> list[int]:
-        """After each allocation and free from entry ``first`` on: those allocated before it not."""
+        """Live bytes after each allocation and free, of the blocks allocated from ``first`` on."""
         known = [block for block in self.blocks if block.allocated >= first]
         places = sorted(
             [block.allocated for block in known]
@@ -150,7 +150,7 @@ def test_one_free_for_each_block(spelling: str, version: str, reuse: bool, tmp_p
     for seed in range(5):
         program = Program(SPELLINGS[spelling], KEYS[version], is_signed=seed == 3)
         program.run(random.Random(f"{spelling} {version} {seed}"), 300, reuse)
-        protocol = 2 if seed == 3 else 4  # the C++ pickler's
+        protocol = 2 if seed == 3 else 4  # protocol 2 is the C++ pickler's
         trace = read(tmp_path, whole([program.entries], version), protocol)
         assert trace.requested.tolist() == program.live_bytes()
         assert trace.frees_before == 0
@@ -172,7 +172,7 @@ def entry(action: str, address: int = 64, nbytes: int = 100) -> dict[str, Any]:
 
 
 def test_the_peak_of_a_loop_is_one_block(tmp_path: Path) -> None:
-    """Fresh addresses, each freed before the next is allocated, and never requested."""
+    """New addresses, each freed before the next is allocated, without `free_requested`."""
     history = [
         entry(action, address) for address in range(5) for action in ("alloc", "free_completed")
     ]
@@ -182,7 +182,7 @@ def test_the_peak_of_a_loop_is_one_block(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", ["free_requested", "free_completed", "free"])
 @pytest.mark.parametrize("second", ["free_requested", "free_completed", "free"])
 def test_two_frees(first: str, second: str, tmp_path: Path) -> None:
-    """The same spelling again is another free; another spelling tells of the same one."""
+    """The same action again is another free; a different action reports the same free."""
     for before in ([entry("alloc")], []):
         history = [*before, entry(first), entry(second)]
         if first == second:
@@ -212,7 +212,7 @@ ONE = [entry("alloc"), entry("free_requested"), entry("free_completed")]
     ids=["empty", "two_empty", "snapshot", "both", "segment"],
 )
 def test_the_first_device_that_was_used(before: list[Any], tmp_path: Path) -> None:
-    """A process that uses device 1 alone has an entry for its snapshot on device 0."""
+    """A process that uses only device 1 has an entry for its snapshot on device 0."""
     other = [entry("alloc", nbytes=5)]
     trace = read(tmp_path, whole([*before, ONE, other]))
     assert trace.requested.tolist() == [100, 0]
@@ -220,7 +220,7 @@ def test_the_first_device_that_was_used(before: list[Any], tmp_path: Path) -> No
 
 
 def test_workspaces_of_an_npu(tmp_path: Path) -> None:
-    """They are put before the history, which may have had their addresses in between."""
+    """Their entries precede the history, in which their addresses may have been used meanwhile."""
     workspaces = [
         entry(action, address, 1000)
         for address in (64, 128)
@@ -234,7 +234,7 @@ def test_workspaces_of_an_npu(tmp_path: Path) -> None:
 
 
 def test_a_history_without_allocations(tmp_path: Path) -> None:
-    """`skip_actions=["alloc"]`: frees of blocks that it never names."""
+    """`skip_actions=["alloc"]`: frees of blocks whose allocation was not recorded."""
     history = [entry("free_requested", 1), entry("free_completed", 1), entry("free_requested", 2)]
     trace = read(tmp_path, whole([history]))
     assert (len(trace.events), trace.frees_before) == (0, 2)

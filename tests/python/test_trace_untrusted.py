@@ -1,4 +1,4 @@
-"""Reading a trace takes time in proportion to its size, whatever is in it."""
+"""Reading a trace takes time in proportion to its size, whatever its content."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-MERSENNE = 2**61 - 1  # hash(n) == n % MERSENNE for an integer from 0
+MERSENNE = 2**61 - 1  # hash(n) == n % MERSENNE for an integer n >= 0
 
 
 def probes(keys: Iterable[Any]) -> int:
-    """Slots that CPython's dictionary looks at while it takes these keys, growing by two."""
+    """The number of probes that CPython's dictionary makes to insert these keys."""
     bits, used = 3, 0
     slots: dict[int, Any] = {}
     seen = 0
@@ -53,7 +53,7 @@ def _slot(key: Any, bits: int, slots: dict[int, Any]) -> tuple[int, int]:
 
 
 def colliding(bits: int) -> list[int]:
-    """Small integers for a dictionary of 2**bits slots, each of which looks at many of them."""
+    """Small integers for a dictionary of 2**bits entries, each of which needs many probes."""
     size, mask = 1 << bits, (1 << bits) - 1
     arc = list(itertools.accumulate(range(size // 3), lambda at, _: (5 * at + 1) & mask, initial=0))
     taken = set(arc)
@@ -124,7 +124,7 @@ def test_addresses_of_a_snapshot(bits: int) -> None:
 
 
 class Counted(int):
-    """Counts comparisons, which a dictionary makes for keys of equal hashes."""
+    """Counts the comparisons that a dictionary makes for keys with equal hashes."""
 
     compared = 0
 
@@ -267,11 +267,11 @@ def test_fields_above_64_bits(key: str, value: int, action: str, tmp_path: Path)
 
 
 def test_a_tuple_is_checked_once() -> None:
-    """However often the memo names it as a key."""
+    """This holds however often the memo refers to it as a key."""
     reader = plain._Reader(b"")
     checked = []
 
-    class Members(dict):  # stands for the set of those found good
+    class Members(dict):  # replaces the set of tuples that were found valid
         def __setitem__(self, key: int, value: Any) -> None:
             checked.append(value)
             super().__setitem__(key, value)
@@ -284,7 +284,7 @@ def test_a_tuple_is_checked_once() -> None:
 
 
 class Walked(list):
-    """Counts the entries that are looked at."""
+    """Counts the entries that are visited."""
 
     looked = 0
 
@@ -295,7 +295,7 @@ class Walked(list):
 
 
 def test_one_history_for_many_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same list, named again in two bytes for each device."""
+    """One list, to which each device refers again in two bytes."""
     history = Walked([{"action": "snapshot"}] * 1000)
     whole = {"device_traces": [history] * 1000}
     monkeypatch.setattr(plain, "loads", lambda data: whole)
@@ -305,7 +305,7 @@ def test_one_history_for_many_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def containers(value: Any) -> Iterator[Any]:
-    """Each once."""
+    """All containers in the value, each once."""
     found: dict[int, Any] = {}
     pending = [value]
     while pending:
@@ -334,7 +334,7 @@ operations = st.one_of(
 def test_what_is_read_has_few_keys_with_chosen_hashes(parts: list[bytes]) -> None:
     reader = plain._Reader(b"".join(parts) + b".")
     with contextlib.suppress(ValueError, LookupError):
-        reader.load()  # what it has made by then is examined all the same
+        reader.load()  # objects created before the error are checked too
     for made in containers([*reader.memo, *reader.stack]):
         if isinstance(made, (list, tuple)):
             continue

@@ -1,4 +1,4 @@
-"""A resource that knows every live block, and tags."""
+"""The allocation tracker, which knows every live block, and tags."""
 
 from __future__ import annotations
 

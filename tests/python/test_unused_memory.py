@@ -1,4 +1,4 @@
-"""Memory that resources keep, and no caller has, serves every request that the driver refuses."""
+"""Unused memory that resources hold serves every request that the driver refuses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB = 1 << 20
-FLOATS = MIB // 4  # of 4 bytes
+FLOATS = MIB // 4  # of 4 bytes each
 
 
 def provider(device: Device) -> ProviderResource:

@@ -1,4 +1,4 @@
-"""__sycl_usm_array_interface__ out, and in by every form that it has."""
+"""__sycl_usm_array_interface__: export, and import in every form that it has."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from isthmus import Buffer, Context, Event, Queue
 from isthmus.memory import MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, as_usm_memory
 
 DATA = noise(4096)
-# Whose drivers get what waits for the host's events only when these are complete.
+# Backends that submit work to the driver only once the host events it waits for are complete.
 HOLDING_BACK = ("cuda", "sycl")
 CLASSES = {"device": MemoryUSMDevice, "shared": MemoryUSMShared, "host": MemoryUSMHost}
 
 
 class Foreign:
-    """What another library would hand over."""
+    """Exposes an interface dictionary as another library would."""
 
     def __init__(self, interface: Any) -> None:
         self.__sycl_usm_array_interface__ = interface
@@ -91,7 +91,7 @@ def test_the_foreign_object_is_kept_alive(q: Queue, kind: str) -> None:
 
 
 LAYOUTS: dict[str, tuple[dict[str, Any], int, int]] = {
-    # entries, first byte, bytes: the box around all elements
+    # entries, first byte and number of bytes of the range that contains all elements
     "interior": ({"shape": (10,), "typestr": "<i4", "offset": 5}, 20, 40),
     "2-D": ({"shape": (4, 8), "typestr": "<f4"}, 0, 128),
     "strided": ({"shape": (4,), "strides": (3,), "typestr": "<f8"}, 0, 80),
@@ -181,7 +181,7 @@ def test_the_queue_that_is_told_goes_on_behind_pending_work(q: Queue, kind: str)
     q.wait()
     gate = Event()
     source.on_queue(Queue(q.context)).fill(1, after=gate, blocking=False)
-    q.fence().wait()  # which has nothing to do with that
+    q.fence().wait()  # which does not wait for the fill
     assert source.__sycl_usm_array_interface__["syclobj"] == q
     behind = q.fence()
     assert not behind.done

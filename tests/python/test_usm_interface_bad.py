@@ -1,4 +1,4 @@
-"""Interface dictionaries with every fault; none is taken, none leaks or aborts."""
+"""Interface dictionaries with every fault: each is rejected, without leaks or aborts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isthmus import Buffer, Context, Queue
 from isthmus.memory import MemoryUSMDevice, as_usm_memory
 
 DATA = noise(4096)
-GONE = object()  # an entry that is left out
+GONE = object()  # marks an entry to be omitted
 
 
 class Foreign:
@@ -97,7 +97,7 @@ BAD: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"shape": (1 << 40,)}, ValueError),
     ({"strides": (-1,)}, ValueError),
 ]
-# The first byte lies in no allocation that is known.
+# The first byte lies in no known allocation.
 OUTSIDE: list[dict[str, Any]] = [{"offset": 2**62}, {"strides": (-1,)}]
 
 
@@ -114,7 +114,7 @@ def ident(case: tuple[dict[str, Any], type[Exception]]) -> str:
 @pytest.mark.parametrize(("changes", "error"), BAD, ids=[ident(case) for case in BAD])
 @pytest.mark.parametrize("name", ["host", "opencl", "sim"])
 def test_faults(name: str, changes: dict[str, Any], error: type[Exception]) -> None:
-    # Known to nobody but the context it is of, so that the end of the allocation is known too.
+    # Only this context knows the memory, and so the end of the allocation is known too.
     queue = Queue(sim()) if name == "sim" else Queue(name)
     source = filled(DATA, kind="device", queue=queue)
     told = changed(source, changes)

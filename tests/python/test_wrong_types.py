@@ -1,4 +1,4 @@
-"""Wrong arguments, one at a time, of everything in the stubs: told by name, and by Isthmus."""
+"""Arguments of wrong types for everything in the stubs: Isthmus reports each by its name."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STUB = Path(isthmus.__file__).with_name("_core.pyi")
-BINDINGS = "incompatible function arguments"  # what nanobind says, which names no argument
+BINDINGS = "incompatible function arguments"  # nanobind's message, which names no argument
 
 
 class Wrong:
-    """No argument of anything."""
+    """A value that is no valid argument of anything."""
 
 
 @pytest.fixture(scope="module")
 def instances() -> dict[str, Any]:
-    """One of each class that has methods."""
+    """An instance of each class that has methods."""
     device = isthmus.Device("host")
     queue = isthmus.Queue(device)
     pool = memory.PoolResource("host", device)
-    pool.allocate(8).free()  # what it grows by is there before the first test
+    pool.allocate(8).free()  # allocates the pool's internal memory before the first test
     counted = memory.StatisticsResource(pool)
     return {
         "Device": device,
@@ -55,7 +55,7 @@ def instances() -> dict[str, Any]:
 
 
 def fitting(annotation: str, instances: dict[str, Any]) -> Any:
-    """An argument of that type."""
+    """A valid argument of that type."""
     plain = {"int": 8, "str": "host", "float": 1.0, "bool": True, "bytes": b"12345678"}
     return (plain | instances).get(annotation.split(" |")[0], bytearray(64))
 
@@ -116,9 +116,9 @@ def test_told_by_isthmus(
 ) -> None:
     told = ""
     try:
-        with isthmus.Device("host"):  # whose library has no handles, and looks at none
+        with isthmus.Device("host"):  # its library has no handles and does not inspect any
             call(instances, owner, function, wrong, value)
-    except Exception as problem:  # whatever it is that is right for this argument
+    except Exception as problem:  # any error is acceptable for this argument
         told = str(problem)
     assert BINDINGS not in told
 
