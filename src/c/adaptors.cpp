@@ -55,8 +55,9 @@ result<custom_resource::operations> operations_of(const isthmus_resource_operati
 result<statistics_resource*> counting(isthmus_resource_t* resource) {
   auto* counts = dynamic_cast<statistics_resource*>(object(resource));
   if (counts == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "this resource does not count: make one with isthmus_resource_statistics");
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "this resource does not count allocations: create one with isthmus_resource_statistics");
   }
   return counts;
 }
@@ -182,7 +183,7 @@ isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* lim
     const auto* limit = dynamic_cast<const limit_resource*>(object(resource));
     if (limit == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this resource limits nothing: make one with isthmus_resource_limit");
+                  "this resource has no limit: create one with isthmus_resource_limit");
     }
     if (limit_bytes != nullptr) {
       *limit_bytes = limit->most();
@@ -202,7 +203,7 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
     ISTHMUS_NEEDS(resource);
     if (object(first)->home().key() != object(second)->home().key()) {
       return fail(
-          ISTHMUS_ERROR_WRONG_CONTEXT, "the two resources, of {} and {}, are of different contexts",
+          ISTHMUS_ERROR_WRONG_CONTEXT, "the resources of {} and {} belong to different contexts",
           object(first)->where().properties().filter, object(second)->where().properties().filter);
     }
     return give_new<fallback_resource>(resource, *object(first), *object(second));
@@ -277,7 +278,7 @@ isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
     auto* log = dynamic_cast<log_resource*>(object(resource));
     if (log == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this resource keeps no log: make one with isthmus_resource_log");
+                  "this resource has no log: create one with isthmus_resource_log");
     }
     return log->flush();
   });

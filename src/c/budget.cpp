@@ -16,8 +16,7 @@ namespace {
 
 error no_bytes(std::string_view text) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{} is no number of bytes: give {}, or a share of 0 % "
-              "to 100 % (\"80%\")",
+              "{} is not a number of bytes: use {}, or a share of 0 % to 100 % (\"80%\")",
               quoted(text), describe(unit::bytes));
 }
 
@@ -26,10 +25,9 @@ result<std::uint64_t> share_of(std::string_view text, const device* where, usm_k
     return no_bytes(text);
   }
   if (where == nullptr || kind_capability(kind) == 0) {
-    return fail(
-        ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "{} of what is not known: give the device too, and the kind of its memory, or give {}",
-        quoted(text), describe(unit::bytes));
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is a share, which needs a device and a memory kind: pass both, or use {}",
+                quoted(text), describe(unit::bytes));
   }
   return *parse_share(text, memory_for(*where, kind));
 }
@@ -54,7 +52,7 @@ isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** 
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(budget);
     if (limit_bytes == 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a budget of 0 bytes: give at least 1");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a budget cannot be 0 bytes: use at least 1");
     }
     *budget = handle(make_ref<isthmus::budget>(limit_bytes).detach());
     return {};

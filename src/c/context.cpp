@@ -96,7 +96,8 @@ isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t
     ISTHMUS_NEEDS(device);
     const auto members = object(context)->devices();
     if (index >= members.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} in this context, only {}",
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                  "device index {} is out of range: the number of devices in this context is {}",
                   index, members.size());
     }
     *device = handle(ref{members[index]}.detach());

@@ -46,7 +46,7 @@ isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcep
     auto* of = dynamic_cast<monotonic_resource*>(object(resource));
     if (of == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "this resource is not monotonic: make one with isthmus_resource_monotonic");
+                  "this resource is not monotonic: create one with isthmus_resource_monotonic");
     }
     of->release_all();
     return {};
@@ -60,7 +60,7 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (block_bytes == 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "blocks of 0 bytes hold nothing");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the block size cannot be 0 bytes");
     }
     using made = fixed_size_resource;
     const auto usual = std::max(made::k_usual_bytes / block_bytes, made::k_least_blocks);
@@ -69,7 +69,7 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     constexpr auto k_most = SIZE_MAX / 2;
     const auto unit = object(upstream)->where().properties().base_alignment;
     if (block_bytes > k_most - unit || block_bytes + unit > k_most / in_slab) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} are more than addresses tell",
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} exceed the address space",
                   in_slab, describe_bytes(block_bytes));
     }
     return give_cutting<made>(upstream, resource, block_bytes, in_slab);

@@ -129,23 +129,22 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
     }
     auto* target = dynamic_cast<host_event*>(object(event));
     if (target == nullptr) {
-      return fail(
-          ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "only events made by isthmus_event_create can be completed; this one is an operation's");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "this event belongs to an operation: only events created by isthmus_event_create "
+                  "can be completed");
     }
     const bool failed = is_error(status);
     // Waits return TIMEOUT for an event that has not completed.
     if ((!failed && status != ISTHMUS_OK) || status == ISTHMUS_ERROR_TIMEOUT) {
-      return fail(
-          ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "an event cannot be completed with status {}: use 0 or another error than TIMEOUT, {} to "
-          "{}",
-          status, ISTHMUS_ERROR_CONFLICT + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "an event cannot be completed with status {}: use 0, or an error other than "
+                  "TIMEOUT, {} to {}",
+                  status, ISTHMUS_ERROR_CONFLICT + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
     }
     if (!target->finish(failed ? error{status, message == nullptr ? status_name(status) : message}
                                : error{})) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "the event was completed before, and is only once");
+                  "the event is already complete: it can be completed only once");
     }
     return {};
   });

@@ -25,7 +25,7 @@ bool is_in_address_space(const void* start, const bytes_at& what) noexcept {
 error refuse_end(const block_extent& known, const void* pointer, const bytes_at& what) {
   if (what.before != 0) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes around {}, {} of them before it, leave their allocation, {} bytes at {}",
+                "{} bytes around {}, {} of them before it, exceed their allocation, {} bytes at {}",
                 what.nbytes, pointer, what.before, known.nbytes, static_cast<void*>(known.base));
   }
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -37,7 +37,7 @@ error refuse_end(const block_extent& known, const void* pointer, const bytes_at&
 result<endpoint> endpoint_at(void* start, const bytes_at& what) {
   if (!is_in_address_space(start, what)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes at {} from {} run past the end of the address space", what.nbytes,
+                "{} bytes at offset {} from {} run past the end of the address space", what.nbytes,
                 what.offset, start);
   }
   auto* pointer = static_cast<std::byte*>(start) + what.offset;
@@ -68,10 +68,11 @@ error refuse_target(const void* pointer, const queue* on, device_work what) {
   const char* const remedy =
       what == device_work::fill
           ? "fill it on the host, without a queue, or allocate it for the device"
-          : "only memory of a device moves: allocate it there, and name a queue";
+          : "prefetch and advice need memory that was allocated for a device: allocate it there, "
+            "and pass a queue";
   if (on == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no memory of the library's: {}", pointer,
-                remedy);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not memory known to the library: {}",
+                pointer, remedy);
   }
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -36,7 +36,8 @@ isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platfor
     }
     const auto all = all_platforms();
     if (index >= all.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no platform {}, only {}", index,
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                  "platform index {} is out of range: the number of platforms is {}", index,
                   all.size());
     }
     *platform = handle(ref{all[index]}.detach());
@@ -83,7 +84,8 @@ isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t in
     ISTHMUS_NEEDS(device);
     const auto members = object(platform)->devices();
     if (index >= members.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} on this platform, only {}",
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                  "device index {} is out of range: the number of devices on this platform is {}",
                   index, members.size());
     }
     *device = handle(ref{members[index].get()}.detach());
@@ -112,8 +114,9 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
     }
     const auto all = absent_drivers();
     if (index >= all.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no absent driver {}, only {}", index,
-                  all.size());
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                  "absent driver index {} is out of range: the number of absent drivers is {}",
+                  index, all.size());
     }
     *backend = all[index].backend.data();
     *reason = all[index].reason.data();

@@ -128,7 +128,7 @@ namespace {
 result<block_extent> known_memory_at(const void* pointer) {
   auto known = innermost_at(pointer);
   if (known && !known->memory) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no memory of the library's", pointer);
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not memory known to the library", pointer);
   }
   return known;
 }

@@ -22,7 +22,7 @@ result<pool*> pool_of(isthmus_resource_t* resource) {
   }
   auto* const found = object(resource)->as_pool();
   if (found == nullptr) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "the resource of {} memory on {} is no pool",
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "the resource of {} memory on {} is not a pool",
                 kind_name(object(resource)->kind()), object(resource)->where().properties().filter);
   }
   return found;
@@ -100,7 +100,8 @@ isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_run
     auto from = pool_of(resource);
     ISTHMUS_TRY(from);
     if (isthmus_rung_name(rung) == nullptr) {
-      return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no rung: they are 0 to {}", rung, k_rungs - 1);
+      return fail(ISTHMUS_ERROR_NOT_FOUND, "out-of-memory stage {} does not exist: use 0 to {}",
+                  rung, k_rungs - 1);
     }
     const auto counts = (*from)->under_pressure().of(static_cast<isthmus::rung>(rung));
     if (tried != nullptr) {

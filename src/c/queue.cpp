@@ -47,9 +47,9 @@ class user_function final : public host_function {
                ? error{}
                : error{is_error(code) && code != ISTHMUS_ERROR_TIMEOUT ? code
                                                                        : ISTHMUS_ERROR_CALLBACK,
-                       message == nullptr ? "a function given to a queue failed" : message};
+                       message == nullptr ? "a function submitted to a queue failed" : message};
   } catch (...) {
-    return fail(ISTHMUS_ERROR_CALLBACK, "a function given to a queue ended with an exception");
+    return fail(ISTHMUS_ERROR_CALLBACK, "a function submitted to a queue threw an exception");
   }
 
   isthmus_function_t function_;
@@ -63,7 +63,7 @@ error refuse_device_memory(const queue& on, const buffer& given) {
     return {};
   }
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
-              "functions cannot touch device memory of {}: use shared or host memory",
+              "functions cannot access device memory of {}: use shared or host memory",
               on.where().properties().filter);
 }
 
@@ -80,8 +80,8 @@ struct function_sides {
     ISTHMUS_TRY(side);
     if (!side->reached_by(on)) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "a function on a queue of {} is given device memory of {}: name a queue of that "
-                  "device and context",
+                  "a function on a queue of {} cannot access device memory of {}: use a queue of "
+                  "that device and context",
                   on.where().properties().filter, side->memory->where().properties().filter);
     }
     sides.push_back(*std::move(side));
@@ -247,10 +247,9 @@ isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
     if (object(queue)->is_default()) {
-      return fail(
-          ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "the default queue of {} serves everybody and cannot be closed: make one of your own",
-          object(queue)->where().properties().filter);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "the default queue of {} cannot be closed: create a queue to close",
+                  object(queue)->where().properties().filter);
     }
     object(queue)->close();
     return {};

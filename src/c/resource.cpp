@@ -60,20 +60,21 @@ error check_options(const isthmus_pool_options_t& given) {
   constexpr std::uint32_t k_known =
       ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP | ISTHMUS_POOL_DEVICE_WAIT;
   if ((given.flags & ~k_known) != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has bits that mean nothing",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has unknown bits",
                 given.flags);
   }
   if (given.limit_bytes != 0 && given.soft_limit_bytes > given.limit_bytes) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "a soft limit of {} lies above the limit of {}: give less, or none",
+                "the soft limit of {} exceeds the limit of {}: lower it, or set none",
                 describe_bytes(given.soft_limit_bytes), describe_bytes(given.limit_bytes));
   }
   constexpr std::int64_t k_longest_wait = std::chrono::nanoseconds{std::chrono::years{1}}.count();
   if (given.wait_ns > k_longest_wait) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "options->wait_ns {} is more than a year ({}), and a wait for memory must end, as "
-                "the work may wait for its thread: give less, or a negative number for no wait",
-                given.wait_ns, k_longest_wait);
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "options->wait_ns {} is more than a year ({}), but a wait for memory must end, because the "
+        "work may depend on the waiting thread: use less, or a negative number for no wait",
+        given.wait_ns, k_longest_wait);
   }
   return {};
 }
@@ -182,7 +183,7 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
       return refuse_child();
     }
     if ((flags & ~std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS}) != 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "flags {:#x} has bits that mean nothing", flags);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "flags {:#x} has unknown bits", flags);
     }
     auto on = queue_or_default(queue);
     ISTHMUS_TRY(on);

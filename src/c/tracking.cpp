@@ -22,8 +22,9 @@ result<tracking_resource*> tracking_of(isthmus_resource_t* resource) {
   }
   auto* found = dynamic_cast<tracking_resource*>(object(resource));
   if (found == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "this resource tracks nothing: make one with isthmus_resource_tracking");
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "this resource does not record allocations: create one with isthmus_resource_tracking");
   }
   return found;
 }
@@ -54,7 +55,7 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (frames > tracking_resource::k_most_frames) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} frames of a stack are too many: at most {}",
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} stack frames are too many: the limit is {}",
                   frames, tracking_resource::k_most_frames);
     }
     if (os::is_forked_child()) {

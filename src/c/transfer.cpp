@@ -51,7 +51,7 @@ result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, 
     }
     const auto one = endpoint_past(place, each.*side.offset, each.nbytes, side.writes);
     if (!one) {
-      return fail(one.failure().code(), "range {} leaves the {}: {}", index, side.name,
+      return fail(one.failure().code(), "range {} does not lie within the {}: {}", index, side.name,
                   one.failure().message());
     }
   }
@@ -67,8 +67,8 @@ result<size_t> extent(size_t pitch, size_t width, size_t height, const char* sid
     return size_t{0};
   }
   if (height > 1 && (height - 1) > (SIZE_MAX - width) / pitch) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} rows {} bytes apart are more than an address can span", height, pitch);
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} rows {} bytes apart exceed the address space",
+                height, pitch);
   }
   return pitch * (height - 1) + width;
 }
@@ -81,8 +81,8 @@ result<size_t> extent_nd(const strided_copy& what, side of, const char* name) {
     const auto gaps = what.dimensions[i].count - 1;
     if (stride != 0 && gaps > (SIZE_MAX - end) / stride) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                  "{} elements {} bytes apart in the {} are more than an address can span",
-                  gaps + 1, stride, name);
+                  "{} elements {} bytes apart in the {} exceed the address space", gaps + 1, stride,
+                  name);
     }
     end += gaps * stride;
   }
@@ -98,8 +98,8 @@ result<void> check_nested(const strided_copy& what) {
     const auto& each = sorted.dimensions[i];
     if (each.destination_stride < inside) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "elements overlap in the destination: a stride of {} bytes over {} that lie "
-                  "inside that dimension",
+                  "elements overlap in the destination: a stride of {} bytes is less than the {} "
+                  "bytes of the inner dimensions",
                   each.destination_stride, inside);
     }
     inside += (each.count - 1) * each.destination_stride;
@@ -111,7 +111,8 @@ result<void> check_nested(const strided_copy& what) {
 result<strided_copy> block_of(const size_t* destination_strides, const size_t* source_strides,
                               const size_t* shape, size_t dimensions, size_t item_bytes) {
   if (dimensions > strided_copy::k_most_dimensions) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an array of {} dimensions: {} at most", dimensions,
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "an array cannot have {} dimensions: the limit is {}", dimensions,
                 strided_copy::k_most_dimensions);
   }
   strided_copy made;
@@ -126,11 +127,11 @@ result<strided_copy> block_of(const size_t* destination_strides, const size_t* s
 result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t nbytes) {
   fill_pattern made;
   if (!is_power_of_two(pattern_bytes) || pattern_bytes > sizeof made.bytes) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a pattern of {} bytes: use 1, 2, 4, 8 or 16",
-                pattern_bytes);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "a pattern cannot have {} bytes: use 1, 2, 4, 8 or 16", pattern_bytes);
   }
   if (nbytes % pattern_bytes != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} bytes are no multiple of the pattern's {}",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} bytes are not a multiple of the pattern's {}",
                 nbytes, pattern_bytes);
   }
   std::memcpy(made.bytes, bytes, pattern_bytes);

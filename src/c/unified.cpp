@@ -20,7 +20,7 @@ result<std::optional<means>> means_of(isthmus_tracking_t which) {
     case ISTHMUS_TRACKING_BYTES: return std::optional{means::bytes};
     case ISTHMUS_TRACKING_HASHES: return std::optional{means::hashes};
     default:
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no way of tracking: use 0 to 3", which);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a tracking method: use 0 to 3", which);
   }
 }
 
@@ -35,7 +35,7 @@ isthmus_tracking_t code_of(means by) noexcept {
 
 result<winner> winner_of(isthmus_winner_t which) {
   if (which < ISTHMUS_WINNER_NONE || which > ISTHMUS_WINNER_DEVICE) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no winner: use 0 to 2", which);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a winner: use 0 to 2", which);
   }
   return static_cast<winner>(which);
 }
@@ -288,7 +288,7 @@ isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_que
   return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
     ISTHMUS_NEEDS(event);
     if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no mode of arrival: use 0 to 2", mode);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not an arrival mode: use 0 to 2", mode);
     }
     return give_event(
         object(unified)->arrival({range, object(queue)}, static_cast<before_arrival>(mode)), event);

@@ -283,12 +283,13 @@ TEST_P(ranged, the_library_holds_the_bounds_of_what_it_knows) {
   const isthmus_place_t host{nullptr, here.data(), 0};
   const isthmus_range_t all[] = {{0, 0, 100}, {450, 0, 51}};
   EXPECT_TRUE(refused(isthmus_copy_ranges(nullptr, &device, &host, all, 2, nullptr, nullptr),
-                      ISTHMUS_ERROR_OUT_OF_RANGE, {"range 1 leaves the destination", "1000"}));
+                      ISTHMUS_ERROR_OUT_OF_RANGE,
+                      {"range 1 does not lie within the destination", "1000"}));
   EXPECT_TRUE(
       refused(isthmus_copy_ranges(nullptr, &host, &device, all, 2, nullptr, nullptr), ISTHMUS_OK));
   const isthmus_range_t far[] = {{0, SIZE_MAX - 10, 5}};
   EXPECT_TRUE(refused(isthmus_copy_ranges(nullptr, &host, &device, far, 1, nullptr, nullptr),
-                      ISTHMUS_ERROR_OUT_OF_RANGE, {"range 0 leaves the source"}));
+                      ISTHMUS_ERROR_OUT_OF_RANGE, {"range 0 does not lie within the source"}));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ def test_shares_are_of_the_devices_memory() -> None:
 
 
 def test_a_share_of_nothing_tells_what_to_give() -> None:
-    with pytest.raises(ValueError, match=r"'10%' of what is not known: give the device too.* MiB"):
+    with pytest.raises(ValueError, match=r"'10%' is a share, which needs a device.* MiB"):
         Budget("10%")
     assert Budget("10%", "host", "host").limit_bytes > 0
 
@@ -58,13 +58,13 @@ def test_a_share_of_nothing_tells_what_to_give() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [
-        ({"limit_bytes": "80 %"}, ValueError, "limit_bytes: '80 %' is no number of bytes"),
+        ({"limit_bytes": "80 %"}, ValueError, "limit_bytes: '80 %' is not a number of bytes"),
         ({"limit_bytes": "2GB"}, ValueError, "KiB, MiB"),
         ({"soft_limit_bytes": "101%"}, ValueError, "0 % to 100 %"),
         ({"soft_limit_bytes": 0}, ValueError, "above 0"),
         ({"soft_limit_bytes": -1}, ValueError, "0 or more"),
         ({"limit_bytes": 1.5}, TypeError, "integer"),
-        ({"limit_bytes": 10, "soft_limit_bytes": 11}, ValueError, "11 bytes lies above"),
+        ({"limit_bytes": 10, "soft_limit_bytes": 11}, ValueError, "11 bytes exceeds"),
         ({"limit_bytes": "0%"}, ValueError, "above 0"),
         ({"budget": 5}, TypeError, "Budget or None, not int"),
         ({"decay": 0}, ValueError, "above 0 seconds"),
@@ -84,8 +84,8 @@ def test_bad_limits(options: dict[str, object], error: type[Exception], told: st
     [
         ((0,), ValueError, "0 bytes"),
         ((-1,), ValueError, "0 or more"),
-        (("80%",), ValueError, "limit: '80%' of what"),
-        (("x",), ValueError, "no number of bytes"),
+        (("80%",), ValueError, "limit: '80%' is a share"),
+        (("x",), ValueError, "not a number of bytes"),
         ((2.0,), TypeError, "integer"),
         (("1%", 7), TypeError, "."),
         (("1%", "host", "odd"), ValueError, "odd"),

@@ -81,7 +81,7 @@ def test_what_is_no_size(name: str, take: Callable[[MemoryResource, Any], object
     pool = PoolResource("host", "host")
     with pytest.raises(TypeError, match=rf"{name} must be an integer of bytes, or text as .*1\.5"):
         take(pool, 1.5)
-    with pytest.raises(ValueError, match=rf"{name}: '1 potato' is no number of bytes: give"):
+    with pytest.raises(ValueError, match=rf"{name}: '1 potato' is not a number of bytes: use"):
         take(pool, "1 potato")
     with pytest.raises(ValueError, match=rf"{name} must be 0 or more, not -1"):
         take(pool, -1)
