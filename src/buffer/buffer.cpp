@@ -67,7 +67,7 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
 }
 
 error buffer::closed() const {
-  const char* const part = is_slice() ? ", or the one it was cut from," : "";
+  const char* const part = is_slice() ? ", or the buffer it is a slice of," : "";
   return nbytes_ == 0 ? fail(ISTHMUS_ERROR_CLOSED, "this buffer{} was freed", part)
                       : fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed",
                              describe_bytes(nbytes_), part);
@@ -236,9 +236,8 @@ result<void> buffer::check_contents_of(const endpoint& whole) const {
   for (const auto& each : filling) {
     if (const auto now = each->poll(); now != ISTHMUS_OK && now != ISTHMUS_PENDING) {
       return fail(ISTHMUS_ERROR_DEPENDENCY,
-                  "some of these {} were to be filled by a copy that failed: {}; use the unified "
-                  "buffer again, which copies what is still to be copied, or overwrite them by "
-                  "a copy or a fill",
+                  "a copy that should have filled part of these {} failed: {}; use the unified "
+                  "buffer again, which repeats the copy, or overwrite them with a copy or a fill",
                   describe_bytes(nbytes_), each->outcome().message());
     }
   }
@@ -285,7 +284,7 @@ result<void*> buffer::begin_export() {
   if (kind() == ISTHMUS_KIND_DEVICE) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,
-        "device memory cannot be touched by the host: copy it, or give a function to the queue");
+        "device memory cannot be accessed by the host: copy it, or submit a function to the queue");
   }
   auto found = pending_on(*side);
   ISTHMUS_TRY(found);
@@ -326,15 +325,14 @@ result<isthmus_owner_t> buffer::disown() {
     return closed();
   }
   if (is_slice() || memory_ == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} has no memory of its own to give away",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} has no memory of its own to transfer",
                 is_slice() ? "a slice" : "a buffer of 0 bytes");
   }
   if (!memory_->unique() || !unique()) {
-    return fail(
-        ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "the memory of this buffer is in use by {} exports, by slices or by other handles: let go "
-        "of them first",
-        exports());
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "the memory of this buffer is in use by {} exports, by slices or by other handles: "
+                "release them first",
+                exports());
   }
   dead_.store(true, std::memory_order_release);
   return isthmus_owner_t{memory_,

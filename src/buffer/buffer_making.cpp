@@ -83,11 +83,11 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request) {
 result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request,
                                         memory_resource* from) {
   if (from != nullptr && (!from->home().is_same_as(on.home()) || from->kind() != request.kind)) {
-    return fail(
-        ISTHMUS_ERROR_WRONG_CONTEXT,
-        "the memory resource gives {} memory of {}, but {} memory on a queue of {} was asked for",
-        kind_name(from->kind()), from->where().properties().filter, kind_name(request.kind),
-        on.where().properties().filter);
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the memory resource allocates {} memory of {}, but {} memory on a queue of {} was "
+                "requested",
+                kind_name(from->kind()), from->where().properties().filter, kind_name(request.kind),
+                on.where().properties().filter);
   }
   if (on.closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",

@@ -14,11 +14,10 @@ error check_last_byte(const queue& on, const foreign_memory& what, usm_kind kind
   if (facts_of(on.home(), last).kind == kind) {
     return {};
   }
-  return fail(
-      ISTHMUS_ERROR_OUT_OF_RANGE,
-      "{} bytes from {} run past the end of their allocation: what is there is no {} memory "
-      "of that context",
-      what.nbytes, what.pointer, kind_name(kind));
+  return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+              "{} bytes from {} run past the end of their allocation: the last byte is not {} "
+              "memory of that context",
+              what.nbytes, what.pointer, kind_name(kind));
 }
 
 error check_ends(const queue& on, const foreign_memory& what, const pointer_facts& known) {
@@ -38,7 +37,8 @@ error check_ends(const queue& on, const foreign_memory& what, const pointer_fact
 
 result<usm_kind> check_foreign(const queue& on, const foreign_memory& what) {
   if (what.pointer == nullptr || what.nbytes == 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot adopt {} bytes at {}: there is no memory",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "cannot adopt {} bytes at {}: pass a non-null pointer and a size greater than 0",
                 what.nbytes, what.pointer);
   }
   if (what.nbytes > UINTPTR_MAX - address(what.pointer)) {
@@ -48,16 +48,16 @@ result<usm_kind> check_foreign(const queue& on, const foreign_memory& what) {
   }
   const auto known = facts_of(on.home(), what.pointer);
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
-    return fail(
-        ISTHMUS_ERROR_WRONG_CONTEXT,
-        "{} is not USM of the context of this queue of {}: name the queue or context that it was "
-        "allocated on",
-        what.pointer, on.where().properties().filter);
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "{} is not USM of the context of this queue of {}: pass the queue or context that "
+                "it was allocated on",
+                what.pointer, on.where().properties().filter);
   }
   if (known.kind == ISTHMUS_KIND_DEVICE && known.home != nullptr && known.home != &on.where()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                "{} is memory of {}, not of {}: name that device, or a queue of it", what.pointer,
-                known.home->properties().filter, on.where().properties().filter);
+    return fail(
+        ISTHMUS_ERROR_WRONG_CONTEXT,
+        "{} is memory of {}, not of {}: pass the device that owns it, or a queue of that device",
+        what.pointer, known.home->properties().filter, on.where().properties().filter);
   }
   if (what.kind != ISTHMUS_KIND_UNKNOWN && what.kind != known.kind) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", what.pointer,

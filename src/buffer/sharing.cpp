@@ -82,7 +82,8 @@ result<ref<buffer>> buffer::open(queue& on, const shared_bytes& what) {
     return refused;
   }
   if (what.nbytes == 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "there are no 0 bytes to open");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "cannot open 0 bytes of shared memory: use a size greater than 0");
   }
   auto opened = std::make_unique<opened_memory>(on);
   auto base = on.home().open_memory(on.where(), what.at.of);
@@ -90,14 +91,15 @@ result<ref<buffer>> buffer::open(queue& on, const shared_bytes& what) {
   opened->base = *base;
   const auto known = on.home().query(*base);
   if (known.home != nullptr && known.home != &on.where()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "that memory is on {}, not on {}: open it there",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the shared memory is on {}, not on {}: open it on its own device",
                 known.home->properties().filter, on.where().properties().filter);
   }
   const auto room =
       known.base == nullptr ? 0 : known.nbytes - (address(*base) - address(known.base));
   if (!lies_within(what.at.offset, what.nbytes, room)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes from {} do not lie in the {} that the handle opens", what.nbytes,
+                "{} bytes from {} do not lie in the {} bytes that the handle opens", what.nbytes,
                 what.at.offset, room);
   }
   auto whole = record_whole(on, std::move(opened), room);
