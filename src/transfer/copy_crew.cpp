@@ -50,8 +50,8 @@ result<std::size_t> threads_in(const char* text) {
   const auto [behind, problem] = std::from_chars(digits.data(), end, threads);
   if (problem != std::errc{} || behind != end || threads == 0 || threads > k_most) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "ISTHMUS_COPY_THREADS is \"{}\": give a number of threads from 1 to {}, or none to "
-                "have the best measured",
+                "ISTHMUS_COPY_THREADS is \"{}\": set a number of threads from 1 to {}, or unset it "
+                "to have the best number measured",
                 digits, k_most);
   }
   return threads;

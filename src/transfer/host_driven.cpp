@@ -37,7 +37,7 @@ result<void> host_driven::await_turn() const {
 error host_driven::run_guarded() noexcept try {
   return move().take_error();
 } catch (const std::bad_alloc&) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for what a copy goes by way of");
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for the intermediate storage of a copy");
 }
 
 // Runs on a library thread. No driver object is left when the end is reported, since the process

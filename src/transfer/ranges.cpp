@@ -37,10 +37,11 @@ std::vector<std::size_t> in_order(std::span<const copy_range> given) {
 }
 
 error refuse_common_bytes(std::span<const copy_range> given, std::size_t one, std::size_t other) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "ranges {} and {} overlap where they write: {} bytes from offset {}, and {} from {}",
-              std::min(one, other), std::max(one, other), given[one].nbytes,
-              given[one].destination_offset, given[other].nbytes, given[other].destination_offset);
+  return fail(
+      ISTHMUS_ERROR_INVALID_ARGUMENT,
+      "ranges {} and {} overlap in the destination: {} bytes from offset {}, and {} from {}",
+      std::min(one, other), std::max(one, other), given[one].nbytes, given[one].destination_offset,
+      given[other].nbytes, given[other].destination_offset);
 }
 
 std::size_t end_of(const copy_range& range) noexcept {
@@ -93,8 +94,8 @@ result<void> check_apart(const endpoint& destination, const endpoint& source,
   for (const auto& range : ranges.each) {
     if (const auto* written = written_meanwhile(ranges.each, range, to, from)) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "source and destination overlap: of the {} bytes read from offset {} some are "
-                  "among the {} written from offset {}: copy by way of another buffer",
+                  "source and destination overlap: the {} bytes read from offset {} overlap the {} "
+                  "written from offset {}: copy through another buffer",
                   range.nbytes, ranges.source_begin + range.source_offset, written->nbytes,
                   ranges.destination_begin + written->destination_offset);
     }

@@ -62,7 +62,7 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
 
 error refuse_overlap(std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "source and destination of a copy of {} overlap: copy by way of another buffer",
+              "source and destination of a copy of {} overlap: copy through another buffer",
               describe_bytes(nbytes));
 }
 
