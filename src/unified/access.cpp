@@ -74,8 +74,8 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
     return each.range == range && !each.has_ended;
   });
   if (found == writing_.rend()) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "no write of bytes {} to {} was begun that could end", range.begin, range.end);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "no write of bytes {} to {} is in progress",
+                range.begin, range.end);
   }
   const auto begun = std::prev(found.base());
   if (auto bad = refuse(range)) {

@@ -131,9 +131,9 @@ result<void> unified_buffer::check_conflict(const byte_range& range) const {
     return {};
   }
   return fail(ISTHMUS_ERROR_CONFLICT,
-              "host and device both wrote bytes {} of a unified buffer: settle it by resolve() for "
-              "the host or the device, make the buffer with a winner for such cases, or keep the "
-              "two apart ({} of them, told in granules of {} bytes)",
+              "host and device both wrote bytes {} of a unified buffer: call resolve() for the "
+              "host or the device, create the buffer with a winner, or keep the two from writing "
+              "the same bytes ({} bytes, detected in granules of {} bytes)",
               name_ranges(both), both.nbytes(), host_ ? host_->granule() : 1);
 }
 
@@ -157,7 +157,7 @@ result<void> unified_buffer::mark_host(const byte_range& range) {
   }
   if (!host_is_there_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "there is no host copy yet that could have been written");
+                "the host copy does not exist yet, so it cannot have been written");
   }
   ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(look());
@@ -185,7 +185,7 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   }
   if (!device_is_there_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "there is no device copy yet that could have been written");
+                "the device copy does not exist yet, so it cannot have been written");
   }
   device_holds_nothing_ = false;
   if (const auto begun = open_device_write(range); begun != device_writes_.end()) {
@@ -231,7 +231,8 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
     return bad;
   }
   if (which != winner::host && which != winner::device) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a conflict is settled for the host or the device");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "a conflict can be resolved only for the host or the device");
   }
   ISTHMUS_TRY(let_land(range));  // a download in flight would overwrite the winner's bytes
   if (which == winner::device) {

@@ -31,8 +31,8 @@ submitted unified_buffer::download_known(const sync_request& wanted, bool is_fir
   auto ranges = settled(owed_host_.common({wanted.range}));
   if (!ranges.empty() && os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED,
-                "the host copy lacks what the device wrote in {} of this range, and a forked child "
-                "cannot fetch it: bring it up to date before the fork",
+                "the host copy lacks {} of this range that the device wrote, and a forked child "
+                "cannot copy them: update the host copy before the fork",
                 describe_bytes(ranges.nbytes()));
   }
   for (const auto* each : flights_.of(wanted.range, false)) {
@@ -59,9 +59,9 @@ error tell_what_is_missing(const error& failure, const range_set& ranges) {
     return failure;
   }
   return fail(ISTHMUS_ERROR_DEVICE_LOST,
-              "{}: the host copy is whole but for what the device wrote in {} of {} to {}, and has "
-              "there what was last the same, or a part of what the device wrote; resolve() for the "
-              "host goes on with that",
+              "{}: the host copy is complete except for {} that the device wrote in bytes {} to "
+              "{}; those hold the last synchronized contents, or a part of what the device wrote; "
+              "call resolve() for the host to continue with them",
               failure.message(), describe_bytes(ranges.nbytes()), ranges.begin()->begin,
               std::prev(ranges.end())->end);
 }
@@ -82,7 +82,8 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
     return *std::move(ended);
   }
   if (!device_has_.covers(ranges)) {
-    return fail(ISTHMUS_ERROR_INTERNAL, "bytes that the device copy never held are to be copied");
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "a download includes bytes that the device copy never held");
   }
   auto list = same_places(ranges);
   auto source = device_->at(list.source_begin, list.source_bytes, false);

@@ -11,9 +11,8 @@ namespace {
 // The error for a copy whose failure a later call reports.
 error describe_failed(const event& ended, bool to_device) {
   return fail(ended.outcome().code(),
-              "a copy of this unified buffer to the {} failed after the call that began it had "
-              "returned: {}; what it was to copy is still to be copied, by the next call that "
-              "needs it",
+              "a copy of this unified buffer to the {} failed after the call that started it had "
+              "returned: {}; the next call that needs the bytes copies them again",
               to_device ? "device" : "host", ended.outcome().message());
 }
 

@@ -36,16 +36,14 @@ result<ref<unified_buffer>> unified_buffer::create(queue& on, const unified_requ
   }
   if (wanted.nbytes == 0 || wanted.nbytes > PTRDIFF_MAX) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "a unified buffer of {} bytes: it needs one at least, and {} at most",
-                wanted.nbytes, PTRDIFF_MAX);
+                "a unified buffer cannot have {} bytes: use 1 to {}", wanted.nbytes, PTRDIFF_MAX);
   }
   if (from != nullptr &&
       (!from->home().is_same_as(on.home()) || from->kind() != ISTHMUS_KIND_DEVICE)) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                "the memory resource gives {} memory of {}: the device copy needs device memory of "
-                "{}",
-                kind_name(from->kind()), from->where().properties().filter,
-                on.where().properties().filter);
+    return fail(
+        ISTHMUS_ERROR_WRONG_CONTEXT,
+        "the memory resource allocates {} memory of {}: the device copy needs device memory of {}",
+        kind_name(from->kind()), from->where().properties().filter, on.where().properties().filter);
   }
   auto made = make_ref<unified_buffer>(on, wanted, from);
   process_unified_buffers().add(*made);
@@ -119,8 +117,8 @@ result<void> unified_buffer::need_host() {
   }
   if (os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED,
-                "a forked child gets no host copy that its parent did not have: ask for it before "
-                "the fork, or start the child with spawn");
+                "a forked child cannot create a host copy that its parent did not have: access it "
+                "before the fork, or start the child with spawn");
   }
   auto made = tracking::tracked_memory::create({wanted_.nbytes, wanted_.grain, wanted_.by});
   ISTHMUS_TRY(made);

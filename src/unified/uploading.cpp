@@ -206,7 +206,7 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
 submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byte* from,
                                          bool is_direct, transfer_options options, queue& on) {
   if (!host_has_.covers(ranges)) {
-    return fail(ISTHMUS_ERROR_INTERNAL, "bytes that the host copy never held are to be copied");
+    return fail(ISTHMUS_ERROR_INTERNAL, "an upload includes bytes that the host copy never held");
   }
   auto list = is_direct ? same_places(ranges) : from_one_block(ranges);
   endpoint source{const_cast<std::byte*>(from) + list.source_begin, nullptr, nullptr};

@@ -157,9 +157,9 @@ def test_ranges_without_dimensions(taker: str) -> None:
 
 def test_marks_of_copies_that_are_not_there(dev: Device) -> None:
     buf = two_copies(dev, 100)
-    with pytest.raises(InvalidArgumentError, match="no host copy"):
+    with pytest.raises(InvalidArgumentError, match="host copy does not exist"):
         buf.mark_host_dirty()
-    with pytest.raises(InvalidArgumentError, match="no device copy"):
+    with pytest.raises(InvalidArgumentError, match="device copy does not exist"):
         buf.mark_device_dirty()
     assert buf.state is BufferState.UNINITIALIZED
 

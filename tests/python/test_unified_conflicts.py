@@ -97,7 +97,7 @@ def test_the_message_names_the_ranges(dev: Device) -> None:
     kept[20:40] = 2
     with pytest.raises(ConflictError) as error:
         buf.host  # noqa: B018
-    message_has(error, ["20 to 30", "10 of them", "granules of 1 byte"])
+    message_has(error, ["20 to 30", "(10 bytes", "granules of 1 byte"])
 
 
 @each_means
