@@ -23,7 +23,7 @@ constexpr std::uint8_t k_by_itself = 0xff;
 constexpr std::size_t k_tested = 2 * k_huge_page;
 
 error told_wrongly(const char* what) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not tell written pages: {}", what);
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}", what);
 }
 
 // The range that the kernel reports after a write to the byte at offset `written`, relative to
@@ -75,16 +75,16 @@ tested try_out(const os::written_pages& kernel) {
   os::collapse_pages(memory, k_huge_page);
   os::populate_pages(memory, k_tested);
   if (!kernel.watch(memory, k_tested)) {
-    return {told_wrongly("it refuses to")};
+    return {told_wrongly("it refused to watch them")};
   }
   const auto huge = told_of(kernel, memory, 5);
   const auto small = told_of(kernel, memory, k_huge_page + 5);
   const byte_range page{k_huge_page, k_huge_page + os::page_size()};
   if (!huge.covers({5, 6}) || !byte_range{0, k_huge_page}.covers(huge)) {
-    return {told_wrongly("it told wrong ones in a test")};
+    return {told_wrongly("it reported wrong pages in a test")};
   }
   if (small != page || kernel.take(memory, k_tested, [](void*, void*) {}) == false) {
-    return {told_wrongly("it told wrong small ones in a test")};
+    return {told_wrongly("it reported wrong small pages in a test")};
   }
   return {{}, huge.nbytes(), fault_of(kernel, memory + k_huge_page)};
 }
@@ -133,8 +133,8 @@ result<std::optional<means>> means_in(const char* text) {
     }
   }
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "ISTHMUS_TRACKING is {}: give \"pages\", \"bytes\" or \"hashes\", or nothing to have "
-              "the best",
+              "ISTHMUS_TRACKING is {}: set \"pages\", \"bytes\" or \"hashes\", or unset it for the "
+              "best available",
               quoted(text));
 }
 
@@ -175,11 +175,11 @@ in_force what_is_in_force() {
   }
   switch (*chosen) {
     case means::pages: return {*chosen, tested_once().granule, ""};
-    case means::bytes: return {*chosen, 1, "asked for"};
+    case means::bytes: return {*chosen, 1, "requested"};
     case means::hashes: break;
   }
   auto told = pages_are_told();
-  return {*chosen, 64 << 10, told ? "asked for" : told.failure().message()};
+  return {*chosen, 64 << 10, told ? "requested" : told.failure().message()};
 }
 
 result<void> force(std::optional<means> by) {

@@ -203,7 +203,8 @@ class hash_memory::parts_done {
     outcome_ = error::no_memory();
     return false;
   } catch (...) {
-    outcome_ = fail(ISTHMUS_ERROR_INTERNAL, "an exception while what was written was on its way");
+    outcome_ =
+        fail(ISTHMUS_ERROR_INTERNAL, "an exception while the written bytes were being processed");
     return false;
   }
   [[nodiscard]] result<void>& outcome() noexcept { return outcome_; }

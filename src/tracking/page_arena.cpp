@@ -70,7 +70,8 @@ result<page_arena*> page_arena::open() {
 
 result<page_arena*> page_arena::only() {
   if (is_parents()) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not tell written pages: after a fork");
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "the kernel does not report written pages: after a fork");
   }
   static auto opened = open();
   return opened;
@@ -106,7 +107,7 @@ result<void> page_arena::add_segment() {
   os::avoid_huge_pages(view, k_segment);
   if (!kernel_.watch(view, k_segment)) {
     give_large(*offset, k_segment);
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel watches no more pages");
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch more pages");
   }
   const std::lock_guard lock{lock_};
   small_.give({*offset, *offset + k_segment});
@@ -120,7 +121,7 @@ result<std::size_t> page_arena::map_large(std::size_t nbytes) {
     offset = large_.take(round_up(nbytes, k_huge_page));
   }
   if (!offset) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no addresses are left for {} of watched memory",
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no address space is left for {} of watched memory",
                 describe_bytes(nbytes));
   }
   auto mapped = map_both(*offset, nbytes);

@@ -64,7 +64,7 @@ result<void> check_room(std::size_t nbytes) {
     return {};
   }
   if (const auto left = os::process_memory_bounds().room(nbytes); left.bytes < nbytes) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} asked for, and {} leaves {}",
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} requested, but {} leaves only {}",
                 describe_bytes(nbytes), left.bound, describe_bytes(left.bytes));
   }
   return {};
@@ -118,7 +118,7 @@ result<void> page_memory::begin(os::written_pages& kernel) const {
   const bool is_watched = huge != 0 ? kernel.watch(view_, pages_.nbytes)
                                     : kernel.take(view_, pages_.nbytes, [](void*, void*) {});
   if (!is_watched || (grain_ == granularity::page && huge != 0 && !kernel.split(view_, huge))) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel does not watch {} more",
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} more",
                 describe_bytes(nbytes_));
   }
   return {};

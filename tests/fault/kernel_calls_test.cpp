@@ -158,13 +158,13 @@ TEST_F(kernel_calls, no_asynchronous_protection) {
   expect_hashes(deny_ioctl(UFFDIO_API, EINVAL), "UFFDIO_API");
 }
 TEST_F(kernel_calls, no_pagemap_scan) {
-  expect_hashes(deny_ioctl(k_pagemap_scan, ENOTTY), "kernel does not tell written pages");
+  expect_hashes(deny_ioctl(k_pagemap_scan, ENOTTY), "kernel does not report written pages");
 }
 TEST_F(kernel_calls, no_right_to_scan) {
-  expect_hashes(deny_ioctl(k_pagemap_scan, EPERM), "kernel does not tell written pages");
+  expect_hashes(deny_ioctl(k_pagemap_scan, EPERM), "kernel does not report written pages");
 }
 TEST_F(kernel_calls, no_range_is_watched) {
-  expect_hashes(deny_ioctl(UFFDIO_REGISTER, ENOMEM), "kernel does not tell written pages");
+  expect_hashes(deny_ioctl(UFFDIO_REGISTER, ENOMEM), "kernel does not report written pages");
 }
 TEST_F(kernel_calls, no_shared_memory) {
   // Without simulated devices, whose memory is allocated by this call.

@@ -15,7 +15,7 @@ class sim_unified_failure : public leak_checked,
   void SetUp() override {
     leak_checked::SetUp();
     if (GetParam() == im::tracking_means::pages && !tells_pages()) {
-      GTEST_SKIP() << "the kernel does not tell written pages here";
+      GTEST_SKIP() << "the kernel does not report written pages here";
     }
   }
   // Each time on a new device, for each moment at which operations take effect.

@@ -97,8 +97,8 @@ def test_info_tells_what_finds_writes() -> None:
 def test_info_tells_of_forced_tracking(means: str, granule: int) -> None:
     done = run("info", "--json", ISTHMUS_TRACKING=means)
     told = json.loads(done.stdout)["tracking"]
-    assert told == {"means": means, "granule": granule, "reason": "asked for"}
-    line = f"tracking: {means}, a write counts for {bytes_text(granule)}: asked for"
+    assert told == {"means": means, "granule": granule, "reason": "requested"}
+    line = f"tracking: {means}, a write counts for {bytes_text(granule)}: requested"
     assert line in run("info", "-v", ISTHMUS_TRACKING=means).stdout
 
 

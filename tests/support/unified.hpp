@@ -54,7 +54,7 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
   void SetUp() override {
     leak_checked::SetUp();
     if (GetParam().means == im::tracking_means::pages && !tells_pages()) {
-      GTEST_SKIP() << "the kernel does not tell written pages here";
+      GTEST_SKIP() << "the kernel does not report written pages here";
     }
     device_ = open_backend(GetParam().backend);
     if (!device_) {
