@@ -50,7 +50,8 @@ class dimension_list {
   void shorten(std::size_t count) noexcept { count_ = count; }
 
  private:
-  static_assert(std::is_trivially_default_constructible_v<T>, "else all the room is written");
+  static_assert(std::is_trivially_default_constructible_v<T>,
+                "else the whole array would be written");
 
   std::size_t count_ = 0;
   std::array<T, k_most_array_dimensions> all_;

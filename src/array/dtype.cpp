@@ -110,8 +110,8 @@ bool can_cast(dtype from, dtype to, casting rule) noexcept {
 
 result<void> check_dtype(dtype given) {
   if (!is_dtype(given)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no dtype: they are 1 (bool) to {} ({})",
-                given, k_dtypes, k_facts.back().name);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a dtype: use 1 (bool) to {} ({})", given,
+                k_dtypes, k_facts.back().name);
   }
   return {};
 }
@@ -121,13 +121,13 @@ result<void> check_cast(dtype from, dtype to, casting rule) {
   ISTHMUS_TRY(check_dtype(to));
   if (!is_rule(rule)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no casting rule: they are 0 (no), 1 (safe), 2 (same_kind), 3 (unsafe)",
+                "{} is not a casting rule: use 0 (no), 1 (safe), 2 (same_kind) or 3 (unsafe)",
                 rule);
   }
   if (!can_cast(from, to, rule)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} may not become {} by the casting rule \"{}\": ask for the dtype {}, or for a "
-                "wider rule",
+                "{} cannot be cast to {} with the casting rule \"{}\": request the dtype {}, or "
+                "use a wider rule",
                 facts_of(from).name, facts_of(to).name, name_of(rule), facts_of(from).name);
   }
   return {};

@@ -30,18 +30,19 @@ std::string text_of(const array_layout& of) {
 result<void> check_given(const isthmus_array_t& given, const char* name) {
   ISTHMUS_TRY(check_dtype(given.dtype));
   if (given.dimensions > k_most_array_dimensions) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} has {} dimensions: {} at most", name,
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} has {} dimensions: the limit is {}", name,
                 given.dimensions, k_most_array_dimensions);
   }
   if (given.dimensions != 0 && (given.shape == nullptr || given.strides == nullptr)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{}->{} is NULL, and it has {} dimensions: give one for each", name,
+                "{}->{} is NULL, but the array has {} dimensions: pass one value for each", name,
                 given.shape == nullptr ? "shape" : "strides", given.dimensions);
   }
   for (std::size_t i = 0; i < given.dimensions; ++i) {
     if (given.shape[i] < 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "the {} has {} elements along dimension {}: 0 at least", name, given.shape[i], i);
+                  "the {} has {} elements along dimension {}: use 0 or more", name, given.shape[i],
+                  i);
     }
   }
   return {};
@@ -68,8 +69,7 @@ result<void> measure(array_layout& made, const char* name) {
     const auto& along = made.dimensions[i];
     if (!add_span(along.stride, along.count, below, above)) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                  "{} elements {} bytes apart in dimension {} of the {} are more than an address "
-                  "can span",
+                  "{} elements {} bytes apart in dimension {} of the {} exceed the address space",
                   along.count, along.stride, i, name);
     }
   }
@@ -185,9 +185,9 @@ result<void> check_apart(const array_layout& destination) {
     if (answer != sum_answer::no) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "elements overlap in the destination, {} of shape {} with a stride of {} bytes: "
-                  "copy to an array of which {} two elements share bytes",
+                  "copy to an array in which {} elements share bytes",
                   facts_of(destination.of).name, text_of(destination), all[first].stride,
-                  answer == sum_answer::yes ? "no" : "it is plain that no");
+                  answer == sum_answer::yes ? "no" : "provably no");
     }
   }
   return {};

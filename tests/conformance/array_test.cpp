@@ -527,9 +527,9 @@ TEST_P(arrays, bad_input) {
   constexpr auto k_outside = ISTHMUS_ERROR_OUT_OF_RANGE;
   refuses(k_invalid, {"(10,)", "(9,)"}, given(ISTHMUS_INT32, {9}, {4}), ten);
   refuses(k_invalid, {"(2, 10)", "(10,)"}, ten, given(ISTHMUS_INT32, {2, 10}, {40, 4}));
-  refuses(k_invalid, {"0 is no dtype"}, given(0, {}, {}), ten);
-  refuses(k_invalid, {"18 is no dtype"}, ten, given(18, {}, {}));
-  refuses(k_invalid, {"4 is no casting rule"}, ten, ten, 4);
+  refuses(k_invalid, {"0 is not a dtype"}, given(0, {}, {}), ten);
+  refuses(k_invalid, {"18 is not a dtype"}, ten, given(18, {}, {}));
+  refuses(k_invalid, {"4 is not a casting rule"}, ten, ten, 4);
   refuses(k_invalid, {"float64", "int32", "same_kind"}, ten, given(ISTHMUS_FLOAT64, {10}, {8}),
           ISTHMUS_CASTING_SAME_KIND);
   refuses(k_invalid, {"int64", "int32", "safe"}, ten, given(ISTHMUS_INT64, {10}, {8}),
@@ -545,8 +545,8 @@ TEST_P(arrays, bad_input) {
   refuses(k_outside, {"destination", "1000"}, given(ISTHMUS_INT32, {251}, {4}),
           ten.broadcast_to({}));
   refuses(k_outside, {"destination", "offset 8"}, given(ISTHMUS_INT32, {10}, {-4}, 8), ten);
-  refuses(k_outside, {"destination", "span"}, given(ISTHMUS_INT8, {INT64_MAX}, {INT64_MAX}), ten);
-  refuses(k_outside, {"source", "span"}, ten, given(ISTHMUS_INT8, {3, 10}, {INT64_MIN, 1}));
+  refuses(k_outside, {"destination", "exceed"}, given(ISTHMUS_INT8, {INT64_MAX}, {INT64_MAX}), ten);
+  refuses(k_outside, {"source", "exceed"}, ten, given(ISTHMUS_INT8, {3, 10}, {INT64_MIN, 1}));
   const auto target = ten.at({there.get(), nullptr, 0});
   const int value = 3;
   EXPECT_TRUE(refused(isthmus_fill_array(queue_.get(), &target, &value, ISTHMUS_FLOAT32,

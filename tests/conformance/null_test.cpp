@@ -349,7 +349,7 @@ TEST_F(null, arrays) {
   isthmus_dtype_info_t info{};
   EXPECT_TRUE(refused(isthmus_dtype_info(ISTHMUS_INT8, &info), k_invalid, {"info"}));
   info.struct_size = sizeof info;
-  EXPECT_TRUE(refused(isthmus_dtype_info(0, &info), k_invalid, {"0 is no dtype"}));
+  EXPECT_TRUE(refused(isthmus_dtype_info(0, &info), k_invalid, {"0 is not a dtype"}));
   const isthmus_array_t one{place_, ISTHMUS_INT8, 0, nullptr, nullptr};
   const auto copy = [](const isthmus_array_t* to, const isthmus_array_t* from) {
     return isthmus_copy_array(nullptr, to, from, ISTHMUS_CASTING_NO, nullptr, nullptr);

@@ -121,8 +121,7 @@ TEST(layouts, above_the_bound_may_share) {
   const auto hard = make(ISTHMUS_INT8, shape, strides);
   const auto refused = check_apart(hard);
   ASSERT_FALSE(refused);
-  EXPECT_NE(std::string(refused.failure().message()).find("of which it is plain that no two"),
-            std::string::npos);
+  EXPECT_NE(std::string(refused.failure().message()).find("provably no"), std::string::npos);
   EXPECT_TRUE(may_share_bytes(hard, 2'000'000, hard, 2'000'000 + 44'444'442));
   std::vector<bounded_term> terms;
   for (const auto stride : strides) terms.push_back({static_cast<std::uint64_t>(stride), 4});
@@ -138,14 +137,14 @@ TEST(layouts, as_callers_may_not_give_them) {
     EXPECT_NE(std::string(got.failure().message()).find(part), std::string::npos)
         << got.failure().message();
   };
-  refused(0, {}, {}, ISTHMUS_ERROR_INVALID_ARGUMENT, "0 is no dtype");
+  refused(0, {}, {}, ISTHMUS_ERROR_INVALID_ARGUMENT, "0 is not a dtype");
   refused(ISTHMUS_INT8, numbers(65, 1), numbers(65, 1), ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "65 dimensions: 64");
+          "65 dimensions: the limit is 64");
   refused(ISTHMUS_INT8, {1, -2}, {1, 1}, ISTHMUS_ERROR_INVALID_ARGUMENT, "-2 elements");
-  refused(ISTHMUS_INT8, {INT64_MAX}, {INT64_MAX}, ISTHMUS_ERROR_OUT_OF_RANGE, "span");
-  refused(ISTHMUS_INT8, {INT64_MAX}, {INT64_MIN}, ISTHMUS_ERROR_OUT_OF_RANGE, "span");
+  refused(ISTHMUS_INT8, {INT64_MAX}, {INT64_MAX}, ISTHMUS_ERROR_OUT_OF_RANGE, "exceed");
+  refused(ISTHMUS_INT8, {INT64_MAX}, {INT64_MIN}, ISTHMUS_ERROR_OUT_OF_RANGE, "exceed");
   refused(ISTHMUS_INT8, {3, 3}, {INT64_C(1) << 59, INT64_C(-1) << 59}, ISTHMUS_ERROR_OUT_OF_RANGE,
-          "span");
+          "exceed");
   auto nothing = array_of(ISTHMUS_INT8, {}, {});
   nothing.dimensions = 1;
   nothing.shape = nullptr;
