@@ -31,8 +31,7 @@ class call_of_any_thread {
 // The error to return if the driver must not be called.
 [[nodiscard]] inline error process_is_ending() {
   return fail(ISTHMUS_ERROR_FORKED,
-              "the driver cannot be asked any more: this is a forked child, or "
-              "main has returned");
+              "the driver cannot be called: this is a forked child, or main has returned");
 }
 
 }  // namespace isthmus

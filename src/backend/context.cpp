@@ -20,7 +20,7 @@ error check_alignment(const device_properties& where, std::size_t alignment) {
   }
   if (alignment > where.max_alignment) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "alignment {} is more than {} can: its largest is {}", alignment, where.filter,
+                "alignment {} is more than {} supports: its largest is {}", alignment, where.filter,
                 where.max_alignment);
   }
   return {};
@@ -39,7 +39,7 @@ error check_request(const device& where, const allocation_request& request) {
   const auto capability = kind_capability(request.kind);
   if (capability == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no USM kind: use device (1), shared (2) or host (3)", request.kind);
+                "{} is not a USM kind: use device (1), shared (2) or host (3)", request.kind);
   }
   if (!where.can(capability)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} has no {} memory{}{}: see its capabilities",
@@ -49,7 +49,7 @@ error check_request(const device& where, const allocation_request& request) {
   if (request.write_combined &&
       (request.kind != ISTHMUS_KIND_HOST || !where.can(ISTHMUS_CAN_WRITE_COMBINE))) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "{} has no write-combined {} memory: take host memory of it, or a device with the "
+                "{} has no write-combined {} memory: use host memory of a device with the "
                 "capability \"write_combine\"",
                 properties.filter, kind_name(request.kind));
   }
@@ -117,7 +117,7 @@ error no_ipc(const device& where) {
 }  // namespace
 
 result<void*> context::retain_opencl() const {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "a context of {} does not stand on OpenCL",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "a context of {} is not built on OpenCL",
               devices_.front()->properties().filter);
 }
 
@@ -126,13 +126,13 @@ result<void*> context::open_memory(device& where, const ipc_handle&) { return no
 void context::close_memory(device&, void*) noexcept {}
 
 result<ref<event>> context::adopt_event(void*, owner) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} back-end does not adopt events",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend does not adopt events",
               home().properties().backend);
 }
 
 result<ref<queue>> context::create_queue(device& where) {
   if (os::is_forked_child()) {
-    return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot make a queue: start it with spawn");
+    return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot create a queue: start it with spawn");
   }
   if (!has(where)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",

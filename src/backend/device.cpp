@@ -30,7 +30,7 @@ device::device(platform& home, device_properties properties)
 device::~device() = default;
 
 result<memory_info> device::memory() const {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not tell how much of its memory is free",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not report how much of its memory is free",
               properties_.filter);
 }
 
@@ -39,8 +39,7 @@ bool device::copies_better_staged(const void*, const void*, std::size_t, bool) c
 }
 
 result<bool> device::register_host(const host_range&) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} registers no memory of the host's",
-              properties_.filter);
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot register host memory", properties_.filter);
 }
 
 void device::unregister_host(void*) noexcept {}

@@ -42,8 +42,7 @@ result<void> set_driver_library(std::string_view backend, std::string paths) {
   auto* const found = libraries.find(backend);
   if (found == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the library of '{}' cannot be chosen: only those of cuda, opencl and sycl",
-                backend);
+                "the library of '{}' cannot be chosen: use cuda, opencl or sycl", backend);
   }
   found->set = std::move(paths);
   return {};

@@ -277,7 +277,7 @@ std::vector<absent_driver> absent_drivers() {
   std::vector<absent_driver> absent;
   for (auto& each : drivers()) {
     if (!is_listed(each)) {
-      absent.push_back({each.name(), "it is opened when it is asked for by name"});
+      absent.push_back({each.name(), "it is opened only when requested by name"});
     } else if (each.platforms().empty()) {
       absent.push_back({each.name(), each.reason()});
     }
@@ -306,20 +306,19 @@ result<device*> find_native_device(std::string_view backend, void* native) {
   }
   auto* const driver = driver_named(backend);
   if (driver == nullptr) {
-    return fail(
-        ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "there is no back-end '{}': use \"cuda\", \"opencl\", \"sycl\", \"sim\" or \"host\"",
-        backend);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "there is no backend '{}': use \"cuda\", \"opencl\", \"sycl\", \"sim\" or \"host\"",
+                backend);
   }
   for (const auto& home : driver->platforms()) {
     if (auto* const found = home->device_of(native)) {
       return found;
     }
   }
-  return fail(ISTHMUS_ERROR_NOT_FOUND,
-              "no device of {} that can be used here has the handle {}: isthmus_device_find takes "
-              "a filter",
-              backend, native);
+  return fail(
+      ISTHMUS_ERROR_NOT_FOUND,
+      "no usable device of {} has the handle {}: find a device by filter with isthmus_device_find",
+      backend, native);
 }
 
 }  // namespace isthmus

@@ -98,8 +98,8 @@ result<void> event::wait(const os::deadline& until) {
   }
   if (poll() == ISTHMUS_PENDING) {
     return fail(ISTHMUS_ERROR_TIMEOUT,
-                "the operation had not ended when the time given ran out; it "
-                "goes on: wait again or with a longer timeout");
+                "the timeout expired before the operation completed; it continues: wait again, or "
+                "with a longer timeout");
   }
   return outcome();
 }
@@ -130,7 +130,7 @@ void event::block(const os::deadline& until) noexcept {
 }
 
 result<event_times> event::times() {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "this event keeps no times");
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "this event records no times");
 }
 
 error failed_events_have_no_time() {

@@ -130,7 +130,8 @@ reserved_work::reserved_work(std::function<void()> work)
 result<reserved_work> reserved_work::make(std::function<void()> work) try {
   return reserved_work{std::move(work)};
 } catch (const std::system_error& cause) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a function: {}", cause.what());
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot start a thread for a function: {}",
+              cause.what());
 }
 
 reserved_work::reserved_work(reserved_work&& other) noexcept = default;

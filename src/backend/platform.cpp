@@ -82,17 +82,17 @@ result<ref<context>> platform::create_context(std::span<device* const> members) 
 }
 
 result<ref<context>> platform::adopt_context(device&, void*, owner) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} back-end has no native contexts to adopt",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend has no native contexts to adopt",
               properties_.backend);
 }
 
 result<ref<context>> platform::share_context(device&, context&) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "no other back-end's contexts stand on {}",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "no other backend has contexts that are built on {}",
               properties_.backend);
 }
 
 result<ref<queue>> platform::adopt_queue(device&, void*, owner) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} back-end has no native queues to adopt",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend has no native queues to adopt",
               properties_.backend);
 }
 

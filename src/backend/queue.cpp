@@ -75,10 +75,9 @@ result<void*> queue::lend() noexcept {
 
 error queue::refuse() const {
   if (os::drivers_are_gone()) {
-    return fail(
-        ISTHMUS_ERROR_FORKED,
-        "a forked child cannot use the queue of its parent (start it with spawn), and nobody "
-        "can once main has returned");
+    return fail(ISTHMUS_ERROR_FORKED,
+                "a queue cannot be used in a forked child (start it with spawn), nor after main "
+                "has returned");
   }
   if (closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", where_.properties().filter);
@@ -157,11 +156,11 @@ error queue::fence_without_throwing() noexcept {
 }
 
 error queue::cannot_follow(const error& refused) const noexcept {
-  return fail(refused.code(),
-              "the driver refused for {} ms to order a queue of {}, whose handle is in use outside "
-              "of the library, after an operation that another queue carries out (wait for that "
-              "operation before the handle is used): {}",
-              k_follows_for.count(), where_.properties().filter, refused.message());
+  return fail(
+      refused.code(),
+      "the driver refused for {} ms to order a queue of {}, whose handle was exported, after an "
+      "operation on another queue (wait for that operation before the handle is used): {}",
+      k_follows_for.count(), where_.properties().filter, refused.message());
 }
 
 // Orders later work of other code on the driver's queue after the events elsewhere. Retries rather
@@ -358,12 +357,12 @@ result<ref<event>> queue::do_prefetch(const void*, std::size_t, bool, wait_list)
 }
 
 result<ref<event>> queue::do_advise(const void*, std::size_t, std::uint32_t, wait_list) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} takes no advice on memory",
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not support memory advice",
               where_.properties().filter);
 }
 
 result<ref<event>> queue::import(event&) {
-  return fail(ISTHMUS_ERROR_INTERNAL, "{} said that it can wait for the host, and cannot",
+  return fail(ISTHMUS_ERROR_INTERNAL, "{} reports that it can wait for the host, but cannot",
               where_.properties().filter);
 }
 

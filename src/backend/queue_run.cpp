@@ -60,7 +60,7 @@ class function_turn final : public continuation {
 result<ref<event>> queue::do_run(std::unique_ptr<host_function>& function, wait_list after,
                                  function_start& start) {
   if (!where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for functions of the host",
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for host functions",
                 where_.properties().filter);
   }
   auto ended = make_ref<library_event>();

@@ -180,7 +180,7 @@ TEST_P(pinning, what_the_process_may_not_write_is_read) {
   memory.protect();
   if (registers()) {
     EXPECT_TRUE(
-        throws(im::status::invalid_argument, {"only read"}, [&] { (void)pin(memory.span()); }));
+        throws(im::status::invalid_argument, {"read-only"}, [&] { (void)pin(memory.span()); }));
   }
   im::pin constant;
   try {
@@ -202,7 +202,8 @@ TEST_P(pinning, the_end_waits_for_copies_in_flight) {
   const im::host_event gate;
   im::pin whole = pin(memory.span());
   const im::event end = im::copy_async(there, memory.span(), {.on = queue_, .after = {gate}});
-  EXPECT_TRUE(refused(isthmus_pin_wait(whole.get(), 0), ISTHMUS_ERROR_TIMEOUT, {"had not ended"}));
+  EXPECT_TRUE(
+      refused(isthmus_pin_wait(whole.get(), 0), ISTHMUS_ERROR_TIMEOUT, {"timeout expired"}));
   std::thread opener([&] { gate.complete(); });
   whole.release();
   EXPECT_TRUE(end.done());

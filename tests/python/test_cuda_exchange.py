@@ -567,7 +567,7 @@ def test_the_stream_of_a_queue_that_is_gone() -> None:
     assert Queue.from_handle(handle, "cuda:0") == queue
     del queue
     gc.collect()
-    with pytest.raises(isthmus.ClosedError, match="that is gone"):
+    with pytest.raises(isthmus.ClosedError, match="no longer exists"):
         Queue.from_handle(handle, "cuda:0")
 
 

@@ -81,8 +81,8 @@ result<void*> chunks::reserve(std::size_t nbytes, std::size_t alignment) {
       outcome != cu::k_success) {
     return fail(
         outcome == cu::k_error_OUT_OF_MEMORY ? ISTHMUS_ERROR_OUT_OF_MEMORY : status_of(outcome),
-        "no {} of addresses on {}: cuMemAddressReserve: {} ({})", describe_bytes(nbytes),
-        where_.properties().filter, code_name(outcome), outcome);
+        "cannot reserve {} of addresses on {}: cuMemAddressReserve: {} ({})",
+        describe_bytes(nbytes), where_.properties().filter, code_name(outcome), outcome);
   }
   return pointer_to(made);
 }
@@ -200,7 +200,7 @@ result<void> chunks::create(void* at, std::size_t nbytes) {
   const made_current here{calls(), *primary};
   memory_handle made = 0;
   if (const auto outcome = obtain(made, nbytes); outcome != cu::k_success) {
-    return fail(status_of(outcome), "{} did not give {} of {} memory: cuMemCreate: {} ({})",
+    return fail(status_of(outcome), "{} did not allocate {} of {} memory: cuMemCreate: {} ({})",
                 where_.properties().filter, describe_bytes(nbytes), kind_name(of_.kind),
                 code_name(outcome), outcome);
   }

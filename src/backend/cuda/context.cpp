@@ -42,15 +42,15 @@ error not_allocated(const device& where, usm_kind kind, std::size_t nbytes, code
   std::size_t total_bytes = 0;
   static_cast<void>(where.calls().memory_info(&free_bytes, &total_bytes));
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "{} did not give {} of {} memory: {} ({}); it has {} free", where.properties().filter,
-              describe_bytes(nbytes), kind_name(kind), code_name(outcome), outcome,
-              describe_bytes(free_bytes));
+              "{} did not allocate {} of {} memory: {} ({}); it has {} free",
+              where.properties().filter, describe_bytes(nbytes), kind_name(kind),
+              code_name(outcome), outcome, describe_bytes(free_bytes));
 }
 
 error more_than_free(const device& where, std::size_t nbytes, std::size_t free_bytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "{} has {} free and other shared memory counts against it: {} of shared memory "
-              "would be more than fits, which can hang the device; use the host kind, or less",
+              "{} has {} free, and other shared memory counts against it: {} of shared memory "
+              "would exceed it, which can hang the device; use the host kind, or allocate less",
               where.properties().filter, describe_bytes(free_bytes), describe_bytes(nbytes));
 }
 

@@ -72,7 +72,9 @@ std::uint64_t capabilities_of(const api& calls, ordinal of, const device_traits&
 std::string what_is_lacking(std::uint64_t capabilities) {
   std::string lacks;
   if ((capabilities & ISTHMUS_CAN_SHARED_KIND) == 0) {
-    lacks = "no shared kind, as the host may not touch managed memory while the device works";
+    lacks =
+        "no shared kind, because the host cannot access managed memory while the device executes "
+        "work";
   }
   if ((capabilities & ISTHMUS_CAN_REMAP) == 0) {
     lacks += lacks.empty() ? "" : "; ";

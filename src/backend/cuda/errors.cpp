@@ -31,8 +31,9 @@ bool is_lost(code failure) noexcept {
 
 const char* advice(code failure) noexcept {
   if (is_lost(failure)) {
-    return "; an operation before, ours or another's, broke the device's context, or it was reset: "
-           "its memory is lost and nothing works on it any more, start a new process";
+    return "; an earlier operation, of this library or of other code, corrupted the device's "
+           "context, or it was reset: its memory is lost and the device cannot be used again, "
+           "start a new process";
   }
   if (is_of_capture(failure)) {
     return "; a stream is being captured into a graph: allocate, copy and wait before the capture "

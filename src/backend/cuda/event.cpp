@@ -30,9 +30,10 @@ result<std::int64_t> operation::elapsed_since(event& earlier) {
                 where_.properties().filter);
   }
   if (!knows_time_ || !begin->knows_time_) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "an operation's own event keeps no time on {}: mark the queue before and behind it",
-                where_.properties().filter);
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "the event of an operation records no time on {}: mark the queue before and after it",
+        where_.properties().filter);
   }
   if (!succeeded() || !begin->succeeded()) {
     return failed_events_have_no_time();

@@ -109,8 +109,8 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
                                   std::size_t nbytes, wait_list after) {
   if (device_.is_hosts_own(destination)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "{} is the host's own memory, which CUDA does not fill: fill it on the host, or "
-                "take host-kind memory",
+                "{} is pageable memory, which CUDA does not fill: fill it on the host, or use "
+                "host-kind memory",
                 destination);
   }
   const auto whole = shortened(pattern);

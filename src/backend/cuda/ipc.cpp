@@ -24,16 +24,16 @@ error not_opened(const device& where, code outcome) {
   const auto& filter = where.properties().filter;
   if (outcome == cu::k_error_INVALID_CONTEXT) {  // CUDA's code for this case
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} opens no handle of this process's own: cuIpcOpenMemHandle: {} ({}); send it to "
-                "another process, and use the buffer itself here",
+                "{} cannot open a handle in the process that created it: cuIpcOpenMemHandle: {} "
+                "({}); send it to another process, and use the buffer itself here",
                 filter, code_name(outcome), outcome);
   }
   if (is_of_handle(outcome)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} knows no memory by that handle: cuIpcOpenMemHandle: {} ({}); it must have come "
-                "unchanged from a process of this machine that still has the memory, and be "
-                "opened on the same device",
-                filter, code_name(outcome), outcome);
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "{} does not know that handle: cuIpcOpenMemHandle: {} ({}); it must come unchanged from a "
+        "process of this machine that still owns the memory, and be opened on the same device",
+        filter, code_name(outcome), outcome);
   }
   return call_failed("cuIpcOpenMemHandle", outcome);
 }
@@ -53,12 +53,13 @@ result<shared_place> context::share_memory(const void* pointer) {
   ipc_handle made;
   const auto outcome = driver_.calls().share_memory(&made, place_of(told.base));
   if (outcome == cu::k_error_INVALID_VALUE) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "CUDA shares only device memory of cuMemAlloc with other processes, and that at {} "
-                "is not: cuIpcGetMemHandle: {} ({}); memory of arrays and of a pool can move, "
-                "unless the pool was made with remap=False (ISTHMUS_POOL_NO_REMAP): make the "
-                "buffer without a resource, or with such a pool",
-                pointer, code_name(outcome), outcome);
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "CUDA shares only device memory of cuMemAlloc with other processes, and the memory at {} "
+        "has another origin: cuIpcGetMemHandle: {} ({}); memory of arrays and of a pool can move, "
+        "unless the pool was created with remap=False (ISTHMUS_POOL_NO_REMAP): create the buffer "
+        "without a resource, or from such a pool",
+        pointer, code_name(outcome), outcome);
   }
   if (outcome != cu::k_success) {
     return call_failed("cuIpcGetMemHandle", outcome);

@@ -67,7 +67,7 @@ result<ref<isthmus::queue>> own_queue(device& where, stream_handle handle) {
     return known;
   }
   return fail(ISTHMUS_ERROR_CLOSED,
-              "the stream {} of {} belonged to a queue of this library's that is gone",
+              "the stream {} of {} belonged to a queue of this library that no longer exists",
               static_cast<void*>(handle), where.properties().filter);
 }
 
@@ -78,14 +78,15 @@ error refuse_stream(const device& where, context_handle primary, stream_handle h
   if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
       outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // belongs to another context, which is valid
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no stream of {}, or one that was destroyed: cuStreamGetCtx: {} ({})",
+                "{} is not a stream of {}, or was destroyed: cuStreamGetCtx: {} ({})",
                 static_cast<void*>(handle), where.properties().filter, code_name(outcome), outcome);
   }
   if (outcome != cu::k_success) {
     return call_failed("cuStreamGetCtx", outcome);
   }
   if (home != primary) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the stream {} is not one of {}'s primary context",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the stream {} does not belong to the primary context of {}",
                 static_cast<void*>(handle), where.properties().filter);
   }
   return {};
@@ -98,8 +99,8 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   auto& where = static_cast<device&>(member);
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} stands for the legacy or the per-thread default stream, as the program was "
-                "compiled: give CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2)",
+                "{} means the legacy or the per-thread default stream, depending on how the "
+                "program was compiled: pass CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2)",
                 native);
   }
   auto* const handle = static_cast<stream_handle>(native);

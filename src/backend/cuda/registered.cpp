@@ -27,12 +27,11 @@ bool is_of_protection(code outcome) noexcept { return outcome == cu::k_error_INV
 
 const char* advice_on_protection(const device& where, const host_range& what) noexcept {
   if (!what.read_only) {
-    return "or memory that it may only read, which has to be said";
+    return "or is read-only, which the caller must declare";
   }
   return where.traits().registers_read_only
-             ? "or not even readable"
-             : "or memory that it may only read, which this device takes none of: copy from it as "
-               "it is";
+             ? "or is not readable"
+             : "or is read-only, which this device cannot register: copy from it without pinning";
 }
 
 error not_registered(const device& where, const host_range& what, code outcome) {
@@ -42,8 +41,8 @@ error not_registered(const device& where, const host_range& what, code outcome) 
   switch (outcome) {
     case cu::k_error_HOST_MEMORY_ALREADY_REGISTERED:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "a part of the {} at {} is registered with {} by somebody else ({}): pin what he "
-                  "registered, or what lies beside it",
+                  "a part of the {} at {} is registered with {} by other code ({}): pin exactly "
+                  "the registered range, or memory outside of it",
                   nbytes, at, filter, code_name(outcome));
     case cu::k_error_OUT_OF_MEMORY:
     case cu::k_error_OPERATING_SYSTEM:
@@ -57,7 +56,7 @@ error not_registered(const device& where, const host_range& what, code outcome) 
     return fail(what.read_only && !where.traits().registers_read_only
                     ? ISTHMUS_ERROR_UNSUPPORTED
                     : ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} did not register the {} at {}: {} ({}); this is no memory of the process's, {}",
+                "{} did not register the {} at {}: {} ({}); this is not memory of the process, {}",
                 filter, nbytes, at, code_name(outcome), outcome, advice_on_protection(where, what));
   }
   return call_failed("cuMemHostRegister", outcome);

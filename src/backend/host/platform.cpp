@@ -121,7 +121,7 @@ class host_context final : public context {
   result<void*> do_allocate(device& where, const allocation_request& request) override {
     void* const pointer = allocate_or_map(request);
     if (pointer == nullptr) {
-      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for {} memory on {}",
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host cannot allocate {} for {} memory on {}",
                   describe_bytes(request.nbytes), kind_name(request.kind),
                   where.properties().filter);
     }

@@ -88,7 +88,8 @@ result<void> worker::enqueue(const ref<task>& next) {
     changed_.notify_one();
     return {};
   } catch (const std::exception& cause) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a queue of the host: {}", cause.what());
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot start a thread for a queue of the host: {}",
+                cause.what());
   }
 }
 

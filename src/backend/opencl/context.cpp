@@ -27,13 +27,12 @@ error not_allocated(const isthmus::device& where, const allocation_request& requ
   const auto& told = where.properties();
   const auto status =
       is_out_of_memory(outcome) ? ISTHMUS_ERROR_OUT_OF_MEMORY : call_failed("", outcome).code();
-  return fail(
-      status,
-      "{} did not give {} of {} memory aligned to {}: {} ({}); it has {} in all, its largest "
-      "single allocation is {}",
-      told.filter, describe_bytes(request.nbytes), kind_name(request.kind), request.alignment,
-      code_name(outcome), outcome, describe_bytes(told.memory_bytes),
-      describe_bytes(told.max_allocation_bytes));
+  return fail(status,
+              "{} did not allocate {} of {} memory aligned to {}: {} ({}); it has {} in total, its "
+              "largest single allocation is {}",
+              told.filter, describe_bytes(request.nbytes), kind_name(request.kind),
+              request.alignment, code_name(outcome), outcome, describe_bytes(told.memory_bytes),
+              describe_bytes(told.max_allocation_bytes));
 }
 
 }  // namespace

@@ -127,8 +127,8 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
   }
   if (address(destination) % pattern.nbytes != 0) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "{} fills with patterns of {} bytes only from a multiple of that on, not from {}: "
-                "fill from such an address, or with a pattern of fewer bytes",
+                "{} fills with patterns of {} bytes only at addresses that are a multiple of that, "
+                "not at {}: use such an address, or a pattern of fewer bytes",
                 device_.properties().filter, pattern.nbytes, destination);
   }
   return device_.traits().usm ? fill_usm(destination, pattern, nbytes, after)

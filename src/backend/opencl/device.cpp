@@ -116,15 +116,15 @@ std::uint64_t capabilities_of(const questions& ask, const api& calls, const devi
 
 std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilities) {
   if (traits.usm) {
-    return (capabilities & ISTHMUS_CAN_ADVISE) == 0 ? "no advice on memory" : "";
+    return (capabilities & ISTHMUS_CAN_ADVISE) == 0 ? "no memory advice" : "";
   }
   if (!traits.svm) {
     return "no memory that has pointers: neither cl_intel_unified_shared_memory nor OpenCL 2's SVM";
   }
   const bool fine = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
   return formatted(
-      "no cl_intel_unified_shared_memory: coarse-grained SVM stands in for the device "
-      "kind, {}; no advice on memory",
+      "no cl_intel_unified_shared_memory: coarse-grained SVM is used for the device kind, {}; no "
+      "memory advice",
       fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
            : "nothing for the shared and host kinds");
 }

@@ -165,7 +165,7 @@ void operation::block(const os::deadline& until) noexcept {
 result<event_times> operation::times() {
   if (pending()) {
     return fail(ISTHMUS_PENDING,
-                "the operation has not ended yet: its times are known when it has");
+                "the operation has not completed: its times are available afterwards");
   }
   if (os::drivers_are_gone()) {
     return process_is_ending();
@@ -181,8 +181,9 @@ result<event_times> operation::times() {
                              ask(begin, cl::k_profile_started, told.started_ns),
                              ask(handle(), cl::k_profile_ended, told.ended_ns)}) {
     if (outcome != cl::k_success) {
-      return fail(ISTHMUS_ERROR_UNSUPPORTED, "no times of this operation: {} ({})",
-                  code_name(outcome), outcome);
+      return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                  "the times of this operation are not available: {} ({})", code_name(outcome),
+                  outcome);
     }
   }
   return told;

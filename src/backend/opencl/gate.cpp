@@ -75,8 +75,8 @@ result<ref<gate>> gate::create(const platform& driver, context_handle home, even
   try {
     static_cast<void>(gate_keeper::only());
   } catch (const std::system_error& cause) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread that lets queues wait for the host: {}",
-                cause.what());
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                "cannot start the thread that lets queues wait for the host: {}", cause.what());
   }
   code outcome = cl::k_success;
   auto* handle = driver.calls().create_user_event(home, &outcome);
@@ -127,11 +127,10 @@ error gate::failure_of_dependents() const {
   if (ends_dependents_) {
     return failed_dependency(outcome());
   }
-  return fail(
-      ISTHMUS_ERROR_DEPENDENCY,
-      "an event that it waited for had failed: {}; this driver cannot stop what waits on such "
-      "a queue, so it ran: do not trust what it wrote",
-      outcome().message());
+  return fail(ISTHMUS_ERROR_DEPENDENCY,
+              "an event that it waited for had failed: {}; this driver cannot cancel operations on "
+              "such a queue, so it ran: its results are invalid",
+              outcome().message());
 }
 
 }  // namespace isthmus::opencl

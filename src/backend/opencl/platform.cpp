@@ -116,7 +116,7 @@ result<std::vector<isthmus::device*>> platform::members_of(context_handle native
 result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
                                                       owner keep) {
   if (native == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no cl_context");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_context");
   }
   auto* handle = static_cast<context_handle>(native);
   auto members = members_of(handle);
@@ -124,7 +124,7 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
     return members.take_error();
   }
   if (std::find(members->begin(), members->end(), &member) == members->end()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of the context given",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of that context",
                 member.properties().filter);
   }
   if (const auto outcome = calls_.retain_context(handle); outcome != cl::k_success) {
@@ -146,7 +146,7 @@ result<ref<isthmus::context>> platform::share_context(isthmus::device& member,
 result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
                                                   owner keep) {
   if (native == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no cl_command_queue");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_command_queue");
   }
   auto* handle = static_cast<queue_handle>(native);
   auto told = ask_queue(calls_, handle);
@@ -154,7 +154,7 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
     return told.take_error();
   }
   if (told->where != member.native()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue given is not one of {}",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
                 member.properties().filter);
   }
   auto home = adopt_context(member, told->home, owner{});

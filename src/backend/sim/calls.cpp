@@ -36,9 +36,9 @@ error call_log::record(call kind, const std::string& filter) {
     return {};
   }
   const auto code = kind == call::allocate ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_DRIVER;
-  return fail(code,
-              "{}: {} call number {} (number {} of all calls) failed, as the option 'fail' asked",
-              filter, call_name(kind), made(kind), made(call::any));
+  return fail(
+      code, "{}: {} call number {} (number {} of all calls) failed, as the option 'fail' requests",
+      filter, call_name(kind), made(kind), made(call::any));
 }
 
 error call_log::record_operation(const std::string& filter) {
@@ -46,7 +46,7 @@ error call_log::record_operation(const std::string& filter) {
   if (!take_fault(call::operation)) {
     return {};
   }
-  return fail(ISTHMUS_ERROR_DRIVER, "{}: operation number {} failed, as the option 'fail' asked",
+  return fail(ISTHMUS_ERROR_DRIVER, "{}: operation number {} failed, as the option 'fail' requests",
               filter, made(call::operation));
 }
 

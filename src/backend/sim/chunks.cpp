@@ -12,7 +12,7 @@ namespace isthmus::sim {
 namespace {
 
 error no_reservation(const void* at) {
-  return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} lies in no reserved addresses", at);
+  return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} does not lie in reserved addresses", at);
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ void engine::drain(const void* context) noexcept {
   const std::lock_guard hold{lock_};
   const auto abandoned =
       fail(ISTHMUS_ERROR_ABANDONED,
-           "{} went while this operation waited for an event of another device", filter_);
+           "{} was destroyed while this operation waited for an event of another device", filter_);
   for (const auto& on : lanes_) {
     if (concerned(*on) && !on->busy) {
       fail_waiting(*on, abandoned, next);

@@ -42,8 +42,7 @@ void end_use(const place& end) noexcept {
 
 error engine::lost_error() const {
   return fail(ISTHMUS_ERROR_DEVICE_LOST,
-              "{} is lost, as the option 'lost' asked: nothing but frees can be done with it",
-              filter_);
+              "{} is lost, as the option 'lost' requests: it accepts only frees", filter_);
 }
 
 bool engine::is_early() {

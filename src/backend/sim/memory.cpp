@@ -198,8 +198,9 @@ result<place> address_book::resolve(const void* pointer, std::size_t nbytes, con
   const auto offset = start - first;
   if (const auto* chunks = held.live->chunks();
       chunks != nullptr && !chunks->cover(offset, nbytes)) {
-    return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: no memory lies behind all {} bytes at {}",
-                nbytes, fmt::ptr(pointer));
+    return fail(ISTHMUS_ERROR_DRIVER,
+                "invalid pointer: not all {} bytes at {} are backed by memory", nbytes,
+                fmt::ptr(pointer));
   }
   return place{held.live->open(bytes), held.live, offset, nbytes};
 }

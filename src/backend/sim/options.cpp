@@ -16,7 +16,7 @@ struct item {
 };
 
 error refused(const item& given, std::string_view allowed) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: {}={} is not possible: give {}",
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: {}={} is not possible: use {}",
               given.key, quoted(given.value), allowed);
 }
 
@@ -214,14 +214,17 @@ class reader {
  private:
   result<void> check_place(const item& given, const option_rule& rule) {
     if (from_ == source::change && !rule.can_change) {
-      return refused(given, "it when the device is made: it cannot change while the device lives");
+      return refused(
+          given,
+          "it when the device is created: it cannot change during the lifetime of the device");
     }
     if (from_ != source::environment && given.key == "devices") {
-      return refused(given, "it in the environment variable ISTHMUS_SIM: this makes one device");
+      return refused(given,
+                     "it in the environment variable ISTHMUS_SIM: this call creates one device");
     }
     const bool again = std::find(seen_.begin(), seen_.end(), given.key) != seen_.end();
     if (again && given.key != "fail") {
-      return refused(given, "each option once; only fail may stand several times");
+      return refused(given, "each option once; only fail may be repeated");
     }
     seen_.push_back(given.key);
     return {};

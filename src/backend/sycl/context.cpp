@@ -18,8 +18,8 @@ memory_reference as_reference(const void* pointer) noexcept {
 error not_allocated(const isthmus::device& where, const allocation_request& request) {
   const auto& told = where.properties();
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "{} did not give {} of {} memory aligned to {}; it has {} in all, its largest single "
-              "allocation is {}",
+              "{} did not allocate {} of {} memory aligned to {}; it has {} in total, its largest "
+              "single allocation is {}",
               told.filter, describe_bytes(request.nbytes), kind_name(request.kind),
               request.alignment, describe_bytes(told.memory_bytes),
               describe_bytes(told.max_allocation_bytes));
@@ -29,9 +29,7 @@ error not_allocated(const isthmus::device& where, const allocation_request& requ
 
 error call_failed(const char* what) {
   return fail(ISTHMUS_ERROR_DRIVER,
-              "{} failed; SYCL's reason goes to the log of dpctl alone: run with "
-              "DPCTL_VERBOSITY=error",
-              what);
+              "{} failed; dpctl only logs SYCL's reason: run with DPCTL_VERBOSITY=error", what);
 }
 
 // dpctl lets an exception escape if it is queried for the device of a pointer that does not belong
@@ -109,11 +107,11 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
 
 result<void*> context::retain_opencl() const {
   if (calls().context_backend(reference()) != dp::k_backend_opencl) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "this context of SYCL's does not stand on OpenCL");
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "this SYCL context is not built on OpenCL");
   }
   if (calls().context_native == nullptr) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "this version of SYCL's library gives no native handles where dpctl's are known");
+                "this version of the SYCL library does not expose native handles");
   }
   const auto handle = call_safely(calls().context_native, reference());
   if (handle == 0) {
@@ -124,7 +122,7 @@ result<void*> context::retain_opencl() const {
 
 result<ref<event>> context::adopt_event(void* native, owner keep) {
   if (native == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::event");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::event");
   }
   owned_event copied{calls(), calls().copy_event(static_cast<event_reference>(native))};
   if (!copied) {

@@ -42,7 +42,7 @@ void operation::block(const os::deadline& until) noexcept {
 result<event_times> operation::times() {
   if (pending()) {
     return fail(ISTHMUS_PENDING,
-                "the operation has not ended yet: its times are known when it has");
+                "the operation has not completed: its times are available afterwards");
   }
   if (os::drivers_are_gone()) {
     return process_is_ending();
@@ -51,8 +51,9 @@ result<event_times> operation::times() {
   const event_times told{calls.submitted_at(reference()), calls.started_at(reference()),
                          calls.ended_at(reference())};
   if (told.ended_ns == 0) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "no times of this operation: its queue was made without profiling");
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "the times of this operation are not available: its queue was created without profiling");
   }
   return told;
 }

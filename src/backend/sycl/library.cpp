@@ -34,8 +34,7 @@ result<library> open_library(const std::string& name) {
       os::find_symbol(*opened, k_context_native));
   if (const char* missing = load_functions(*opened, made.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,
-                "{}: this is not dpctl 0.17's C interface or a later one's, it has no {}",
-                made.path, missing);
+                "{}: not the C interface of dpctl 0.17 or later, it has no {}", made.path, missing);
   }
   return made;
 }

@@ -83,10 +83,9 @@ result<std::vector<ref<isthmus::platform>>> open() {
   }
   const bool came_too_late = was_loaded && !was_shown && !drivers.empty();
   return fail(ISTHMUS_ERROR_NOT_FOUND, "{}{}{}", looking.reasons(),
-              came_too_late
-                  ? "; dpctl was used before it could be shown the OpenCL driver: ask isthmus "
-                    "for its devices before that, or set OCL_ICD_FILENAMES="
-                  : "",
+              came_too_late ? "; dpctl was used before isthmus could add the OpenCL driver: query "
+                              "isthmus for its devices first, or set OCL_ICD_FILENAMES="
+                            : "",
               came_too_late ? drivers : std::string{});
 }
 

@@ -69,7 +69,7 @@ result<device*> platform::device_or_part(device& member, device_reference refere
     return &member;
   }
   if (!is_part_of(member, reference)) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue given is not one of {}",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
                 member.properties().filter);
   }
   const std::lock_guard hold{parts_lock_};
@@ -142,13 +142,13 @@ result<ref<isthmus::context>> platform::copy_context(context_reference native,
 result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
                                                       owner keep) {
   if (native == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::context");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::context");
   }
   auto* const given = static_cast<context_reference>(native);
   auto members = members_of(given);
   ISTHMUS_TRY(members);
   if (std::ranges::find(*members, &member) == members->end()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of the context given",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of that context",
                 member.properties().filter);
   }
   return copy_context(given, *std::move(members), std::move(keep));
@@ -157,7 +157,7 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
 result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
                                                   owner keep) {
   if (native == nullptr) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::queue");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::queue");
   }
   owned_queue copied{calls_, calls_.copy_queue(static_cast<queue_reference>(native))};
   const owned_device where{calls_, copied ? calls_.queue_device(copied.get()) : nullptr};

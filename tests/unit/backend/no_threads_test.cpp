@@ -59,7 +59,8 @@ TEST_F(no_threads, work_is_refused_until_there_are_some) {
   expect_in_its_own_process([] {
     {
       const without_threads now;
-      expect_failure(reserved_work::make([] {}), ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread");
+      expect_failure(reserved_work::make([] {}), ISTHMUS_ERROR_OUT_OF_MEMORY,
+                     "cannot start a thread");
       bool is_refused = false;
       run_on_library_thread(
           [] { ADD_FAILURE() << "on which thread?"; },
@@ -215,7 +216,7 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
       const without_threads now;
       auto ended = on->run(std::make_unique<ending_function<decltype(at_end)>>(at_end), {});
       const auto outcome = ended ? (*ended)->wait(std::nullopt) : result<void>{ended.take_error()};
-      expect_failure(outcome, ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread");
+      expect_failure(outcome, ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot start a thread");
       EXPECT_TRUE(has_submitted);
       EXPECT_TRUE(expect_value(on->fence({}))->wait(std::nullopt));
     });
@@ -264,7 +265,7 @@ TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it)
     {
       const without_threads now;
       expect_failure(on->put(after, std::exchange(owned, nullptr)), ISTHMUS_ERROR_OUT_OF_MEMORY,
-                     "no thread");
+                     "cannot start a thread");
       EXPECT_TRUE(has_put);
       EXPECT_FALSE(on->holds_back());
     }

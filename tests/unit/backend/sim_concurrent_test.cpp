@@ -82,7 +82,7 @@ TEST(sim_lifetime, a_device_that_waits_for_another_ones_host_abandons) {
     rig other{"effect=late"};
     waiting = expect_value(other.on->fence(std::vector{held}));
   }
-  expect_failure(waiting->wait({}), ISTHMUS_ERROR_ABANDONED, "went while");
+  expect_failure(waiting->wait({}), ISTHMUS_ERROR_ABANDONED, "was destroyed while");
   gate->finish({});
   EXPECT_TRUE(held->wait({}));
 }

@@ -50,7 +50,7 @@ TEST(default_pools, are_one_for_each_kind_device_and_context) {
 TEST(default_pools, refuse_what_the_device_lacks) {
   rig sim;
   expect_failure(default_pools::only().find(*sim.home, *sim.where, 7, use::buffers),
-                 ISTHMUS_ERROR_INVALID_ARGUMENT, "no USM kind");
+                 ISTHMUS_ERROR_INVALID_ARGUMENT, "not a USM kind");
 }
 
 TEST(default_pools, serve_buffers_without_a_resource) {
