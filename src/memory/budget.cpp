@@ -44,7 +44,7 @@ error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
                   each.where().properties().filter, describe_bytes(has.free_bytes));
   });
   if (held > of_members) {
-    holders += formatted("{}{} by pools that have gone, for work in flight or blocks in use",
+    holders += formatted("{}{} by released pools, for work in flight or blocks in use",
                          holders.empty() ? "" : ", ", describe_bytes(held - of_members));
   }
   return fail(

@@ -39,7 +39,7 @@ std::string describe_holders(const snapshot& seen) {
   std::string text;
   for (std::size_t each = 0; each < seen.holder_count; ++each) {
     const auto& of = seen.holders.at(each);
-    text += fmt::format("{}{} has {}", text.empty() ? "; of what is live " : ", ",
+    text += fmt::format("{}{} has {}", text.empty() ? "; of the live memory, " : ", ",
                         of.tag != nullptr ? of.tag : "no tag", describe_blocks(of.bytes, of.count));
   }
   return text;

@@ -24,8 +24,8 @@ bool is_cpu(const device& where) noexcept { return where.properties().type == IS
 
 error refuse(const device& where, const allocation_request& request, const std::string& reason) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "cannot allocate {} of {} memory on {}: it lies in the host's memory, of which {}; "
-              "free buffers, or ask for less",
+              "cannot allocate {} of {} memory on {}: it would be host memory, of which {}; free "
+              "buffers, or request less",
               describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter,
               reason);
 }
@@ -61,8 +61,8 @@ result<void> host_memory::take(const device& where, const allocation_request& re
   do {
     if (nbytes > total_ || promised > total_ - nbytes) {
       return refuse(where, request,
-                    formatted("{} of {} are promised to live allocations", describe_bytes(promised),
-                              describe_bytes(total_)));
+                    formatted("{} of {} are reserved for live allocations",
+                              describe_bytes(promised), describe_bytes(total_)));
     }
   } while (
       !promised_.compare_exchange_weak(promised, promised + nbytes, std::memory_order_relaxed));
@@ -119,8 +119,9 @@ result<void> host_memory::look(const device& where, const allocation_request& re
   if (wanted > room.bytes) {
     return refuse(
         where, request,
-        formatted("{} are available by {}, with {} of live allocations not written to yet",
-                  describe_bytes(room.bytes), room.bound, describe_bytes(wanted - request.nbytes)));
+        formatted(
+            "{} are available according to {}, while {} of live allocations are not written to yet",
+            describe_bytes(room.bytes), room.bound, describe_bytes(wanted - request.nbytes)));
   }
   allowance_.store(std::min(k_allowance, room.bytes - wanted), std::memory_order_relaxed);
   return {};

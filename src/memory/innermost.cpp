@@ -69,9 +69,10 @@ result<block_extent> innermost_at(const void* pointer) {
   const bool is_divided = memory ? memory->has_parts() : is_cut(pointer);
   auto part = is_divided ? inner_part_at(pointer, in_pool) : std::nullopt;
   if (part && part->now != inner_part::state::live) {
-    return not_allocated(pointer, part->now == inner_part::state::waiting
-                                      ? k_freed_in_use
-                                      : "a chunk that a resource cuts blocks from, in no block");
+    return not_allocated(pointer,
+                         part->now == inner_part::state::waiting
+                             ? k_freed_in_use
+                             : "memory that a resource sub-allocates, outside of its blocks");
   }
   if (!memory) {
     return block_extent{};

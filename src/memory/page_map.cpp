@@ -32,7 +32,7 @@ result<void> page_map::prepare(const void* begin, std::size_t count) {
   const auto from = address(begin) >> k_grain_bits;
   if ((from + count - 1) >> (k_leaf_bits + k_root_bits) != 0) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "the driver gave memory at {}: a pool can keep memory below 2**{} only", begin,
+                "the driver returned memory at {}: a pool can use memory below 2**{} only", begin,
                 k_address_bits);
   }
   for (auto at = from; at < from + count; at = (at | (k_leaf_grains - 1)) + 1) {

@@ -183,8 +183,8 @@ result<void> pin_table::wait(const pinned_ranges& ranges, const os::deadline& un
     changed_.wait(held, unused);
   } else if (!changed_.wait_until(held, *until, unused)) {
     return fail(ISTHMUS_ERROR_TIMEOUT,
-                "copies of the pinned memory had not ended when the time given ran out; they go "
-                "on: wait again or with a longer timeout");
+                "the timeout expired before copies of the pinned memory completed; they continue: "
+                "wait again, or with a longer timeout");
   }
   return {};
 }

@@ -14,7 +14,7 @@ namespace {
 
 error refuse_device_memory(const pin::request& what) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "the {} at {} are device memory: only the host's memory is pinned",
+              "the {} at {} are device memory: only host memory can be pinned",
               describe_bytes(what.nbytes), static_cast<const void*>(what.start));
 }
 
@@ -62,7 +62,7 @@ error check(const device& where, const pin::request& what) {
                 static_cast<const void*>(what.start));
   }
   if (what.nbytes > k_most_of_process) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} at {} are more than a process can have",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} at {} exceed the address space of a process",
                 describe_bytes(what.nbytes), static_cast<const void*>(what.start));
   }
   return {};

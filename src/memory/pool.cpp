@@ -32,8 +32,10 @@ std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
 }
 
 error not_ours(const void* pointer) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{} is no memory of this pool: free it where it came from", pointer);
+  return fail(
+      ISTHMUS_ERROR_INVALID_ARGUMENT,
+      "pointer {} was not allocated by this pool: free it through the resource that allocated it",
+      pointer);
 }
 error inner(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -207,8 +209,8 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
   constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
   if (nbytes > k_most_bytes || alignment > k_most_bytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                "a pool keeps no block of {} aligned to {}: at most {}", describe_bytes(nbytes),
-                describe_bytes(alignment), describe_bytes(k_most_bytes));
+                "a pool cannot allocate {} aligned to {}: the limit of both is {}",
+                describe_bytes(nbytes), describe_bytes(alignment), describe_bytes(k_most_bytes));
   }
   const auto count = static_cast<region_heap::index>(grains_for(nbytes));
   const auto key = on->key();

@@ -239,7 +239,7 @@ class pool::ladder {
         return waits.take_error();  // interrupted
       }
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                  "the queue could not be made to wait for what uses free memory: {}",
+                  "the queue could not be made to wait for the work that uses free memory: {}",
                   waits.failure().message());
     }
     back.dismiss();
@@ -324,23 +324,23 @@ class pool::ladder {
       }
     }
     return text.empty() ? "nothing"
-                        : fmt::format("{} ({} given back, {} by {} reclaim callback{})", text,
+                        : fmt::format("{} ({} released, {} by {} reclaim callback{})", text,
                                       describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
                                       reclaimed_.asked, reclaimed_.asked == 1 ? "" : "s");
   }
   [[nodiscard]] const char* advice(const snapshot& seen) const noexcept {
     if (seen.largest_free >= needed()) {
-      return "it has become free meanwhile: ask again";
+      return "it has become free in the meantime: retry";
     }
     if (seen.free >= needed()) {
-      return "it is free in pieces only: ask for less at a time, or free what lies between";
+      return "it is free in pieces only: request less at a time, or free the blocks between them";
     }
     if (seen.free + seen.waiting >= needed()) {
-      return "it is free once work has ended: wait for the queues, or longer (wait_ns)";
+      return "it is free once pending work has completed: wait for the queues, or longer (wait_ns)";
     }
     if (seen.free + seen.waiting + seen.cached >= needed()) {
-      return "threads keep it for the work that they are at, or it lies between live blocks: ask "
-             "again, or for less at a time";
+      return "thread caches hold it, or it lies between live blocks: retry, or request less at a "
+             "time";
     }
     return of_.source_.remedy(needed(), seen.free);
   }
@@ -358,9 +358,9 @@ class pool::ladder {
     const auto& where = of_.where().properties().filter;
     try {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                  "a pool has no {} of {} memory on {}: it holds {}, of which {} are live, {} "
-                  "cached, {} wait for work and {} are free, the largest piece {} (fragmentation "
-                  "{:.0f} %){}; tried {}. {}. To do: {}",
+                  "a pool cannot allocate {} of {} memory on {}: it holds {}, of which {} are "
+                  "live, {} cached, {} wait for work and {} are free, the largest piece {} "
+                  "(fragmentation {:.0f} %){}; tried {}. {}. To do: {}",
                   describe_bytes(wanted_.nbytes), kind, where, describe_bytes(seen.held),
                   describe_bytes(seen.live), describe_bytes(seen.cached),
                   describe_bytes(seen.waiting), describe_bytes(seen.free),
@@ -369,8 +369,8 @@ class pool::ladder {
     } catch (const std::bad_alloc&) {  // the host is out of memory too
       return fail(
           ISTHMUS_ERROR_OUT_OF_MEMORY,
-          "a pool has no {} bytes of {} memory on {}: it holds {}, of which {} are live, {} "
-          "cached, {} wait for work and {} are free, the largest piece {}. To do: {}",
+          "a pool cannot allocate {} bytes of {} memory on {}: it holds {}, of which {} are live, "
+          "{} cached, {} wait for work and {} are free, the largest piece {}. To do: {}",
           wanted_.nbytes, kind, where, seen.held, seen.live, seen.cached, seen.waiting, seen.free,
           seen.largest_free, advice(seen));
     }

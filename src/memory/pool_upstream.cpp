@@ -29,17 +29,17 @@ result<void> pool_upstream::check(memory_resource& of) {
   if (std::any_of(bases.begin(), bases.end(),
                   [](auto* each) { return each->as_pool() != nullptr; })) {
     wrong =
-        "stands on a pool, whose memory no other can keep: let it stand on what that pool has "
-        "its memory from";
+        "is built on another pool, whose memory this one cannot manage: use the upstream of that "
+        "pool";
   } else if (of.kinds() != memory_resource::set_of(of.kind())) {
     wrong =
-        "gives memory of several kinds, and blocks would be of any: let the fallback stand "
-        "over the pool";
+        "returns memory of several kinds, which a pool cannot mix: put the fallback over the pool";
   } else if (std::any_of(bases.begin(), bases.end(),
                          [&](auto* each) { return &each->where() != &of.where(); })) {
-    wrong = "gives memory of several devices: let the fallback stand over pools";
+    wrong =
+        "returns memory of several devices, which a pool cannot mix: put the fallback over pools";
   } else if (of.may_take_back()) {
-    wrong = "lets go of memory that nobody freed, as monotonic ones do: let it stand over the pool";
+    wrong = "releases memory that was not freed, as monotonic resources do: put it over the pool";
   }
   if (wrong != nullptr) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "the upstream of a pool, of {} memory on {}, {}",
@@ -69,8 +69,8 @@ result<ref<allocation>> pool_upstream::allocate(const allocation_request& reques
   const auto& what = (*chunk)->what();
   if (is_a_pools(what)) {
     return fail(ISTHMUS_ERROR_CALLBACK,
-                "the upstream of a pool gave {} at {}, which a pool keeps already: give memory of "
-                "the driver's, or of a resource that is no pool",
+                "the upstream of a pool returned {} at {}, which a pool manages already: return "
+                "memory of the driver, or of a resource that is not a pool",
                 describe_bytes(what.nbytes), what.base);
   }
   return chunk;

@@ -124,8 +124,8 @@ result<void> central_shard::verify() noexcept {
   const std::lock_guard hold{lock_};
   if (const auto* damaged = slabs_.find_damaged()) {
     return fail(ISTHMUS_ERROR_INTERNAL,
-                "the slab of {}-byte blocks at {} contradicts its list, or has a block that a "
-                "caller has too",
+                "the slab of {}-byte blocks at {} contradicts its list, or has a block that is "
+                "both free and allocated",
                 damaged->block_bytes, static_cast<void*>(damaged->address_of(0)));
   }
   for (std::size_t which = 0; which < batches_; ++which) {
@@ -133,7 +133,7 @@ result<void> central_shard::verify() noexcept {
       auto& owner = process_page_map.at(block).last_slab();
       const auto number = owner.block_at(block);
       if (number == slab::k_no_block || owner.is_live(number)) {
-        return fail(ISTHMUS_ERROR_INTERNAL, "the block at {} is kept, and a caller has it", block);
+        return fail(ISTHMUS_ERROR_INTERNAL, "the block at {} is both free and allocated", block);
       }
     }
   }

@@ -46,7 +46,7 @@ pooled_block run_block(grain& in, const void* pointer) noexcept {
 error is_free_in_pool(const void* pointer, const grain& in) {
   const auto owner = grain_table::of(&in).owner();
   if (!owner) {
-    return not_allocated(pointer, "memory of a pool that ends");
+    return not_allocated(pointer, "memory of a pool that is being destroyed");
   }
   return not_allocated(
       pointer, fmt::format("free memory of a pool of {} memory on {}", kind_name(owner->kind()),

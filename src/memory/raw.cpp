@@ -18,7 +18,7 @@ bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbyt
 
 error is_in_use(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{} is in use by a buffer, or by a resource that stands on this one: free it there",
+              "{} is in use by a buffer, or by a resource that is built on this one: free it there",
               pointer);
 }
 
@@ -77,7 +77,7 @@ result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes,
   const auto known = process_registry().find(pointer, from);
   if (!known) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no memory of this resource's, or was freed before", pointer);
+                "pointer {} was not allocated by this resource, or was freed before", pointer);
   }
   return take_back_recorded(*known, pointer, behind);
 }
@@ -91,7 +91,7 @@ result<void> take_back_recorded(allocation& known, const void* pointer, queue* b
   }
   if (!known.drop_pointer(behind)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} was freed before, or belongs to a buffer: free that", pointer);
+                "{} was freed before, or belongs to a buffer: free the buffer", pointer);
   }
   return {};
 }

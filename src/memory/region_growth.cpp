@@ -70,7 +70,7 @@ result<bool> region_heap::wait_for_upstream(std::uint32_t seen, const os::deadli
 }
 
 error region_heap::beyond_all(std::size_t nbytes) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool keeps at most {}, not {}",
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool can hold at most {}, not {}",
               describe_bytes(k_most_bytes), describe_bytes(nbytes));
 }
 

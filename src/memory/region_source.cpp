@@ -59,7 +59,7 @@ result<void> region_source::fits(std::size_t nbytes) const {
     return {};
   }
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "a pool of {} memory on {} holds at most {}, by its {}, and never has {}",
+              "a pool of {} memory on {} holds at most {}, its {}, and cannot allocate {}",
               kind_name(kind_), where_.properties().filter,
               describe_bytes(std::min(how_.limit_bytes, shared)),
               shared < how_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
@@ -72,14 +72,14 @@ const char* region_source::remedy(std::size_t needed, std::size_t free) const no
     return more > limit - std::min(held, limit);
   };
   if (is_above(how_.limit_bytes, counts_.held_bytes())) {
-    return needed > how_.limit_bytes ? "ask for less or raise its limit"
-                                     : "free buffers, ask for less or raise its limit";
+    return needed > how_.limit_bytes ? "request less or raise its limit"
+                                     : "free buffers, request less or raise its limit";
   }
   if (shared_ && is_above(shared_->limit_bytes(), shared_->held_bytes())) {
-    return needed > shared_->limit_bytes() ? "ask for less or make its budget larger"
-                                           : "free buffers, ask for less or make its budget larger";
+    return needed > shared_->limit_bytes() ? "request less or enlarge its budget"
+                                           : "free buffers, request less or enlarge its budget";
   }
-  return "free buffers or ask for less";
+  return "free buffers or request less";
 }
 
 std::size_t region_source::asked_for(std::size_t needed) const noexcept {

@@ -36,7 +36,7 @@ class result_cache {
  public:
   result<void*> allocate(std::size_t nbytes) {
     if (nbytes > SIZE_MAX / 2) {
-      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no address space holds a result of {}",
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a result of {} exceeds the address space",
                   describe_bytes(nbytes));
     }
     const auto whole = round_up(nbytes, os::page_size());
@@ -166,7 +166,7 @@ result<void*> allocate_result(std::size_t nbytes) {
   }
   void* small = std::malloc(nbytes);
   if (small == nullptr) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for a result",
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host cannot allocate {} for a result",
                 describe_bytes(nbytes));
   }
   return small;

@@ -28,7 +28,7 @@ known_tags& process_tags() {
 
 result<const char*> tag_of(std::string_view name) {
   if (name.empty()) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a tag has a name that is not empty");
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the name of a tag cannot be empty");
   }
   auto& tags = process_tags();
   const std::lock_guard hold{tags.lock};

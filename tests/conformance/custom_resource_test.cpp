@@ -185,7 +185,7 @@ TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
     const im::device apart = im::sim_device("");
     const im::queue there(apart);
     const im::buffer far(8192, im::kind::device, {.on = there, .alignment = 4096});
-    EXPECT_TRUE(refused(far.pointer(), "no memory of its context"));
+    EXPECT_TRUE(refused(far.pointer(), "not memory of its context"));
   }
 }
 

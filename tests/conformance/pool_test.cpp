@@ -123,14 +123,14 @@ TEST_P(pools, tell_of_misuse_and_do_nothing) {
                     [&] { by.deallocate(pointer, 1, 0, queue_); });
     };
     int local = 0;
-    EXPECT_TRUE(refused(from, &local, "no memory of this pool"));
+    EXPECT_TRUE(refused(from, &local, "not allocated by this pool"));
     for (std::size_t nbytes : {std::size_t{100}, std::size_t{5000}, 2 * k_mib}) {
       auto* memory = static_cast<std::byte*>(from.allocate(nbytes, 0, queue_));
       const bytes data = noise(nbytes);
       copy(queue_, memory, data.data(), nbytes);
       EXPECT_TRUE(refused(from, memory + 1, "inside"));
       EXPECT_TRUE(refused(from, memory + nbytes / 2, "inside"));
-      EXPECT_TRUE(refused(other, memory, "no memory of this pool"));
+      EXPECT_TRUE(refused(other, memory, "not allocated by this pool"));
       bytes back(nbytes);
       copy(queue_, back.data(), memory, nbytes);
       EXPECT_TRUE(same(back, data)) << "still whole";

@@ -295,9 +295,9 @@ TEST_P(pools_over_others, refuse_what_they_cannot_stand_on) {
   const auto refused = [&](const im::resource& upstream, const char* text) {
     return throws(im::status::unsupported, {text}, [&] { (void)im::resource::pool(upstream); });
   };
-  EXPECT_TRUE(refused(lower, "stands on a pool"));
-  EXPECT_TRUE(refused(im::resource::statistics(lower), "stands on a pool"));
-  EXPECT_TRUE(refused(im::resource::fallback(provider(kind), lower), "stands on a pool"));
+  EXPECT_TRUE(refused(lower, "built on another pool"));
+  EXPECT_TRUE(refused(im::resource::statistics(lower), "built on another pool"));
+  EXPECT_TRUE(refused(im::resource::fallback(provider(kind), lower), "built on another pool"));
   EXPECT_TRUE(refused(im::resource::monotonic(provider(kind)), "monotonic"));
   if (kinds().size() > 1) {
     EXPECT_TRUE(
@@ -308,7 +308,7 @@ TEST_P(pools_over_others, refuse_what_they_cannot_stand_on) {
   // A custom resource that hides where its memory comes from is detected at its first allocation.
   lender source{lower};
   const im::resource pool = im::resource::pool(custom(kind, source));
-  EXPECT_TRUE(throws(im::status::callback, {"which a pool keeps already"},
+  EXPECT_TRUE(throws(im::status::callback, {"manages already"},
                      [&] { (void)pool.allocate(100, 0, queue_); }));
   EXPECT_TRUE(patiently([&] { return source.log->takes() == source.log->given; }));
   EXPECT_EQ(pool.usage().held, 0u);

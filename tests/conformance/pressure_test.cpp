@@ -278,7 +278,8 @@ TEST_P(pressure, a_request_waits_for_work_for_a_limited_time) {
     for (void* one : blocks) each->deallocate(one, k_mib, 0, other);
   }
   EXPECT_THROW((void)hasty.allocate(6 * k_mib, 0, queue_), im::out_of_memory);
-  EXPECT_TRUE(contains(isthmus_error_message(), "once work has ended")) << isthmus_error_message();
+  EXPECT_TRUE(contains(isthmus_error_message(), "pending work has completed"))
+      << isthmus_error_message();
   EXPECT_EQ(im::counts_of(hasty, im::rung::wait).tried, 0U);
   std::thread opener([&] {
     while (im::counts_of(from, im::rung::wait).tried == 0) std::this_thread::sleep_for(1ms);

@@ -66,7 +66,7 @@ TEST_P(request_adaptors, choose_by_size) {
       EXPECT_GE(sorted.usage().held, small.usage().held);
       (void)sorted.trim();
       EXPECT_EQ(small.usage().held, 0u);
-      EXPECT_TRUE(throws(im::status::invalid_argument, {"must grow"}, [&] {
+      EXPECT_TRUE(throws(im::status::invalid_argument, {"increasing size"}, [&] {
         (void)im::resource::binning(large, {{100, small}, {100, medium}});
       }));
     }

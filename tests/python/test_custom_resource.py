@@ -157,7 +157,7 @@ def test_what_is_no_memory_is_refused(q: Queue, kind: str) -> None:
         (0, CallbackError, "NULL"),
         (whole.ptr + 32, CallbackError, "not aligned to 64"),
         (whole.ptr + 4096, CallbackError, "run past the end"),
-        (far.ptr, CallbackError, "no memory of its context"),
+        (far.ptr, CallbackError, "not memory of its context"),
         (None, TypeError, "what allocate"),
         ("12", TypeError, "what allocate"),
         (-64, ValueError, "no address"),
@@ -287,7 +287,7 @@ def test_exceptions_are_kept_no_longer_than_they_are_raised(q: Queue, kind: str)
 
     custom = CustomResource(Saying(refuse), kind, q.device)
     small = LimitResource(PoolResource(kind, q.device), 1)
-    with pytest.raises(isthmus.USMAllocationError, match=r"none here.*instead") as raised:
+    with pytest.raises(isthmus.USMAllocationError, match=r"none here.*fallback") as raised:
         FallbackResource(custom, small).allocate(100, queue=q)
     assert isinstance(raised.value.__cause__, MemoryError)
     assert "refuse" in "".join(traceback.format_exception(raised.value))

@@ -153,9 +153,9 @@ def test_over_adaptors(q: Queue, kind: str, tmp_path: object) -> None:
 
 def test_what_a_pool_cannot_stand_on(q: Queue, kind: str) -> None:
     lower = PoolResource(kind, q.device)
-    with pytest.raises(UnsupportedError, match="stands on a pool"):
+    with pytest.raises(UnsupportedError, match="built on another pool"):
         PoolResource(lower)
-    with pytest.raises(UnsupportedError, match="stands on a pool"):
+    with pytest.raises(UnsupportedError, match="built on another pool"):
         PoolResource(StatisticsResource(lower))
     with pytest.raises(UnsupportedError, match="monotonic"):
         PoolResource(MonotonicResource(ProviderResource(kind, q.device)))
@@ -164,6 +164,6 @@ def test_what_a_pool_cannot_stand_on(q: Queue, kind: str) -> None:
     with pytest.raises(UnsupportedError, match="several kinds"):
         PoolResource(both)
     hiding = Lender(lower)
-    with pytest.raises(CallbackError, match="a pool keeps already"):
+    with pytest.raises(CallbackError, match="manages already"):
         PoolResource(CustomResource(hiding, kind, q.device)).allocate(100)
     until(lambda: not hiding.live)

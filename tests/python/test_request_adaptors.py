@@ -95,7 +95,7 @@ def test_a_file_has_one_log_at_a_time(tmp_path: Path) -> None:
     first.flush()
     (tmp_path / "same.csv").symlink_to(path)
     for name in (path, tmp_path / "same.csv"):
-        with pytest.raises(isthmus.InvalidArgumentError, match=r"another log.*name another file"):
+        with pytest.raises(isthmus.InvalidArgumentError, match=r"another log.*use another file"):
             LogResource(pool, name)
     elsewhere = python(
         "import isthmus\n"
@@ -178,7 +178,7 @@ logged.flush()
     assert done.stdout.count("\n") == 1
     assert (tmp_path / "log.csv").read_text().count(",77,") == 2
     for path in ("/dev/full", tmp_path / "none" / "log.csv"):
-        with pytest.raises(isthmus.InvalidArgumentError, match="cannot make"):
+        with pytest.raises(isthmus.InvalidArgumentError, match="cannot create the log"):
             LogResource(PoolResource("host", "host"), path)
 
 

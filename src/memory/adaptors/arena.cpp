@@ -99,7 +99,9 @@ result<arena::blocks::iterator> arena::begin_free(const void* pointer) noexcept 
   const auto at = find(pointer);
   if (at == blocks_.end()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no memory of this resource: free it where it came from", pointer);
+                "pointer {} was not allocated by this resource: free it through the resource that "
+                "allocated it",
+                pointer);
   }
   auto& found = at->second;
   if (found.state != block::live) {

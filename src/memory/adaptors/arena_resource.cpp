@@ -76,9 +76,9 @@ result<arena_resource::held_superblock> arena_resource::take_superblock(std::siz
   share of_limit{held_, nbytes, limit_};
   if (of_limit.empty()) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                "cannot take a superblock of {}: the arenas of this resource hold {} of a limit of "
-                "{}, and what is free in others is not this thread's and queue's: free more, raise "
-                "the limit, or use a pool",
+                "cannot allocate a superblock of {}: the arenas of this resource hold {} of a "
+                "limit of {}, and free memory in the arenas of other threads and queues cannot be "
+                "used: free more, raise the limit, or use a pool",
                 describe_bytes(nbytes), describe_bytes(held_.load(std::memory_order_relaxed)),
                 describe_bytes(limit_));
   }
@@ -125,7 +125,9 @@ result<void> arena_resource::deallocate(void* pointer, std::size_t, queue* behin
   auto* const home = arena_at(pointer);
   if (home == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no memory of this resource: free it where it came from", pointer);
+                "pointer {} was not allocated by this resource: free it through the resource that "
+                "allocated it",
+                pointer);
   }
   auto found = [&] {
     const std::lock_guard hold{home->lock};

@@ -12,14 +12,15 @@ result<ref<binning_resource>> binning_resource::create(memory_resource& upstream
     const auto& [most, from] = bins[each];
     if (from->home().key() != upstream.home().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "bin {} gives memory on {}, and the resource for larger requests memory on {}: "
-                  "all must be of one context",
+                  "bin {} allocates memory on {}, and the resource for larger requests memory on "
+                  "{}: all must be of one context",
                   each, from->where().properties().filter, upstream.where().properties().filter);
     }
     if (each != 0 && most <= bins[each - 1].most_bytes) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "bin {} is for {}, and the one before it for {}: bins must grow", each,
-                  describe_bytes(most), describe_bytes(bins[each - 1].most_bytes));
+      return fail(
+          ISTHMUS_ERROR_INVALID_ARGUMENT,
+          "bin {} is for {}, and the one before it for {}: sort the bins by increasing size", each,
+          describe_bytes(most), describe_bytes(bins[each - 1].most_bytes));
     }
   }
   return make_ref<binning_resource>(upstream, std::move(bins));

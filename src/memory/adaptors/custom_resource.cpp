@@ -19,12 +19,12 @@ isthmus_queue_t* handle_of(queue* on) noexcept { return reinterpret_cast<isthmus
 result<void> custom_resource::check(const void* pointer, const allocation_request& asked) noexcept
     try {
   if (pointer == nullptr) {
-    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource gave NULL for {}, and no error",
+    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource returned NULL for {}, and no error",
                 describe_bytes(asked.nbytes));
   }
   if (address(pointer) % asked.alignment != 0) {
     return fail(ISTHMUS_ERROR_CALLBACK,
-                "a custom resource gave {}, which is not aligned to {}, for {}", pointer,
+                "a custom resource returned {}, which is not aligned to {}, for {}", pointer,
                 asked.alignment, describe_bytes(asked.nbytes));
   }
   return check_place(facts_of(home(), pointer), pointer, asked);
@@ -36,22 +36,24 @@ result<void> custom_resource::check_place(const pointer_facts& known, const void
                                           const allocation_request& asked) {
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_CALLBACK,
-                "a custom resource gave {}, which is no memory of its context on {}", pointer,
+                "a custom resource returned {}, which is not memory of its context on {}", pointer,
                 where().properties().filter);
   }
   if (known.kind != asked.kind) {
-    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource of {} memory gave {}, {} memory",
+    return fail(ISTHMUS_ERROR_CALLBACK,
+                "a custom resource of {} memory returned {}, which is {} memory",
                 kind_name(asked.kind), pointer, kind_name(known.kind));
   }
   if (known.kind != ISTHMUS_KIND_HOST && known.home != nullptr && known.home != &where()) {
-    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource for {} gave {}, which is memory of {}",
+    return fail(ISTHMUS_ERROR_CALLBACK,
+                "a custom resource for {} returned {}, which is memory of {}",
                 where().properties().filter, pointer, known.home->properties().filter);
   }
   if (known.nbytes != 0 &&
       !lies_within(address(pointer) - address(known.base), asked.nbytes, known.nbytes)) {
     return fail(ISTHMUS_ERROR_CALLBACK,
-                "a custom resource gave {} for {}, which run past the end of their allocation, {} "
-                "at {}",
+                "a custom resource returned {} for {}, which run past the end of their allocation, "
+                "{} at {}",
                 pointer, describe_bytes(asked.nbytes), describe_bytes(known.nbytes), known.base);
   }
   return {};

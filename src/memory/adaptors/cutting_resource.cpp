@@ -9,8 +9,8 @@ namespace isthmus {
 result<void> cutting_resource::check_upstream(const memory_resource& upstream) {
   if (upstream.kinds() != set_of(upstream.kind())) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "what is below gives memory of several kinds, and blocks that are cut out of it "
-                "would be of any: let the fallback stand over this resource");
+                "the upstream returns memory of several kinds, which a sub-allocating resource "
+                "cannot mix: put the fallback over this resource");
   }
   return {};
 }

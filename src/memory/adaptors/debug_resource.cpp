@@ -53,16 +53,14 @@ result<bool> is_over(queue& on) noexcept try {
 result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
                                                    std::size_t kept_bytes) {
   if ((upstream.kinds() & set_of(ISTHMUS_KIND_DEVICE)) != 0) {
-    return fail(
-        ISTHMUS_ERROR_UNSUPPORTED,
-        "a debug resource looks at its blocks, and the host cannot touch device memory: put "
-        "it over a resource of shared or host memory");
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "a debug resource inspects its blocks, and the host cannot access device memory: "
+                "put it over a resource of shared or host memory");
   }
   if (upstream.may_take_back()) {
-    return fail(
-        ISTHMUS_ERROR_UNSUPPORTED,
-        "a debug resource looks at blocks after their free, and a monotonic one below it may "
-        "release them before: put that over the debug resource");
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "a debug resource inspects blocks after they were freed, and a monotonic upstream "
+                "may release them earlier: put the monotonic resource over the debug resource");
   }
   return make_ref<debug_resource>(upstream, kept_bytes);
 }
@@ -141,8 +139,8 @@ result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noex
     return freed_.has(pointer)
                ? fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer)
                : fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                      "{} is no block of this resource, or lies inside one: free the pointer that "
-                      "was allocated",
+                      "{} is not a block of this resource, or lies inside one: free the pointer "
+                      "that was allocated",
                       pointer);
   }
   const auto block = noted.mapped();
@@ -169,7 +167,8 @@ error debug_resource::damage_of_live(const note& of) noexcept {
   if (found == nullptr) {
     found = first_other(of.start + of.nbytes, k_zone, of.zone);
   }
-  return found == nullptr ? error{} : written_to(of, found, "outside of it, so it stays as it is");
+  return found == nullptr ? error{}
+                          : written_to(of, found, "outside of it, so the block is not freed");
 }
 
 error debug_resource::damage_of_freed(const note& of) noexcept {

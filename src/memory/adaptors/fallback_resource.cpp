@@ -21,8 +21,8 @@ result<void*> fallback_resource::allocate(std::size_t nbytes, std::size_t alignm
     return other;
   }
   if (!other) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}; and instead: {}", memory.failure().message(),
-                other.failure().message());
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}; the fallback also failed: {}",
+                memory.failure().message(), other.failure().message());
   }
   try {
     from_second_.put(*other, nothing{});

@@ -56,7 +56,9 @@ result<fixed_size_resource::block*> fixed_size_resource::live_block_at(
   auto* in = slab_of(pointer);
   if (in == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no memory of this resource: free it where it came from", pointer);
+                "pointer {} was not allocated by this resource: free it through the resource that "
+                "allocated it",
+                pointer);
   }
   const auto offset = address(pointer) - address(in->memory->what().base);
   if (offset % block_bytes_ != 0) {
@@ -111,8 +113,8 @@ fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) no
 result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t alignment) const {
   if (nbytes > asked_bytes_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} are more than a block of this resource has, {}: let a binning resource send "
-                "them elsewhere",
+                "{} exceed the block size of this resource, {}: use a binning resource to serve "
+                "larger requests",
                 describe_bytes(nbytes), describe_bytes(asked_bytes_));
   }
   ISTHMUS_TRY(alignment_of(nbytes, alignment));

@@ -37,14 +37,14 @@ result<ref<log_resource>> log_resource::create(memory_resource& upstream, const 
   file open{os::open_sole(path)};
   if (!open && errno == EWOULDBLOCK) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "cannot make the log {}: another log of this process, or of another one, is being "
-                "written to it: name another file, or end that one first",
+                "cannot create the log {}: another log, of this or another process, is being "
+                "written to it: use another file, or close that log first",
                 path);
   }
   // Unbuffered: a forked child would write what is left in a buffer a second time.
   if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
       std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot make the log {}: {}", path,
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot create the log {}: {}", path,
                 std::strerror(errno));
   }
   return make_ref<log_resource>(upstream, std::move(open));
@@ -207,7 +207,7 @@ result<void> log_resource::flush() noexcept {
   const auto why = std::exchange(failed_with_, 0);
   return lost == 0 ? result<void>{}
                    : fail(ISTHMUS_ERROR_DRIVER, "{} rows of the log were lost: {}", lost,
-                          why != 0 ? std::strerror(why) : "no memory to keep them in");
+                          why != 0 ? std::strerror(why) : "no memory to buffer them");
 }
 
 }  // namespace isthmus

@@ -131,7 +131,7 @@ result<void> monotonic_resource::end_block(const void* pointer) noexcept {
   const auto found = place_of(pointer);
   if (found.at == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no memory of this resource's, or was released", pointer);
+                "pointer {} was not allocated by this resource, or was released", pointer);
   }
   if (address(found.in->memory->what().base) + found.at->begin != address(pointer)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -23,7 +23,7 @@ trackers& process_trackers() {
 
 error unknown(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{} is no block of this resource's, lies inside one, or was freed before", pointer);
+              "{} is not a block of this resource, lies inside one, or was freed before", pointer);
 }
 
 }  // namespace

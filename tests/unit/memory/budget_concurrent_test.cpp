@@ -199,7 +199,7 @@ TEST(budget, counts_pools_that_have_gone_till_their_memory_has) {
   first = {};
   EXPECT_EQ(shared->now().pools, 1U);
   expect_failure(take(*second, *sim.on, 6), ISTHMUS_ERROR_OUT_OF_MEMORY,
-                 "6 MiB (6291456 bytes) by pools that have gone");
+                 "6 MiB (6291456 bytes) by released pools");
   gate->finish({});
   ASSERT_TRUE(sim.on->wait(std::nullopt));
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};

@@ -115,7 +115,7 @@ TEST_P(debug_resource_test, a_write_after_the_free_is_found) {
 TEST_P(debug_resource_test, freed_twice_inner_and_foreign_pointers_are_refused) {
   auto* const got = take(1000);
   int local = 0;
-  EXPECT_TRUE(says(give(&local, 4), "no block"));
+  EXPECT_TRUE(says(give(&local, 4), "not a block"));
   EXPECT_TRUE(says(give(got + 1, 999), "inside"));
   EXPECT_TRUE(give(got, 1000));
   EXPECT_TRUE(says(give(got, 1000), "before"));

@@ -47,9 +47,9 @@ class host_memory_of_numbers : public ::testing::Test {
 
 TEST_F(host_memory_of_numbers, is_refused_beyond_what_is_available) {
   expect_failure(take(101 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
-                 "cannot allocate 101 MiB (105906176 bytes) of host memory on host:cpu:0: it lies "
-                 "in the host's memory, of which 100 MiB (104857600 bytes) are available by "
-                 "MemAvailable, with 0 bytes");
+                 "cannot allocate 101 MiB (105906176 bytes) of host memory on host:cpu:0: it "
+                 "would be host memory, of which 100 MiB (104857600 bytes) are available "
+                 "according to MemAvailable, while 0 bytes");
   EXPECT_TRUE(take(100 * k_mib));
 }
 
@@ -64,9 +64,9 @@ TEST_F(host_memory_of_numbers, is_looked_at_for_each_large_allocation) {
 TEST_F(host_memory_of_numbers, that_was_promised_and_not_touched_is_not_available) {
   EXPECT_TRUE(take(60 * k_mib));
   expect_failure(take(60 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
-                 "with 60 MiB (62914560 bytes) of live allocations not written to yet");
+                 "while 60 MiB (62914560 bytes) of live allocations are not written to yet");
   process(30 * k_mib);
-  expect_failure(take(71 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY, "with 30 MiB");
+  expect_failure(take(71 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY, "while 30 MiB");
   EXPECT_TRUE(take(70 * k_mib));
   give_back(60 * k_mib);
   EXPECT_TRUE(take(60 * k_mib));
@@ -83,7 +83,7 @@ TEST_F(host_memory_of_numbers, is_refused_beyond_all_of_it) {
   process(2000 * k_mib);
   EXPECT_TRUE(take(900 * k_mib));
   expect_failure(take(101 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
-                 "900 MiB (943718400 bytes) of 1000 MiB (1048576000 bytes) are promised");
+                 "900 MiB (943718400 bytes) of 1000 MiB (1048576000 bytes) are reserved");
   EXPECT_TRUE(take(100 * k_mib));
 }
 
@@ -132,7 +132,7 @@ TEST(host_memory, of_the_machine_is_never_promised_as_a_whole) {
     blocks.push_back(*next);
   }
   EXPECT_GT(blocks.size(), 0U);
-  expect_failure(next, ISTHMUS_ERROR_OUT_OF_MEMORY, " are available by ");
+  expect_failure(next, ISTHMUS_ERROR_OUT_OF_MEMORY, " are available according to ");
   for (auto* each : blocks) {
     provider_deallocate(*home, where, ISTHMUS_KIND_SHARED, each, nbytes);
   }

@@ -88,13 +88,13 @@ TEST_F(pool_test, misuse_is_told_and_changes_nothing) {
            std::string_view{outcome.failure().message()}.find(says) != std::string_view::npos;
   };
   int local = 0;
-  EXPECT_TRUE(refused(from->deallocate(&local, 0, queue_.get()), "no memory of this pool"));
-  EXPECT_TRUE(refused(from->deallocate(nullptr, 0, queue_.get()), "no memory of this pool"));
+  EXPECT_TRUE(refused(from->deallocate(&local, 0, queue_.get()), "not allocated by this pool"));
+  EXPECT_TRUE(refused(from->deallocate(nullptr, 0, queue_.get()), "not allocated by this pool"));
   for (const std::size_t nbytes : {std::size_t{100}, std::size_t{5000}, 2 * k_mib}) {
     auto* got = static_cast<std::byte*>(take(*from, nbytes));
     EXPECT_TRUE(refused(from->deallocate(got + 1, 0, queue_.get()), "inside"));
     EXPECT_TRUE(refused(from->deallocate(got + nbytes / 2, 0, queue_.get()), "inside"));
-    EXPECT_TRUE(refused(other->deallocate(got, 0, queue_.get()), "no memory of this pool"));
+    EXPECT_TRUE(refused(other->deallocate(got, 0, queue_.get()), "not allocated by this pool"));
     EXPECT_TRUE(from->deallocate(got, 0, queue_.get()));
     EXPECT_TRUE(refused(from->deallocate(got, 0, queue_.get()), "before"));
     from->trim(0);

@@ -86,7 +86,7 @@ class pool_remap : public testing::TestWithParam<const char*> {
     if (wanted == "host") {
       auto* device = expect_value(find_device("host"));
       if (!device->can(ISTHMUS_CAN_REMAP)) {
-        GTEST_SKIP() << "the kernel moves no pages";
+        GTEST_SKIP() << "the kernel cannot move pages";
       }
       on_ = ref<queue>{expect_value(device->default_queue())};
     } else if (wanted == "cuda") {
@@ -254,7 +254,7 @@ TEST_P(pool_remap, an_address_that_memory_has_left_is_nobodys) {
   from->trim(0);
   EXPECT_EQ(process_page_map.find(block), nullptr);
   expect_failure(from->deallocate(block, 8 * k_mib, on_.get()), ISTHMUS_ERROR_INVALID_ARGUMENT,
-                 "no memory of this pool");
+                 "not allocated by this pool");
 }
 
 // Divided memory must become whole again. Otherwise random sizes held 1.8 times the live bytes, and
