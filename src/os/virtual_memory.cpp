@@ -154,7 +154,7 @@ result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages lef
   to_lost = false;
   if (mremap(from, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep, to) == MAP_FAILED) {
     auto failure = errno == EINVAL ? fail(ISTHMUS_ERROR_UNSUPPORTED,
-                                          "the kernel moves no pages: Linux 5.7 does")
+                                          "the kernel cannot move pages: use Linux 5.7 or later")
                                    : no_pages("mremap", nbytes);
     to_lost = !reserve_again(to, nbytes);
     return failure;

@@ -41,7 +41,7 @@ constexpr int k_collapse = 25;  // MADV_COLLAPSE, Linux 6.1
 static_assert(sizeof(scan_request) == 96);
 
 error not_here(const char* call, int code) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not tell written pages: {}: {}", call,
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}: {}", call,
               std::strerror(code));
 }
 
@@ -57,7 +57,7 @@ result<written_pages> written_pages::open() {
   wanted.api = UFFD_API;
   wanted.features = k_asynchronous | k_protects_holes | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
   if (ioctl(faults, UFFDIO_API, &wanted) != 0) {
-    auto failure = not_here("UFFDIO_API (Linux 6.7 has what is needed)", errno);
+    auto failure = not_here("UFFDIO_API (needs Linux 6.7)", errno);
     close(faults);
     return failure;
   }
