@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints what a change needs, one item per line: `build TARGET`, `ctest NAME` or `pytest FILE`.
 
 affected.py PATH...

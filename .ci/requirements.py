@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints what pyproject.toml requires for the given extras, one requirement per line.
 
 `build` stands for the requirements of the build system, `run` for those of the package. An extra

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves the part of a C or C++ comment beyond column 100 to the next line of the comment.
 
 wrap_comments.py FILE...

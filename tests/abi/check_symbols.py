@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holds the shared library's binary interface to what was recorded beside this script.
 
 check_symbols.py LIBRARY [--update | --names]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Passes if a file does not compile, and the compiler says what the file's first line expects.
 
 must_fail.py FILE -- COMPILER ARGUMENTS...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the language of the documentation, and that the language of the sources gets no worse.
 
 check_language.py [ROOT]

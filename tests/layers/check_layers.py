@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the dependencies between layers, and the size and licence line of each file.
 
 check_layers.py [ROOT]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for the tests of arrays: arrays equal to NumPy models, and Hypothesis strategies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for the tests of isthmus.compat.rmm: the device of each backend as the current one, and
 rejected arguments.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures over every backend found, a leak check around each test, and the long tier's options."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DLPack capsules built field by field, as a faulty producer would build them, and producers."""
 
 from __future__ import annotations

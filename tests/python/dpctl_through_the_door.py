@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pytest plugin that runs dpctl's own tests with the classes of isthmus.compat.dpctl.memory."""
 
 import dpctl.memory

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for the tests of isthmus.compat.pydotcompute: buffers with two copies, and both sides."""
 
 from __future__ import annotations

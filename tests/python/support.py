@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for the Python tests: devices, programs in a subprocess, waiting without fixed delays."""
 
 from __future__ import annotations

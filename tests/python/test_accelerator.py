@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """get_accelerator(): devices by number, and their free memory."""
 
 from __future__ import annotations

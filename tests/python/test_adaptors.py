@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adaptors over resources: statistics and their scopes, limit, fallback, failure callback."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory of other libraries: adopted with an owner, which is released exactly once."""
 
 from __future__ import annotations

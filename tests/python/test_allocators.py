@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isthmus as the allocator of PyTorch, CuPy and Numba, each on a real GPU.
 
 A process chooses an allocator once, so each test runs a program of its own. It is skipped if that

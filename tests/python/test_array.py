@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array: dtype, shape and strides over a Buffer; views, copies, fills, bad input."""
 
 from __future__ import annotations

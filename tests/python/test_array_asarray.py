@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """asarray: the inputs that it takes without a copy, copies, or rejects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """array[key] = value, copyto, copies to other dtypes, kinds and devices; compared with NumPy."""
 
 from __future__ import annotations

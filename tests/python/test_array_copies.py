@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """copyto, copies and moves between Arrays and foreign arrays; read-only destinations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Element dtypes: their names, aliases, rejected dtypes, and export by every interface."""
 
 from __future__ import annotations

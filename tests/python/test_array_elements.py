@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single elements of Array: host reads and writes, iteration, Python number protocols."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array exported to other libraries: the interfaces, DLPack, the buffer protocol, NumPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fallback= of isthmus.empty and related functions: another kind where memory is exhausted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array interfaces of other libraries that are invalid, or that no Array can represent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of arrays: references, free, `with`; loops of temporaries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creating arrays: empty and related functions, allocation from pools, bad arguments."""
 
 from __future__ import annotations

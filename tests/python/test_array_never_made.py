@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array's methods and properties on an object whose __init__ never ran, and on other types."""
 
 from __future__ import annotations

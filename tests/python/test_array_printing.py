@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How arrays print: like equal NumPy arrays, copying no more than the elements shown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array.T applied repeatedly: reversed layouts are not retained."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`with isthmus.scratch():` and `with isthmus.allocated():`."""
 
 from __future__ import annotations

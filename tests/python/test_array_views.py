@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Array's views, compared with NumPy: keys with any step, axes, shapes and dtypes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Non-blocking operations: events, `after`, and which objects are kept alive."""
 
 from __future__ import annotations

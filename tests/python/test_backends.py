@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The backends found on this machine, and their descriptions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each kind of bad input raises the documented error, with the value and the limit in its message.
 
 Faulty interface dictionaries of foreign objects are in test_usm_interface_bad.py.

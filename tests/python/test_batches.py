@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """batches(): slices, and smaller ones where memory is insufficient."""
 
 from __future__ import annotations

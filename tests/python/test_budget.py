@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of pools: as numbers and as text, budgets of several pools, decay."""
 
 from __future__ import annotations

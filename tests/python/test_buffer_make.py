@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creating buffers: sizes, kinds, alignments, devices and queues, and their attributes."""
 
 from __future__ import annotations

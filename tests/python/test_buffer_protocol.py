@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """memoryview, NumPy, bytearray and array.array with the shared and host kinds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command ``isthmus``: its output, where it is written, and the exit status."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.compat.dpctl.memory: dpctl's behaviour case by case, without its faults."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No way to create objects of isthmus.compat.dpctl.memory leaks memory, a source or a queue."""
 
 from __future__ import annotations

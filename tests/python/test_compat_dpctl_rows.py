@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dpctl's rules case by case, checked on dpctl and on isthmus.compat.dpctl.memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """get_accelerator() of isthmus.compat.pydotcompute: devices by number, and free memory."""
 
 from __future__ import annotations

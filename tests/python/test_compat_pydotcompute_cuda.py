@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.compat.pydotcompute on a CUDA device: its arrays are CuPy's, in CuPy's stream order."""
 
 from __future__ import annotations

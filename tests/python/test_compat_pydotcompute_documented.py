@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.compat.pydotcompute as documented for PyDotCompute: document 003, and its API pages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors of isthmus.compat.pydotcompute: its classes, caught as those of both libraries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One test for each write or error that PyDotCompute loses: here it is kept or reported."""
 
 from __future__ import annotations

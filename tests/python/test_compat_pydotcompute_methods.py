@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each public method compared with the released package: the same calls and errors on both.
 
 The comparison runs without a GPU, where the released package uses NumPy arrays.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pool of isthmus.compat.pydotcompute: cached buffers, over the pools of the devices."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.compat.pydotcompute as PyDotCompute 0.2.0: explicit allocation, dirty marks and free."""
 
 from __future__ import annotations

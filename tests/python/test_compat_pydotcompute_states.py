@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each operation in each state, with the copies that it makes, on buffers with two copies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names, paths and arguments, compared with the original package where it is installed."""
 
 from __future__ import annotations

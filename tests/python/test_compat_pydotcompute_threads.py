@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads on the buffers and pools of isthmus.compat.pydotcompute, and a fork among them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's adaptors, and the program's own callbacks: counts, limits, requests, rejected arguments."""
 
 from __future__ import annotations

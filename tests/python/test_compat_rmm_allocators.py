@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's allocators for other libraries, tested with stand-ins for CuPy and Numba.
 
 ``test_compat_rmm_cuda.py`` tests them with the real libraries where there is a GPU.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeviceBuffer by RMM's interface: copies, pickles, exchange, end of life, threads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.compat.rmm on a real GPU: allocators, streams and arrays of other libraries, CUDA's own
 pools and current device.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeviceBuffer by RMM's interface: contents, copies from and to it, sizes."""
 
 from __future__ import annotations

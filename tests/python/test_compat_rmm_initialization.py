@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reinitializing memory by RMM's interface: options, hooks, rejected arguments."""
 
 from __future__ import annotations

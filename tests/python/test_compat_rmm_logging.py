@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocation log and the debug log, by RMM's interface."""
 
 from __future__ import annotations

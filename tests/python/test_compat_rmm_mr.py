@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's resources and adaptors: allocation, caching, counts, rejected arguments of each class."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's resources that cache and subdivide memory: sizes, limits, bins, upstreams."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters, their stack, and the profiler, by RMM's interface."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams and pools of them by RMM's interface."""
 
 from __future__ import annotations

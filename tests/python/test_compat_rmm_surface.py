@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and signatures: those known of RMM 26.10, and those of the RMM that is installed."""
 
 from __future__ import annotations

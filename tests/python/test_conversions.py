@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values and arrays convert to elements as in NumPy: results, errors and warnings are compared.
 
 Where this library is stricter by design, as documented, a separate test covers the difference:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies in every direction, at any offset, of any host object."""
 
 from __future__ import annotations

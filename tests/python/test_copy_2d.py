@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pitched copies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exchange of CUDA streams and memory: DLPack, __cuda_array_interface__, __cuda_stream__.
 
 The tests do not request the handle of the default queue, because later tests would then find it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA's per-thread default stream, handle 2: a different stream on each thread."""
 
 from __future__ import annotations

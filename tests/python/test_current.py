@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The current device and queue: per thread, per asyncio task, nested."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """using() and set_resource(): the source of buffers that name no resource."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CustomResource: memory from Python objects, and the results of theirs that are rejected."""
 
 from __future__ import annotations

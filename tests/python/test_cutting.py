@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources that subdivide the blocks of their upstream."""
 
 from __future__ import annotations

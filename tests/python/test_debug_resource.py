@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The errors that a debug resource detects, and the uses that it accepts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory without a named resource: from default pools, which release what another pool needs."""
 
 from __future__ import annotations

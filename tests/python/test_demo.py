@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo at a small size: every device, every kind, every byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo of arrays at a small size: every device, every number, constant memory use."""
 
 from __future__ import annotations

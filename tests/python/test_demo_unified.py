@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo of the unified buffer at a small size: every device, every count, every byte."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Devices, contexts and queues: filters, comparison, hashes, names, pickles."""
 
 from __future__ import annotations

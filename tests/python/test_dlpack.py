@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DLPack export and import, legacy and versioned, for host-accessible memory."""
 
 from __future__ import annotations

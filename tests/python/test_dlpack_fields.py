@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every field of a foreign DLPack structure: valid values are used, invalid ones rejected."""
 
 from __future__ import annotations

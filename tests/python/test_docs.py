@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs every example of README.md and docs/.
 
 The language of a fenced block determines how it is run:

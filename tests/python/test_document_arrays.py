@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Julia blocks of document 004 beside their counterparts in docs/typed-arrays.md.
 
 The Python ones are run one after the other in one namespace, on every back-end. What the C++ ones

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python blocks of document 003, run one after the other in one namespace.
 
 They name things that they do not define: kernels, data, a queue of batches, and the messages and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python blocks of document 000, run one after the other in one namespace.
 
 The blocks use names that they do not define, which this file provides: `submit_kernel`, and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Six measured faults of dpctl 0.22.1, one test each: Isthmus has none of them."""
 
 from __future__ import annotations

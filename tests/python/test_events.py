@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events: state, waits with a timeout, failures, host events."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that end with work in flight and Python functions queued exit cleanly and silently.
 
 About 30 of them; 1,000 with `--long` or ISTHMUS_LONG=1.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fills with every pattern, prefetch, advice."""
 
 from __future__ import annotations

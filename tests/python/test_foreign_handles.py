@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contexts and queues created by another library, imported by handle; here pyopencl's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Zero-dimensional arrays of other libraries, and lists of them, where a number is expected."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources and memory of other libraries: choice of protocol, stream and read-only state."""
 
 from __future__ import annotations

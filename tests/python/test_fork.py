@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forked children: driver work is refused, frees do nothing, host memory can be read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GIL is released while a call waits and while bytes are copied."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No driver call that may wait is made with the GIL held.
 
 A relay in front of the driver records whether such a caller holds the GIL. CUDA's relay forwards

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Side effects that `import isthmus` must not have."""
 
 from __future__ import annotations

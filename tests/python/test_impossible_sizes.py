@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes larger than any machine's memory raise the library's allocation error."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Integer parameters of all public functions: too large, negative or wrong values, by one rule.
 
 An allocation of too many bytes raises USMAllocationError. Any other invalid number raises

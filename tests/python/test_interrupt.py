@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C interrupts every wait but not the operation, and no exception of a signal is lost."""
 
 from __future__ import annotations

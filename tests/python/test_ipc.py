@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Device memory in several processes: this one, and one that it spawns."""
 
 from __future__ import annotations

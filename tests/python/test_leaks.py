@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeated loops do not increase the memory of the process."""
 
 from __future__ import annotations

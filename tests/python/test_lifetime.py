@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """free(), context manager, weak references, live exports, work in flight."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.low_level: pointers, counts of elements, properties."""
 
 from __future__ import annotations

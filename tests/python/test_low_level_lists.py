@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.low_level: lists of operations, prefetch, advice, residency."""
 
 from __future__ import annotations

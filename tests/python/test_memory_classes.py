@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.memory as specified by documents 001 and 002: dpctl.memory's members and behaviour."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs of examples/from-*: each original, and the same one with its imports changed."""
 
 from __future__ import annotations

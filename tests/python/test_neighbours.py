@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exchange of memory and streams with PyTorch, CuPy, Numba, cuda.core and JAX on a real GPU."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One library, one registry: every way to open it sees the same allocations."""
 
 import ctypes

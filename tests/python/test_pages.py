@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """README.md and docs/ name what exists, and link to one another."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pickles preserve contents, kind, alignment and device; unpickling allocates new memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.pin: any object with a buffer or an address is pinned, kept, shared and released."""
 
 from __future__ import annotations

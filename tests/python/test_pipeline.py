@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pipeline(): batches in order, bounded memory, errors at the right batch, no thread left."""
 
 from __future__ import annotations

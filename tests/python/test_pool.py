@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PoolResource: allocation, attributes, errors, and the lifetime of its memory."""
 
 from __future__ import annotations

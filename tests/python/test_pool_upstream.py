@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PoolResource over another resource instead of the driver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scarce memory: snapshots, out-of-memory stages and callbacks, and collected garbage."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Situations in which a pool without memory must not collect garbage, and only reports that."""
 
 from __future__ import annotations

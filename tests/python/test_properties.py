@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random operations on buffers of all kinds, compared with plain bytes, on three backends."""
 
 from __future__ import annotations

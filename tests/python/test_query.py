@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus.memory.query: the allocation record of an address."""
 
 from __future__ import annotations

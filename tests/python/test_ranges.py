@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies of many ranges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory that an object exports by several protocols: if two disagree, the stricter applies."""
 
 from __future__ import annotations

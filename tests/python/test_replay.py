@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replay of traces: held and counted memory, rejected input, and the command on top."""
 
 from __future__ import annotations

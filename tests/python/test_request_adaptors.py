@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources that select by size, and the log."""
 
 from __future__ import annotations

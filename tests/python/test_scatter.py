@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scatter() and gather(): split like numpy.array_split, on several devices concurrently."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program with more privileges than its caller loads no library named by the environment."""
 
 from __future__ import annotations

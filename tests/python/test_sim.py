@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulated device from Python: capacity, faults, late effects, device loss."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes as text, which every resource accepts as a number of bytes."""
 
 from __future__ import annotations

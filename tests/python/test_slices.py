@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slices: views of a buffer that keep it alive and allocate nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The typed interface: every name of the stub exists, and a typed program passes the checker."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """queue.submit: Python functions in the order of a queue, with views of buffers."""
 
 from __future__ import annotations

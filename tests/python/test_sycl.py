@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SYCL queues and memory in Isthmus, and the reverse, together with dpctl and dpnp."""
 
 from __future__ import annotations

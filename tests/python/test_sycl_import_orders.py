@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """isthmus, dpctl, dpnp and pyopencl in one process, in every order of imports and of first uses.
 
 SYCL lists its platforms at its first use, and never again. So dpctl may be imported before Isthmus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One cl_context for both the SYCL and the OpenCL backend: memory of dpctl used by OpenCL."""
 
 from __future__ import annotations

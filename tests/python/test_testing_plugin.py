@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus.testing`` and its pytest plug-in, in test runs of their own."""
 
 from __future__ import annotations

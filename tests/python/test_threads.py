@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several threads on one buffer and on different buffers."""
 
 from __future__ import annotations

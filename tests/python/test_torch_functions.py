@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions through which PyTorch allocates, called as PyTorch does: by their addresses.
 
 Tests that need PyTorch itself are in test_allocators.py.

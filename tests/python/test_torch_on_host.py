@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's CPU build and arrays in one process, which exchange memory by DLPack.
 
 PyPI has no such build for Linux on x86-64. Debian packages one for its own Python, from before

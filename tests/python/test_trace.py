@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trace readers: accepted and rejected files; no file can do harm."""
 
 from __future__ import annotations

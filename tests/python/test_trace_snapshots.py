@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory snapshots as written by PyTorch 2.1 to 2.12, its XPU and NPU builds and other tools."""
 
 from __future__ import annotations

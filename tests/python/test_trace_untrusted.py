@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a trace takes time in proportion to its size, whatever its content."""
 
 from __future__ import annotations

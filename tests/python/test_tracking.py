@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The allocation tracker, which knows every live block, and tags."""
 
 from __future__ import annotations

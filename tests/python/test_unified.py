@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UnifiedBuffer: its states, their transitions, and transfers of the changed ranges only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts, items, exact access, copies in and out: which ranges are transferred."""
 
 from __future__ import annotations

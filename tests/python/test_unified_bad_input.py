@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Invalid calls of a unified buffer raise the right error and change nothing."""
 
 from __future__ import annotations

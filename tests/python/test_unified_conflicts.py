@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes on both sides: disjoint ranges are merged, overlapping ones reported or resolved."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failing copies, device loss and exhausted memory lose no data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forked children have a host copy of their own; their writes never reach the parent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a buffer, objects that outlive it, and copies of it: pickles, copy.copy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random operations on unified buffers, compared with a plain array as the model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BufferPool: unified buffers that are cached for the next request of the same kind."""
 
 from __future__ import annotations

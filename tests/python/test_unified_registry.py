@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BufferRegistry: unified buffers looked up by an id."""
 
 from __future__ import annotations

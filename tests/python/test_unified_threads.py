@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes that race with synchronization are not lost, and loops that wait for copies progress."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every kind of write to the host copy is detected, and no kind of read counts as a write."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unused memory that resources hold serves every request that the driver refuses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """__sycl_usm_array_interface__: export, and import in every form that it has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Interface dictionaries with every fault: each is rejected, without leaks or aborts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arguments of wrong types for everything in the stubs: Isthmus reports each by its name."""
 
 from __future__ import annotations

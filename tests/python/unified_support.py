@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for the tests of unified buffers: kinds of tracking, and access to both sides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looks how a library finds its thread-local storage.
 
 check_relocations.py MODEL LIBRARY

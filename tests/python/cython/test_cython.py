@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two Cython blocks of the USM memory instructions, compiled with the shipped declarations."""
 
 from __future__ import annotations
