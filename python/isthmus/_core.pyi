@@ -32,24 +32,26 @@ class OutOfRangeError(Error, ValueError):
 
 class USMAllocationError(Error, MemoryError):
     """
-    No memory of that kind on that device; the message tells what was asked for and what is left. `snapshot` tells how the memory of the pool was divided that had none; None if none was asked.
+    No memory of that kind on that device; the message names the request and what is left.
+    `snapshot` describes how the memory of the pool without memory was divided; None if no
+    pool was involved.
     """
 
     snapshot: Snapshot | None
 
 class UnsupportedError(Error, RuntimeError):
     """
-    This driver or device cannot do it: see Device.capabilities and Device.lacks.
+    Not supported by this driver or device: see Device.capabilities and Device.lacks.
     """
 
 class WrongContextError(Error, ValueError):
     """
-    Objects of different contexts met, or a pointer is unknown to the context.
+    Objects of different contexts were combined, or a pointer is unknown to the context.
     """
 
 class DeviceNotFoundError(Error, ValueError):
     """
-    No device or platform fits the filter; the message lists those there are.
+    No device or platform matches the filter; the message lists those found.
     """
 
 class ClosedError(Error, ValueError):
@@ -62,38 +64,42 @@ class DeviceLostError(Error, RuntimeError):
     """The device is gone, and its memory with it."""
 
 class DriverError(Error, RuntimeError):
-    """The driver refused; the message names its call and its code."""
+    """A driver call failed; the message names the call and its code."""
 
 class WaitTimeoutError(Error, TimeoutError):
-    """The time given ran out. The operation goes on."""
+    """The timeout expired. The operation continues."""
 
 class DependencyError(Error, RuntimeError):
-    """An event that the operation waited for had failed, so it did not run."""
+    """An event that the operation waited for has failed, so it did not run."""
 
 class AbandonedError(Error, RuntimeError):
     """A host event was dropped before it was completed."""
 
 class CallbackError(Error, RuntimeError):
     """
-    A function given to a queue did not run, a host event was made to fail, or what a resource of your own gave was no memory of its kind. A function's own exception is raised as it is.
+    A function submitted to a queue did not run, a host event was failed, or a resource of
+    your own returned memory that is not of its kind. An exception of a function is raised as
+    it is.
     """
 
 class ForkedError(Error, RuntimeError):
     """
-    Driver work in a forked child: start it with the multiprocessing method 'spawn'.
+    Driver work in a forked child: start the child with the multiprocessing method 'spawn'.
     """
 
 class InternalError(Error, RuntimeError):
-    """A fault of Isthmus: please report it."""
+    """A bug in Isthmus: please report it."""
 
 class ConflictError(Error, RuntimeError):
     """
-    Host and device both wrote the same part of a unified buffer: see UnifiedBuffer.resolve().
+    Host and device both wrote the same part of a unified buffer: see
+    UnifiedBuffer.resolve().
     """
 
 class Platform:
     """
-    One vendor's driver, or the host. Found by platforms(); immutable, safe to use from any thread.
+    One vendor's driver, or the host. Found by platforms(). Immutable; safe to use
+    from any thread.
     """
 
     @property
@@ -106,7 +112,7 @@ class Platform:
 
     @property
     def vendor(self) -> str:
-        """Who made the driver."""
+        """The driver's vendor."""
 
     @property
     def version(self) -> str:
@@ -114,7 +120,7 @@ class Platform:
 
     @property
     def library(self) -> str:
-        """The driver's file as it was opened, or an empty string."""
+        """The driver file that was opened, or an empty string."""
 
     @property
     def devices(self) -> list[Device]:
@@ -127,30 +133,30 @@ def platforms() -> list[Platform]:
 
 def devices(filter: str | None = None) -> list[Device]:
     """
-    Every device that fits `filter`, the best one first; None: all of them. A filter that
-    nothing fits gives an empty list. Simulated devices are listed only if the environment
-    variable ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call.
-    Raises ValueError for what is no filter.
+    Every device that matches `filter`, the best one first; None: all of them. An empty list
+    if there is none. Simulated devices are listed only if the environment variable
+    ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call. Raises
+    ValueError for a malformed filter.
     """
 
 def absent() -> list[tuple[str, str]]:
     """
-    (back-end, reason) of each driver that was looked for and cannot be used. Opens every
-    driver on the first call.
+    (backend, reason) of each driver that is absent or unusable. Opens every driver on the
+    first call.
     """
 
 class Device:
     """
     A device: Device(filter=None).
 
-    `filter` is up to three of back-end ("host", "sim", "cuda", "opencl", "sycl"), type ("cpu",
-    "gpu", "accelerator") and number, in that order, joined by ':'; None: the current
-    device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list
-    of what there is.
+    `filter` is up to three of backend ("host", "sim", "cuda", "opencl", "sycl"),
+    type ("cpu", "gpu", "accelerator") and number, in that order, joined by ':'; None:
+    the current device. Opens the drivers that the filter allows. Raises
+    DeviceNotFoundError, which lists the devices found.
 
     `with device:` makes it the current one of this thread and asyncio task; this nests.
-    Devices compare by what they stand for, pickle by their filter and may be used from any
-    thread.
+    Devices are equal if they represent the same device. They are pickled by their filter
+    and may be used from any thread.
     """
 
     def __init__(self, filter: str | Device | None = None) -> None: ...
@@ -158,18 +164,18 @@ class Device:
     @staticmethod
     def from_sycl(given: Any) -> Device:
         """
-        For an object of dpctl's or a capsule of one, which is not used up: the same object
-        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
-        ValueError for a part of a device and for one without USM.
+        Converts a dpctl object, or a capsule of one, which is not consumed: the result
+        represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
+        if there is no SYCL, ValueError for a sub-device and for a device without USM.
         """
 
     @staticmethod
     def from_handle(handle: int, backend: str) -> Device:
         """
-        The device of a back-end whose handle of the driver's that is (OpenCL:
-        cl_device_id; SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live
-        handle. Raises DeviceNotFoundError for a device that is not listed, and where
-        devices have no handles.
+        The device of a backend that has this driver handle (OpenCL: cl_device_id;
+        SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live handle. Raises
+        DeviceNotFoundError for a device that is not listed, and where devices have no
+        handles.
         """
 
     @property
@@ -178,7 +184,7 @@ class Device:
 
     @property
     def vendor(self) -> str:
-        """Who made it."""
+        """Its vendor."""
 
     @property
     def driver_version(self) -> str:
@@ -190,7 +196,9 @@ class Device:
 
     @property
     def filter(self) -> str:
-        """A filter string that finds this device again, as "opencl:cpu:0"."""
+        """
+        A filter string that identifies this device, for example "opencl:cpu:0".
+        """
 
     @property
     def type(self) -> str:
@@ -202,25 +210,25 @@ class Device:
 
     @property
     def compute_units(self) -> int:
-        """How many it has."""
+        """Number of its compute units."""
 
     @property
     def copy_engines(self) -> int:
-        """How many copies it makes at the same time, beside computing."""
+        """Number of copies it can execute at the same time, beside computing."""
 
     @property
     def capabilities(self) -> frozenset[str]:
         """
-        Names of what it can do: the flags ISTHMUS_CAN_* of isthmus.h in lower case.
+        Names of its capabilities: the flags ISTHMUS_CAN_* of isthmus.h in lower case.
         """
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of memory it offers, of "device", "shared", "host"."""
+        """The kinds of memory it supports, of "device", "shared", "host"."""
 
     @property
     def total_memory(self) -> int:
-        """Its memory, in bytes."""
+        """Size of its memory, in bytes."""
 
     @property
     def max_allocation(self) -> int:
@@ -228,25 +236,25 @@ class Device:
 
     @property
     def base_alignment(self) -> int:
-        """Alignment in bytes of an allocation that asks for none."""
+        """Alignment in bytes of an allocation that requests none."""
 
     @property
     def max_alignment(self) -> int:
-        """The largest alignment that can be asked for, in bytes."""
+        """The largest alignment that can be requested, in bytes."""
 
     @property
     def lacks(self) -> str:
-        """What its driver lacks and what stands in for it, or an empty string."""
+        """What its driver lacks and how that is substituted, or an empty string."""
 
     @property
     def default_queue(self) -> Queue:
         """
-        Its queue on its default context, shared by all threads; always the same one.
+        The default queue on its default context, shared by all threads; always the same one.
         """
 
     @property
     def default_context(self) -> Context:
-        """The context that its platform's devices share by default."""
+        """The default context, which the devices of its platform share."""
 
     @property
     def native_handle(self) -> int:
@@ -260,8 +268,8 @@ class Device:
 
     def memory_info(self) -> tuple[int, int]:
         """
-        (free, total) bytes of its memory now. Raises UnsupportedError where the driver does
-        not tell.
+        (free, total) bytes of its memory now. Raises UnsupportedError where the driver
+        does not report it.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -274,12 +282,12 @@ class Device:
 
 class Context:
     """
-    A context: Context(devices=None). USM belongs to one; its devices reach its memory.
+    A context: Context(devices=None). USM belongs to a context, whose devices can access it.
 
     `devices`: a Device or filter string or a list of them, of one platform; None: the
-    current device. This makes a new context; Device.default_context gives the one that is
-    used unless another is named. Contexts compare by what they stand for and may be used
-    from any thread.
+    current device. This creates a new context; Device.default_context is the one that is
+    used unless another is named. Contexts are equal if they represent the same driver
+    context, and may be used from any thread.
     """
 
     def __init__(self, devices: Device | str | list[Device] | None = None) -> None: ...
@@ -287,30 +295,31 @@ class Context:
     @staticmethod
     def from_sycl(given: Any) -> Context:
         """
-        For an object of dpctl's or a capsule of one, which is not used up: the same object
-        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
-        ValueError for a part of a device and for one without USM.
+        Converts a dpctl object, or a capsule of one, which is not consumed: the result
+        represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
+        if there is no SYCL, ValueError for a sub-device and for a device without USM.
         """
 
     def _get_capsule(self) -> Any:
         """
-        For dpctl: a capsule of SYCL's own object. Raises TypeError on other back-ends.
+        For dpctl: a capsule of the SYCL object. Raises TypeError on other backends.
         """
 
     @staticmethod
     def from_handle(handle: int, device: Device | str, owner: object = None) -> Context:
         """
-        Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s platform. It is kept
-        alive by `owner` if given, else by the driver's own reference count. Raises
-        UnsupportedError where contexts have no handles.
+        Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s
+        platform. It is kept alive by `owner` if given, else by the driver's own reference
+        count. Raises UnsupportedError where contexts have no handles.
         """
 
     def share_with(self, device: Device | str = 'opencl') -> Context:
         """
-        The same driver context in another back-end: one of SYCL's on OpenCL as a context of
-        `device`'s, so that memory of dpctl's is pyopencl's and ours too, without a copy
-        (`Buffer.adopt`). Raises UnsupportedError for other back-ends and where SYCL's library
-        gives no native handles, WrongContextError where `device` is none of its devices.
+        The same driver context in another backend: a SYCL context on OpenCL as a context of
+        `device`, so that memory of dpctl can be used by pyopencl and Isthmus without a copy
+        (`Buffer.adopt`). Raises UnsupportedError for other backends and where the SYCL
+        library exports no native handles, WrongContextError if `device` is not one of its
+        devices.
         """
 
     @property
@@ -320,7 +329,7 @@ class Context:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid
+        The driver's handle as an integer (OpenCL: cl_context), 0 where it has none. Valid
         while this object lives.
         """
 
@@ -332,9 +341,9 @@ class Context:
 
 class Event:
     """
-    Tells when an operation has ended and how. Event() makes a host event, which the program
-    itself completes; if it is dropped before, it fails with AbandonedError, so that no
-    queue waits for ever. Safe to use from any thread.
+    The completion of an operation. Event() creates a host event, which the program itself
+    completes. If a host event is dropped before that, it fails with AbandonedError, so that
+    no queue waits indefinitely. Safe to use from any thread.
     """
 
     def __init__(self) -> None: ...
@@ -342,32 +351,33 @@ class Event:
     @staticmethod
     def from_sycl(given: Any) -> Event:
         """
-        For an object of dpctl's or a capsule of one, which is not used up: the same object
-        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
-        ValueError for a part of a device and for one without USM.
+        Converts a dpctl object, or a capsule of one, which is not consumed: the result
+        represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
+        if there is no SYCL, ValueError for a sub-device and for a device without USM.
         """
 
     def _get_capsule(self) -> Any:
         """
-        For dpctl: a capsule of SYCL's own object. Raises TypeError on other back-ends.
+        For dpctl: a capsule of the SYCL object. Raises TypeError on other backends.
         """
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits until the operation has ended, for `timeout` seconds at most (None: for ever;
-        0 polls), and raises the error it ended with. Lets other threads run; Ctrl-C
-        interrupts the wait, not the operation. Raises WaitTimeoutError.
+        Waits until the operation has ended, for at most `timeout` seconds (None:
+        indefinitely; 0 polls), and raises the error it ended with. Releases the
+        interpreter's lock; Ctrl-C interrupts the wait, not the operation. Raises
+        WaitTimeoutError.
         """
 
     @staticmethod
     def wait_for(events: Sequence[Event]) -> None:
         """
-        Waits for all of them, then raises the first failure there was, in their order.
+        Waits for all events, then raises the first failure, in the order of the sequence.
         """
 
     @property
     def done(self) -> bool:
-        """Whether it has completed, well or not. Does not block."""
+        """Whether it has completed, successfully or not. Does not block."""
 
     @property
     def status(self) -> str:
@@ -380,22 +390,23 @@ class Event:
     @property
     def times(self) -> tuple[int, int, int] | None:
         """
-        (submitted, started, ended) in nanoseconds of the device's clock; None where the
-        driver keeps none and before completion.
+        (submitted, started, ended) in nanoseconds of the device's clock; None before
+        completion and where the driver does not record them.
         """
 
     def elapsed_since(self, earlier: Event) -> int:
         """
-        Nanoseconds from the end of `earlier` to this one's, on their device's clock, below 0
-        where it was the other way: of two of Queue.mark(), of queues of one device. Waits for
-        both, and raises what they ended with. Raises UnsupportedError for events without
-        times, InvalidArgumentError for those of two devices.
+        Nanoseconds from the end of `earlier` to the end of this event, on their device's
+        clock; negative if this one ended first. For two events of Queue.mark(), of queues
+        of one device. Waits for both, and raises what they ended with. Raises
+        UnsupportedError for events without times, InvalidArgumentError for those of two
+        devices.
         """
 
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid
+        The driver's handle as an integer (OpenCL: cl_event), 0 where it has none. Valid
         while this object lives.
         """
 
@@ -408,8 +419,8 @@ class Event:
 
     def fail(self, message: str) -> None:
         """
-        Completes a host event with a CallbackError; what waits for it on a queue does not
-        run and fails with DependencyError. Raises ValueError as complete() does.
+        Completes a host event with a CallbackError. Operations that wait for it on a queue
+        do not run and fail with DependencyError. Raises ValueError as complete() does.
         """
 
     def _notify(self, descriptor: int) -> None:
@@ -417,8 +428,8 @@ class Event:
 
     def __await__(self) -> Generator[Any, None, None]:
         """
-        `await event` in asyncio: as wait(), without blocking the loop or a thread. Any
-        number of tasks may await the same event; cancelling one does not touch the
+        `await event` in asyncio: like wait(), without blocking the loop or a thread. Any
+        number of tasks may await the same event; cancelling one does not affect the
         operation.
         """
 
@@ -426,13 +437,14 @@ class Queue:
     """
     A queue: Queue(device=None, *, context=None). Its operations run one after the other.
 
-    `device`: a Device, a filter string, or a Context, whose first device is taken; None:
-    the current device. `context` None: the device's default one. Every call makes a new
+    `device`: a Device, a filter string, or a Context, which means its first device; None:
+    the current device. `context` None: the device's default one. Every call creates a new
     queue; Device.default_queue is the shared one. Raises DeviceNotFoundError, and
-    WrongContextError for a device that is not of the context.
+    WrongContextError for a device that is not in the context.
 
     `with queue:` makes it, and its device, the current one of this thread and asyncio task;
-    this nests. Queues compare by what they stand for and may be used from any thread.
+    this nests. Queues are equal if they represent the same driver queue, and may be used
+    from any thread.
     """
 
     def __init__(self, device: Device | str | Context | None = None, *, context: Context | None = None) -> None: ...
@@ -440,38 +452,38 @@ class Queue:
     @staticmethod
     def from_sycl(given: Any) -> Queue:
         """
-        For an object of dpctl's or a capsule of one, which is not used up: the same object
-        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
-        ValueError for a part of a device and for one without USM.
+        Converts a dpctl object, or a capsule of one, which is not consumed: the result
+        represents the same SYCL object. Raises TypeError for other objects, DeviceNotFoundError
+        if there is no SYCL, ValueError for a sub-device and for a device without USM.
         """
 
     def _get_capsule(self) -> Any:
         """
-        For dpctl: a capsule of SYCL's own object. Raises TypeError on other back-ends.
+        For dpctl: a capsule of the SYCL object. Raises TypeError on other backends.
         """
 
     @staticmethod
     def from_handle(handle: int, device: Device | str, owner: object = None) -> Queue:
         """
-        Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it
-        is out of order, operations stand behind barriers. It is kept alive by `owner` if
-        given, else by the driver's own reference count. Raises UnsupportedError where queues
-        have no handles.
+        Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. If it is
+        out of order, every operation is enclosed by barriers. It is kept alive by `owner`
+        if given, else by the driver's own reference count. Raises UnsupportedError where
+        queues have no handles.
         """
 
     @staticmethod
     def from_stream(stream: Any, device: Device | str | None = None) -> Queue:
         """
-        Adopts a CUDA stream of another library's, which it keeps alive: an object with
-        __cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None: the
-        one that the stream is of; of a default stream that does not tell, the current device
-        if it is one of CUDA's, else "cuda:0". Work that others put on the stream is taken
+        Adopts a CUDA stream of another library, which it keeps alive: an object with
+        __cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None:
+        the device of the stream; for a default stream that does not report one, the current
+        device if it is a CUDA device, else "cuda:0". External work on the stream is taken
         into account. Raises TypeError for other objects, WrongContextError for a stream of
         another device.
 
-        The per-thread default stream is the calling thread's, whose queue may be used on any
-        thread: from others its operations go to the legacy default stream, which is the same
-        order. Adopted again on its thread it is the same queue.
+        The per-thread default stream is the calling thread's. Its queue may be used on any
+        thread: from other threads its operations go to the legacy default stream, which has
+        the same order. Adopted again on its thread it is the same queue.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -490,11 +502,11 @@ class Queue:
 
     @property
     def sycl_device(self) -> Device:
-        """dpctl's name of `device`."""
+        """dpctl's name for `device`."""
 
     @property
     def sycl_context(self) -> Context:
-        """dpctl's name of `context`."""
+        """dpctl's name for `context`."""
 
     @property
     def backend(self) -> str:
@@ -511,53 +523,52 @@ class Queue:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),
-        0 where it has none;
-        valid while this object lives. Once it was asked for, Isthmus takes into account
-        that the queue may have work which it does not know.
+        The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's
+        reference), 0 where it has none. Valid while this object lives. Once it was read,
+        Isthmus takes into account that the queue may have external work.
         """
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """
-        (0, handle), for libraries that take CUDA streams; counts as asking for
-        `native_handle`. Raises TypeError for a queue of another back-end.
+        (0, handle), for libraries that take CUDA streams; counts as reading
+        `native_handle`. Raises TypeError for a queue of another backend.
         """
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits for all that was submitted so far, for `timeout` seconds at most (None: for
-        ever). Errors of operations are told by their own events. Lets other threads run;
-        Ctrl-C interrupts. Raises WaitTimeoutError.
+        Waits for everything submitted so far, for at most `timeout` seconds (None:
+        indefinitely). Errors of operations are reported by their own events. Releases the
+        interpreter's lock; Ctrl-C interrupts. Raises WaitTimeoutError.
         """
 
     def fence(self, after: Event | Sequence[Event] = ()) -> Event:
         """
-        An event that completes when all submitted so far, and all of `after`, has.
+        An event that completes when everything submitted so far, and all of `after`, has ended.
         """
 
     def mark(self) -> Event:
         """
-        An event that completes when all submitted so far has, and knows when: for
-        Event.elapsed_since.
+        An event that completes when everything submitted so far has ended, and records the
+        time, for Event.elapsed_since.
         """
 
     def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | Sequence[Event] = ()) -> Event:
         """
-        Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of
-        bytes of each buffer; returns its event at once.
+        Runs fn(*views) in the queue's order, on a library thread, with a memoryview of the
+        bytes of each buffer. Returns its event at once.
 
-        The views, writable unless the buffer is read-only, are valid only during the call: a
-        function that keeps one, or an array made of it, fails with BufferError. What `fn`
-        raises is raised by event.wait(), the same object; work behind it on the queue goes
-        on. `fn` must not wait for what is behind it on the queue. It sees the contextvars of
-        the caller. Buffers of device kind need the capability "run_functions"
+        The views, writable unless the buffer is read-only, are valid only during the call:
+        a function that keeps one, or an array made of it, fails with BufferError. What `fn`
+        raises is raised by event.wait(), as the same object; later work on the queue
+        continues. `fn` must not wait for later work on the queue. It sees the contextvars
+        of the caller. Buffers of device kind need the capability "run_functions"
         (UnsupportedError). When the interpreter ends, functions that have not begun fail
         with CallbackError; those that run are waited for.
         """
 
     def close(self) -> None:
         """
-        Refuses further work with ClosedError; what is submitted still runs. Never blocks.
+        Refuses further work with ClosedError; submitted work still runs. Never blocks.
         Raises ValueError for the default queue of a device, which cannot be closed.
         """
 
@@ -567,7 +578,7 @@ class Queue:
 
     def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies bytes between any two places on this queue; see Buffer.copy_from.
+        Copies bytes between any two endpoints on this queue; see Buffer.copy_from.
         """
 
     def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
@@ -580,30 +591,31 @@ class Queue:
 
     def memcpy(self, dest: object, src: object, count: int) -> None:
         """
-        dpctl's name of copy(): `count` bytes, blocking; past either end is OutOfRangeError.
+        dpctl's name for copy(): `count` bytes, blocking. Past either end is an OutOfRangeError.
         """
 
     def memcpy_async(self, dest: object, src: object, count: int, dEvents: Sequence[Event] | None = None) -> Event:
         """
-        dpctl's name of copy(blocking=False), after the events `dEvents`. Source and
-        destination live until it has ended.
+        dpctl's name for copy(blocking=False), after the events `dEvents`. Source and
+        destination are kept alive until it has ended.
         """
 
     def prefetch(self, buf: Buffer, count: int = 0) -> None:
         """
-        Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.
+        Buffer.prefetch of the first `count` bytes; 0, or more than there are, means all.
+        Blocks.
         """
 
     def mem_advise(self, buf: Buffer, count: int, advice: int) -> None:
         """
-        Buffer.advise of the first `count` bytes; 0, or more than there are: all. Blocks.
+        Buffer.advise of the first `count` bytes; 0, or more than there are, means all. Blocks.
         """
 
 def current_device() -> Device:
     """
     The device that `with device:` or `with queue:` set for this thread and asyncio task,
-    else the default one: the environment variable ISTHMUS_DEVICE, else the best with USM.
-    Opens drivers on the first call. Raises DeviceNotFoundError.
+    else the default one: the environment variable ISTHMUS_DEVICE, else the best device with
+    USM. Opens drivers on the first call. Raises DeviceNotFoundError.
     """
 
 def current_queue() -> Queue:
@@ -615,13 +627,14 @@ def current_queue() -> Queue:
 
 class Budget:
     """
-    Bytes that several pools may have of their drivers' memory together, in use and free alike:
-    Budget(limit, device=None, kind="device"), given to PoolResource(..., budget=...).
+    A limit on the memory, in use and free, that several pools hold of their drivers:
+    Budget(limit, device=None, kind="device"), passed to PoolResource(..., budget=...).
 
-    `limit` is in bytes, or text: "2GiB", or "80%" of the memory of `kind` that `device` has.
-    A pool that would go over it gives back its own free memory, then asks the others for
-    theirs, and then raises USMAllocationError with who holds what. What threads other than
-    the asking one keep of small and recent blocks is not free. Safe to use from any thread.
+    `limit` is in bytes, or text: "2GiB", or "80%" of the memory of `kind` that `device`
+    has. A pool that would exceed it first releases its own free memory, then requests the
+    other pools to release theirs, and then raises USMAllocationError, which lists what each
+    holds. Small and recently freed blocks that threads other than the requesting one keep
+    are not free in this sense. Safe to use from any thread.
     """
 
     def __init__(self, limit: int | str, device: Device | str | None = None, kind: str = 'device') -> None: ...
@@ -633,36 +646,36 @@ class Budget:
     @property
     def held_bytes(self) -> int:
         """
-        Bytes that its pools hold, and those of pools that have gone with blocks in use.
+        Bytes that its pools hold, and those of destroyed pools with blocks still in use.
         """
 
     @property
     def free_bytes(self) -> int:
-        """Bytes of these that no buffer, thread or size class has."""
+        """Bytes of these that no buffer, thread or size class holds."""
 
     @property
     def peak_held_bytes(self) -> int:
-        """The most that was held so far."""
+        """The most bytes that were held so far."""
 
     @property
     def pools(self) -> int:
-        """Pools that live."""
+        """Number of live pools."""
 
     @property
     def refusals(self) -> int:
-        """Times that a pool asked for what did not fit at once."""
+        """How often a request of a pool did not fit at once."""
 
     @property
     def reclaimed_bytes(self) -> int:
-        """Bytes that pools gave back for others so far."""
+        """Bytes that pools released for others so far."""
 
     def __repr__(self) -> str: ...
 
 class MemoryResource:
     """
-    Hands out memory of one kind, in one context, on one device: what all resources have in
-    common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as
-    long as what was made of it. One of your own is a CustomResource, not a subclass.
+    Allocates memory of one kind, in one context, on one device: the base of all resources.
+    Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as
+    its memory. A resource of your own is a CustomResource, not a subclass.
     """
 
     @property
@@ -671,51 +684,54 @@ class MemoryResource:
 
     @property
     def queue(self) -> Queue:
-        """The queue of buffers that are made of it without one being named."""
+        """The queue of buffers that are created with it and name no queue."""
 
     @property
     def device(self) -> Device:
-        """The device it allocates for."""
+        """The device that it allocates for."""
 
     @property
     def context(self) -> Context:
-        """The context its memory belongs to."""
+        """The context that its memory belongs to."""
 
     def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
-        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self). `alignment`
-        0: the device's own; ValueError for what is neither that nor a power of two.
+        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        `alignment` 0: the device's own. Raises ValueError if it is neither 0 nor a power of
+        two.
         """
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that it keeps of the driver's; a provider keeps none."""
+        """Bytes that it holds of the driver's memory; a provider holds none."""
 
     @property
     def free_bytes(self) -> int:
-        """Bytes of these that no buffer, thread or size class has."""
+        """Bytes of these that no buffer, thread or size class holds."""
 
     @property
     def maps(self) -> int:
         """
-        Times that the driver gave it memory, or mapped some where it was needed.
+        How often the driver gave it memory, or mapped some at another address.
         """
 
     @property
     def unmaps(self) -> int:
-        """Times that the driver got some back, or took some from where it was."""
+        """
+        How often memory was returned to the driver, or unmapped from its address.
+        """
 
     def verify(self) -> None:
         """
-        Looks at all that it, and what it stands on, know of themselves. Raises ValueError with
-        what a DebugResource found, now or before, InternalError where a pool's records
-        contradict one another. Takes long.
+        Checks all records of this resource and its upstreams. Raises ValueError with what
+        a DebugResource found, now or before, InternalError if a pool's records are
+        inconsistent. Takes long.
         """
 
     def trim(self, keep_bytes: int | str = 0) -> int:
         """
-        Gives what is free back to the driver while more than `keep_bytes` are held; the
-        bytes given back. What threads keep for themselves is free too.
+        Returns free memory to the driver while more than `keep_bytes` are held. Returns
+        the number of bytes returned. Memory in thread caches counts as free.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -726,48 +742,52 @@ class MemoryResource:
 
 class ProviderResource(MemoryResource):
     """
-    The driver's own allocator: ProviderResource(kind="device", device=None,
-    context=None, write_combined=False).
+    The driver's own allocator: ProviderResource(kind="device", device=None, context=None,
+    write_combined=False).
 
     `device` None: the first of `context`, else the current one; `context` None: the
-    device's default one. `write_combined`, of kind "host": past the host's caches, for what
-    the host writes once, in order, and devices read; to read it takes the host some hundred
-    times as long. Raises UnsupportedError for a kind that the device has not, and for
-    write-combined memory without the capability "write_combine".
+    device's default one. `write_combined`, for kind "host": memory that bypasses the
+    host's caches, for data that the host writes once, in order, and devices read. Reading
+    it on the host takes some hundred times as long. Raises UnsupportedError for a kind that
+    the device does not have, and for write-combined memory without the capability
+    "write_combine".
     """
 
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, write_combined: bool = False) -> None: ...
 
 class PoolResource(MemoryResource):
     """
-    Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
+    Caches freed memory for later requests: PoolResource(kind="device", device=None,
     context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
     remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,
-    device_wait=False), or PoolResource(upstream, *, ...) with the same but for remap.
+    device_wait=False), or PoolResource(upstream, *, ...) with the same arguments except
+    remap.
 
-    `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
-    at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
-    can move) at a time later, and never more than `limit_bytes` in all (None: no limit).
-    Beyond `soft_limit_bytes` all that is free goes back before the pool grows, and then by
-    no more than is needed. Sizes are integers or text: "64MiB", "2GiB", or "80%" of the
-    device's memory or, for memory that lies in the host's, of what the process may have of
-    that. `budget`, a Budget, is shared with other pools. What is free and was not needed for
-    `decay` seconds (None: never) goes back within twice that time: as the pool grows or is
-    trimmed, or on a thread of the library that is idle, if there is one already. A request
-    that finds nothing waits for `wait` seconds at most (0: not at all; a year at most, as a
-    wait without an end may deadlock) for work that freed memory lies behind, and lets other
-    threads run meanwhile. With `device_wait=True` its queue waits for such work first, on the
-    device, and the host does not.
-    `checked=False` does not look for misuse of small blocks. Where the device has the
-    capability "remap", free memory moves to where a larger request needs it; not with
-    `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
-    ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on
-    that queue, elsewhere when that work has ended. Raises USMAllocationError where the
-    driver has too little or a limit is met, UnsupportedError as ProviderResource.
+    `device` and `context` are those of ProviderResource. The pool requests `initial_bytes`
+    from the driver at once and at least `growth_bytes` (None: 32 MiB, or 1/128 of what it
+    holds if its memory can move) at a time later, and never more than `limit_bytes` in all
+    (None: no limit). Beyond `soft_limit_bytes` it returns all free memory before it grows,
+    and then grows by no more than is needed. Sizes are integers or text: "64MiB",
+    "2GiB", or "80%" of the device's memory or, for memory that resides on the host, of
+    what the process may use of that. `budget`, a Budget, is shared with other pools. Free
+    memory that was not needed for `decay` seconds (None: never) is returned within twice
+    that time: when the pool grows or is trimmed, or on an idle library thread if there is
+    one. A request without memory waits for at most `wait` seconds (0: not at all; a year at
+    most, because a wait without a limit may deadlock) for the work that uses freed memory,
+    with the interpreter's lock released. With `device_wait=True` the queue waits for such
+    work first, on the device, and the host does not.
 
-    Over `upstream`, a CustomResource say, the pool has its memory from that in place of the
-    driver, of its kind, device and context, and it does not move. UnsupportedError for one
-    that stands on a pool, gives memory of several kinds, or is monotonic.
+    `checked=False` does not check for misuse of small blocks. If the device has the
+    capability "remap", free memory moves to where a larger request needs it, unless
+    remap=False. Requests up to 256 KiB take at most 1/8 more than their size; larger ones
+    are rounded up to 64 KiB. Memory freed after work on a queue is reused at once on that
+    queue, and elsewhere after the work has ended. Raises USMAllocationError if the driver
+    has too little memory or a limit is reached, UnsupportedError as ProviderResource.
+
+    With `upstream`, for example a CustomResource, the pool obtains its memory from that
+    instead of the driver, with its kind, device and context, and the memory does not move.
+    UnsupportedError for an upstream that uses a pool, gives memory of several kinds, or is
+    monotonic.
     """
 
     @overload
@@ -778,81 +798,82 @@ class PoolResource(MemoryResource):
 
     @property
     def limit_bytes(self) -> int | None:
-        """The most it may hold; None: no limit."""
+        """The most bytes that it may hold; None: no limit."""
 
     @property
     def soft_limit_bytes(self) -> int | None:
-        """Beyond it free memory goes back before it grows; None: no such limit."""
+        """
+        When it would hold more, it returns free memory before it grows; None: no such limit.
+        """
 
     @property
     def budget(self) -> Budget | None:
-        """What it shares with other pools."""
+        """The budget that it shares with other pools."""
 
     @property
     def decay(self) -> float | None:
         """
-        Seconds after which free memory that was not needed goes back; None: never.
+        Seconds after which unused free memory is returned to the driver; None: never.
         """
 
     @property
     def wait(self) -> float:
-        """Seconds that a request waits for freed memory at most."""
+        """The most seconds that a request waits for freed memory."""
 
     @property
     def upstream(self) -> MemoryResource | None:
-        """What it stands on; None: the driver."""
+        """The resource that it obtains memory from; None: the driver."""
 
     def snapshot(self) -> Snapshot:
         """
-        How its memory is divided now. Takes some milliseconds where it holds very much.
+        How its memory is divided now. Takes some milliseconds if the pool is very large.
         """
 
     @property
     def rungs(self) -> dict[str, RungCounts]:
         """
-        How often it came to each rung that a request with no memory climbs, in their
-        order ("settle", "grow", "trim", "budget", "reclaim", "wait"), and how
-        often the request was met there.
+        For each out-of-memory stage, how often it was tried and how often it satisfied the
+        request. In the order in which they are tried: "settle", "revoke", "grow",
+        "trim", "budget", "device_wait", "reclaim", "wait".
         """
 
     def __repr__(self) -> str: ...
 
 class AdaptorResource(MemoryResource):
     """
-    A resource over another, whose kind, device, context and queue it has: what the classes
-    below have in common. What it hands out goes back to it, and through it to what it stands
-    on.
+    Base of the resources over one upstream, which have its kind, device, context and queue.
+    Memory that an adaptor allocates is returned to it, and through it to its upstream.
     """
 
     @property
     def upstream(self) -> MemoryResource:
-        """What it stands on."""
+        """The resource that it obtains its memory from."""
 
 class StatisticsScope:
     """
-    What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by
-    this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,
-    wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones
-    count too. May be read at any time, on any thread. Entered once. What native code allocates
-    itself counts in the scopes that it is in by the C interface; Buffers made meanwhile count
-    there where no scope of Python's is entered.
+    Counts what was allocated from a StatisticsResource within `with resource.statistics()
+    as s:`, by this thread or asyncio task and by tasks started within it, and the release
+    of that memory, wherever and whenever it happens. Scopes nest: the outer ones include
+    what an inner one counts. May be read at any time, on any thread. A scope can be entered
+    once. What native code allocates itself counts in the scopes that it entered through the
+    C interface; Buffers created meanwhile count there if no scope of Python is entered.
     """
 
     @property
     def current_bytes(self) -> int:
-        """Bytes live now, as requested."""
+        """Bytes that are live now, as requested."""
 
     @property
     def current_count(self) -> int:
-        """Allocations live now."""
+        """Allocations that are live now."""
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes live at a time."""
+        """The most bytes that were live at a time."""
 
     @property
     def peak_count(self) -> int:
-        """The most allocations live at a time."""
+        """The most allocations that were live at a time."""
 
     @property
     def total_bytes(self) -> int:
@@ -864,7 +885,7 @@ class StatisticsScope:
 
     def _net(self) -> tuple[int, int, int, int, int, int]:
         """
-        The same counts less memory from outside of the scope that was freed within it.
+        The same counts, minus the memory from outside of the scope that was freed within it.
         """
 
     def __enter__(self) -> Self: ...
@@ -873,29 +894,29 @@ class StatisticsScope:
 
 class StatisticsResource(AdaptorResource):
     """
-    Counts what goes through it: StatisticsResource(upstream).
+    Counts the allocations that go through it: StatisticsResource(upstream).
 
-    Counts are exact, with threads too. Buffers count until they are freed, also where their
-    memory goes back later, when the work on it has ended.
+    Counts are exact, with threads too. A Buffer counts until it is freed, even if its
+    memory is returned later, once the work on it has ended.
     """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
 
     @property
     def current_bytes(self) -> int:
-        """Bytes live now, as requested."""
+        """Bytes that are live now, as requested."""
 
     @property
     def current_count(self) -> int:
-        """Allocations live now."""
+        """Allocations that are live now."""
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes live at a time."""
+        """The most bytes that were live at a time."""
 
     @property
     def peak_count(self) -> int:
-        """The most allocations live at a time."""
+        """The most allocations that were live at a time."""
 
     @property
     def total_bytes(self) -> int:
@@ -906,96 +927,97 @@ class StatisticsResource(AdaptorResource):
         """Allocations so far."""
 
     def reset(self) -> None:
-        """The peaks become what is live now, the totals 0."""
+        """Sets the peaks to what is live now and the totals to 0."""
 
     def statistics(self) -> StatisticsScope:
-        """A scope, to be entered: `with resource.statistics() as s:`."""
+        """Returns a scope to enter: `with resource.statistics() as s:`."""
 
 class LimitResource(AdaptorResource):
     """
-    Bounds what is live at a time: LimitResource(upstream, limit_bytes).
+    Limits the bytes that are live at a time: LimitResource(upstream, limit_bytes).
 
-    What would exceed it, as requested, raises USMAllocationError, which names the request,
-    the limit and what is in use. An integer, or text: "4GiB", or "80%" of the device's
-    memory or, for memory that lies in the host's, of what the process may have of that.
+    A request that would exceed the limit, in bytes as requested, raises USMAllocationError,
+    which names the request, the limit and the bytes in use. The limit is an integer or
+    text: "4GiB", or "80%" of the device's memory or, for memory that resides on the
+    host, of what the process may use of that.
     """
 
     def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None: ...
 
     @property
     def limit_bytes(self) -> int:
-        """The most bytes that are live at a time."""
+        """The most bytes that may be live at a time."""
 
     @property
     def in_use_bytes(self) -> int:
-        """Bytes live now."""
+        """Bytes that are live now."""
 
 class FallbackResource(AdaptorResource):
     """
-    Asks a second resource where the first has no memory: FallbackResource(first, second).
+    Uses a second resource when the first has no memory: FallbackResource(first, second).
 
-    The second is of the same context; where it is of another kind, a Buffer tells the kind
-    that it has. Raises WrongContextError.
+    The second must be of the same context (WrongContextError). It may be of another kind;
+    the `kind` of a Buffer is the one that it got.
     """
 
     def __init__(self, first: MemoryResource, second: MemoryResource) -> None: ...
 
     @property
     def second(self) -> MemoryResource:
-        """What is asked where `upstream` has none."""
+        """The resource that is used when `upstream` has no memory."""
 
 class AlignedResource(AdaptorResource):
     """
-    Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where
-    they ask for it: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or
-    text: "4KiB".
+    Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if
+    the request says so: AlignedResource(upstream, alignment, from_bytes=0). Both are
+    integers or text: "4KiB".
     """
 
     def __init__(self, upstream: MemoryResource, alignment: int | str, from_bytes: int | str = 0) -> None: ...
 
 class BinningResource(AdaptorResource):
     """
-    Chooses by size: BinningResource(upstream, {256: small, "64KiB": medium}).
+    Chooses a resource by size: BinningResource(upstream, {256: small, "64KiB": medium}).
 
-    Each request goes to the resource of the smallest number of bytes that it does not exceed,
-    else to upstream. All are of one context (else WrongContextError), of any kinds.
+    A request goes to the resource with the smallest number of bytes that it does not
+    exceed, else to upstream. All are of one context (else WrongContextError), of any kinds.
     """
 
     def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None: ...
 
     @property
     def bins(self) -> dict[int, MemoryResource]:
-        """A copy of what it was given, by bytes."""
+        """A copy of the given dictionary, by bytes."""
 
 class PrefetchResource(AdaptorResource):
     """
-    Asks the driver to move shared memory to the device as it is allocated:
+    Requests that the driver move shared memory to the device when it is allocated:
     PrefetchResource(upstream).
 
-    On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without the
-    capability "prefetch", and what the driver says to it is no error.
+    On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without
+    the capability "prefetch", and errors of the driver are ignored.
     """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
 
 class LogResource(AdaptorResource):
     """
-    Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's
-    logs: LogResource(upstream, path).
+    Writes a row for each allocation, failure and free to a CSV file, in the columns of
+    RMM's logs: LogResource(upstream, path).
 
-    Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written
-    some thousands at a time, by flush(), with the last reference, and when the process exits.
-    Raises InvalidArgumentError for a file that cannot be made, or that another log is being
-    written to, of this process or another one.
+    Thread,Time,Action,Pointer,Size,Stream. An existing file is truncated. Rows are written
+    some thousands at a time, by flush(), with the last reference, and when the process
+    exits. Raises InvalidArgumentError for a file that cannot be created, or that another
+    log, of this process or another one, is writing to.
     """
 
     def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> None: ...
 
     def flush(self) -> None:
         """
-        Writes all rows up to the first free that is under way on another thread. Raises
-        DriverError, once, where rows were lost since the last time, because the file took no
-        more.
+        Writes all rows up to the first free that is in progress on another thread. Raises
+        DriverError, once, if rows were lost since the last call because the file could not
+        be written.
         """
 
 class CustomResource(MemoryResource):
@@ -1003,47 +1025,48 @@ class CustomResource(MemoryResource):
     A resource of your own: CustomResource(allocator, kind="device", device=None,
     context=None).
 
-    `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,
-    or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,
-    queue)` takes it back, when no work uses it any more; what it raises goes to
+    `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that
+    kind, or raises MemoryError if it has none left. `allocator.deallocate(pointer, nbytes,
+    queue)` releases it when no work uses it any more. What deallocate raises goes to
     sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,
-    several at a time; neither while the interpreter ends, nor in a forked child. Where the
-    allocator has them, `usage()` returns (held, free) bytes and `trim(keep_bytes)` the bytes
-    given back. `device` and `context` as for ProviderResource.
+    several at a time, but neither while the interpreter ends nor in a forked child. Two
+    methods are optional: `usage()` returns (held, free) bytes, and `trim(keep_bytes)` the
+    bytes released. `device` and `context` are those of ProviderResource.
 
-    What allocate raises is raised by Buffer(), and what usage and trim raise by who asks.
-    What it returns is checked: CallbackError for 0, for an address that is not aligned, for
-    memory that is not of this kind and device as far as the driver can tell. It may return
-    the address of a part of a Buffer, which then lives as long as the part. Buffers that these
-    methods make come from the driver where no resource is named.
+    What allocate raises is raised by Buffer(). What usage and trim raise is raised to the
+    caller that caused the call. The result of allocate is checked: CallbackError for 0, for
+    an address that is not aligned, and for memory that is not of this kind and device as
+    far as the driver can tell. It may return the address of a part of a Buffer, which then
+    lives as long as the part. Buffers that these methods create come from the driver unless
+    they name a resource.
 
-    The allocator lives as long as the resource and its memory. An object that holds a resource
-    of itself is never collected: let the allocator be an object of its own.
+    The allocator lives as long as the resource and its memory. An object that holds its own
+    resource is never collected: make the allocator a separate object.
     """
 
     def __init__(self, allocator: Allocator, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
 
     @property
     def allocator(self) -> Allocator:
-        """The object that it calls."""
+        """The object whose methods it calls."""
 
 class FailureCallbackResource(AdaptorResource):
     """
-    Asks a function where there is no memory: FailureCallbackResource(upstream, function).
+    Calls a function when there is no memory: FailureCallbackResource(upstream, function).
 
-    `function(nbytes)` is called on the thread that asked, with no lock held; it may free and
-    allocate (from the driver where no resource is named), and returns whether to try again.
-    What it raises ends the request. It lives as long as the resource and its memory: a method
-    of an object that holds the resource keeps both for ever.
+    `function(nbytes)` is called on the requesting thread, with no lock held. It may free
+    and allocate (from the driver unless a resource is named), and returns whether to try
+    again. What it raises ends the request. It lives as long as the resource and its memory:
+    a method of an object that holds the resource keeps both alive indefinitely.
     """
 
     def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) -> None: ...
 
 class tag:
     """
-    `with isthmus.tag("layer1"):` - what is allocated by this thread or asyncio task, and by
-    tasks that it starts meanwhile, is told by this name: by TrackingResource.live() and
-    report(), and as a holder in the snapshot of a pool that has no memory left. The innermost
+    `with isthmus.tag("layer1"):` - what this thread or asyncio task, and tasks started
+    within it, allocate is reported under this name: by TrackingResource.live() and
+    report(), and as a holder in the snapshot of a pool without memory. The innermost tag
     counts. An object may be entered many times.
     """
 
@@ -1051,7 +1074,7 @@ class tag:
 
     @property
     def name(self) -> str:
-        """As it was given."""
+        """The name as it was given."""
 
     def __enter__(self) -> Self: ...
 
@@ -1061,49 +1084,50 @@ class tag:
 
 class TrackingResource(AdaptorResource):
     """
-    Knows every live block that went through it: TrackingResource(upstream, frames=0,
-    native_frames=0).
+    Records every live block that was allocated through it: TrackingResource(upstream,
+    frames=0, native_frames=0).
 
-    Its size as requested, queue, tag, thread and order, and with `frames` the innermost frames
-    of Python's that it was allocated in, with `native_frames` those of native code; at most 64
-    each. A free of what it does not know is refused. Some ten nanoseconds an allocation
+    Records size as requested, queue, tag, thread and order; with `frames` the innermost
+    Python frames of the allocation, with `native_frames` those of native code; at most 64
+    each. A free of an unknown block is refused. Costs some ten nanoseconds an allocation
     without frames, however many blocks are live, and 64 to 256 bytes for each.
     """
 
     def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: int = 0) -> None: ...
 
     def live(self) -> list[TrackedBlock]:
-        """What is live and was allocated since the last reset, the oldest first."""
+        """
+        The live blocks that were allocated since the last reset, the oldest first.
+        """
 
     def usage_by_tag(self) -> dict[str, TagUsage]:
         """
-        Of each isthmus.tag that memory was allocated under, most live bytes first: what is
-        live under it, the most that was, and all so far. What was allocated under none is not
-        counted.
+        For each isthmus.tag that memory was allocated under, most live bytes first: what
+        is live, the peak, and the total so far. Allocations without a tag are not counted.
         """
 
     def report(self) -> str:
         """
-        A text about these, grouped by the stack and the tag that they were allocated in, most
-        bytes first.
+        A text about these blocks, grouped by stack and tag of their allocation, most bytes
+        first.
         """
 
     def reset(self) -> None:
         """
-        What is live now is told of no more; its free is known still. Of the usage of tags the
-        peaks become what is live, the totals 0.
+        Blocks that are live now are no longer reported, but can still be freed. In the
+        usage of tags the peaks are set to what is live, and the totals to 0.
         """
 
 class MonotonicResource(AdaptorResource):
     """
-    Cuts memory off chunks of upstream's, one piece behind the other, and gives the chunks back
+    Cuts memory off chunks of upstream's, one block after the other, and releases the chunks
     together: MonotonicResource(upstream, first_bytes=0).
 
-    For what is allocated bit by bit and ends at once. The first chunk has `first_bytes` (0:
-    64 KiB), each further one twice those of the one before, or what the request needs. A
-    Buffer's free gives nothing back; a chunk goes back by release(), or with the resource,
-    once no Buffer lies in it and the work on it has ended. Raises UnsupportedError for an
-    upstream that gives memory of several kinds.
+    For memory that is allocated bit by bit and ends at once. The first chunk has
+    `first_bytes` (0: 64 KiB), each further one twice the size of the one before, or what
+    the request needs. Freeing a Buffer returns nothing. A chunk is returned by release(),
+    or when the resource is destroyed, once no Buffer lies in it and the work on it has
+    ended. Raises UnsupportedError for an upstream that gives memory of several kinds.
 
     A context manager, which releases.
     """
@@ -1111,7 +1135,7 @@ class MonotonicResource(AdaptorResource):
     def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> None: ...
 
     def release(self) -> None:
-        """Lets all chunks go: what is allocated next comes from a new one."""
+        """Releases all chunks: the next allocation comes from a new one."""
 
     def __enter__(self) -> Self: ...
 
@@ -1119,77 +1143,82 @@ class MonotonicResource(AdaptorResource):
 
 class FixedSizeResource(AdaptorResource):
     """
-    Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream, block_bytes,
-    blocks=0).
+    Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream,
+    block_bytes, blocks=0).
 
-    A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an
-    InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a
-    queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are
-    free as a whole go back by trim(), and where a request of any resource would fail without
-    them. Raises UnsupportedError for an upstream that gives memory of several kinds.
+    A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer
+    raises InvalidArgumentError: use a BinningResource to send it elsewhere. A block that is
+    freed after work on a queue is reused at once on that queue, and elsewhere after the
+    work has ended. Slabs that are entirely free are returned by trim(), and when a request
+    of any resource would otherwise fail. Raises UnsupportedError for an upstream that gives
+    memory of several kinds.
     """
 
     def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: int = 0) -> None: ...
 
     @property
     def block_bytes(self) -> int:
-        """The largest Buffer that it gives."""
+        """The size of the largest Buffer that it allocates."""
 
 class ArenaResource(AdaptorResource):
     """
     Memory cut from superblocks that threads do not share: ArenaResource(upstream,
     limit_bytes=0).
 
-    Each thread has an arena for each queue. Where that has no room it takes another superblock,
-    of a MiB or of what the request needs, and looks into no other arena; a PoolResource, which
-    does, is the better choice nearly always. Superblocks that are free as a whole go back by
-    trim(), and before memory runs short; they hold at most `limit_bytes` (0: what upstream has).
-    Raises UnsupportedError for an upstream that gives memory of several kinds.
+    Each thread has an arena for each queue. An arena without enough free memory takes
+    another superblock, of a MiB or of what the request needs, and does not search other
+    arenas; a PoolResource does, and is nearly always the better choice. Superblocks that
+    are entirely free are returned by trim(), and before memory runs out. They hold at most
+    `limit_bytes` (0: what upstream has). Raises UnsupportedError for an upstream that gives
+    memory of several kinds.
     """
 
     def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> None: ...
 
 class DebugResource(AdaptorResource):
     """
-    Finds writes beside blocks and to freed ones: DebugResource(upstream, kept_bytes='16MiB').
+    Detects writes beside blocks and to freed ones: DebugResource(upstream,
+    kept_bytes='16MiB').
 
     For programs under test. Each block lies between red zones of 64 bytes, or of its
-    alignment if that is more, and `kept_bytes` of freed blocks are poisoned and kept for a
-    while. An allocation waits for its queue, and memory goes back when nothing uses it. What
-    is found is told on the standard error stream, and raised by verify(). Raises
-    UnsupportedError for an upstream that may give device memory, which the host cannot look
-    at.
+    alignment if that is more. `kept_bytes` of freed blocks are poisoned and kept for a
+    while. An allocation waits for its queue, and memory is returned once nothing uses it.
+    Findings are written to the standard error stream, and raised by verify(). Raises
+    UnsupportedError for an upstream that may give device memory, which the host cannot
+    inspect.
     """
 
     def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') -> None: ...
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """
-    (allocations, bytes) that live in this process, of one kind (None: all). Memory of default
-    pools counts by the block in use, with its bytes as the pool rounds them; of other pools
-    what they hold of the driver's counts, in use or free. Memory whose free waits for work in
-    flight counts.
+    (allocations, bytes) that are live in this process, of one kind (None: all). Memory of
+    default pools counts by block in use, with its bytes as the pool rounds them. Of other
+    pools, everything that they hold of the driver's memory counts, in use or free. Memory
+    whose free waits for work in flight counts.
     """
 
 def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
     """
-    What is known of an address, an inner one too: all of a buffer's block is that buffer's.
-    What the library does not know the driver of `context` is asked for, if one is given, and
-    memory of other contexts is then unknown. Raises ValueError for what is no address.
+    Returns what is known about an address, which may lie inside of a buffer: the whole
+    block of a buffer belongs to it. For an address that the library does not know, the
+    driver of `context` is queried, if one is given; memory of other contexts is then
+    unknown. Raises ValueError if it is not an address.
     """
 
 class Reclaimer:
     """
-    A function that is asked to give memory up when there is none: Reclaimer(function).
+    An out-of-memory callback: Reclaimer(function).
 
-    From here until it is closed or dropped `function(request)`, a ReclaimRequest, is called
-    before a request of any pool waits for memory or raises USMAllocationError, and before one
-    that goes to the driver without a pool raises it: on the thread that asks, by several
-    threads at once if several do, behind those that were made before, and behind Python's
-    garbage collection. It may allocate (from the driver where no resource is named) and free,
-    and is not called from inside another such function; it must not take a lock that a thread
-    may hold which asks for memory, or closes it. It returns about how many bytes it gave up,
-    None for 0. What it raises goes to sys.unraisablehook.
+    Until it is closed or dropped, `function(request)`, with a ReclaimRequest, is called
+    before a request of any pool waits for memory or raises USMAllocationError, and before a
+    request that goes to the driver without a pool raises it. It is called on the requesting
+    thread, by several threads at once if several request memory, after the callbacks that
+    were created before, and after Python's garbage collection. It may allocate (from the
+    driver unless a resource is named) and free, and is not called from within another such
+    function. It must not take a lock that a thread may hold while it requests memory or
+    closes the callback. It returns about how many bytes it freed, None for 0. What it
+    raises goes to sys.unraisablehook.
 
     A context manager: `with Reclaimer(cache.drop):`.
     """
@@ -1198,9 +1227,9 @@ class Reclaimer:
 
     def close(self) -> None:
         """
-        It is not called any more: waits until its calls have ended, but not from inside such
-        a function. Ctrl-C ends the wait: a call may then still run. Does nothing if it is
-        closed. One that is dropped waits for nothing.
+        Stops the calls: waits until calls in progress have ended, unless this is called
+        from within such a function. Ctrl-C ends the wait; a call may then still run. Does
+        nothing if it is closed. Dropping a Reclaimer waits for nothing.
         """
 
     @property
@@ -1216,9 +1245,9 @@ class Reclaimer:
 class using:
     """
     `with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:
-    of any) for which no resource is named come from it, in this thread or asyncio task and in
-    tasks that it starts meanwhile. Nests; other resources stay as they are. Functions that a
-    resource calls, an allocator's or a failure callback, are in none.
+    of any device) that name no resource come from it, in this thread or asyncio task and in
+    tasks started within it. Nests; other resources are unaffected. Functions that a
+    resource calls (of an allocator, or a failure callback) run outside of any such scope.
     """
 
     def __init__(self, resource: MemoryResource) -> None: ...
@@ -1229,41 +1258,49 @@ class using:
 
 def set_resource(resource: MemoryResource) -> None:
     """
-    From here on buffers of its kind, context and device (of host kind: of any) for which no
-    resource is named come from it, in every thread; `using` goes before. A
-    ProviderResource: the driver's own memory; default_pool(kind, use='buffers'): as at
-    first.
+    From now on buffers of its kind, context and device (of host kind: of any device) that
+    name no resource come from it, in every thread; `using` takes precedence. A
+    ProviderResource selects the driver's own memory, default_pool(kind, use='buffers')
+    restores the initial state.
     """
 
 def current_resource(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> MemoryResource | None:
     """
-    What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the
-    default pool.
+    The resource that Buffer(nbytes, kind=kind, device=device, queue=queue) would use; None:
+    the default pool.
     """
 
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
-    """isthmus_resource_replay; (ns, maps, unmaps)."""
+    """isthmus_resource_replay; returns (ns, maps, unmaps)."""
 
 def _torch_number(resource: MemoryResource | None) -> int:
-    """Which set of functions has its memory there."""
+    """The number of the set of functions that use this resource."""
 
 def _torch_following() -> int:
-    """Functions whose memory comes from what _torch_follow says last."""
+    """
+    The number of a set of functions that use the resources last set by _torch_follow.
+    """
 
 def _torch_follow(number: int, device: int, resource: MemoryResource | None) -> None:
-    """From here on it serves that device; None: a pool of its own."""
+    """
+    From here on the resource serves that device; None: a pool of the allocator.
+    """
 
 def _torch_functions(number: int) -> dict[str, int]:
-    """Their addresses, by the names of PyTorch's setters."""
+    """The addresses of the functions, by the names of PyTorch's setters."""
 
 def _torch_usage(number: int, device: int) -> dict[str, Any]:
     """The fields of isthmus.torch.Stats."""
 
 def _device_pool(device: int) -> PoolResource:
-    """Of the CUDA device of that number, where frameworks name no resource."""
+    """
+    The pool for the CUDA device of that number, if frameworks name no resource.
+    """
 
 class _BareBlock:
-    """Memory that goes back with this object, behind what is on its queue."""
+    """
+    Memory that is returned, in the order of its queue, when this object is destroyed.
+    """
 
     def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> None: ...
 
@@ -1277,21 +1314,22 @@ class Buffer:
 
     Buffer(nbytes, *, kind="device", device=None, queue=None, alignment=0, resource=None)
 
-    `nbytes` may be 0. `kind`: "device" (device only), "shared" (moves to where it is
-    used) or "host" (host memory that devices reach). `device` (a Device or filter string)
-    or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,
-    0 or less: the device's own. `resource`: where the memory comes from, None: the current
-    one (isthmus.using), else the driver; its kind is then the default. What the bytes hold at
-    first is not defined.
+    `nbytes` may be 0. `kind`: "device" (device only), "shared" (migrates to where it is
+    used) or "host" (host memory that devices can access). `device` (a Device or filter
+    string) or `queue` say where; neither: the current queue. `alignment` in bytes: a power
+    of two; 0 or less: the device's own. `resource`: where the memory comes from; None: the
+    current one (isthmus.using), else the default pool. If a resource is given, its kind is
+    the default. The bytes have no defined values at first.
 
     Raises ValueError for a negative size or a bad alignment or kind, USMAllocationError (a
-    MemoryError) without memory, whatever the size, UnsupportedError for a kind the device has
-    not.
+    MemoryError) if there is no memory, whatever the size, UnsupportedError for a kind that
+    the device does not have.
 
     buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)
-    see shared and host kinds without a copy, once pending work on it has ended. Safe to use
-    from any thread; operations on one queue run in the order of their calls, and an
-    operation also waits for those on this buffer that other queues were given before.
+    access shared and host kinds without a copy, after the work pending on the buffer has
+    ended. Safe to use from any thread. Operations on one queue run in the order of their
+    calls. An operation also waits for those on this buffer that were submitted to other
+    queues before.
     """
 
     def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: MemoryResource | None = None) -> None: ...
@@ -1314,12 +1352,12 @@ class Buffer:
     @property
     def alignment(self) -> int:
         """
-        Alignment in bytes that was asked for, or the device's own. ClosedError if freed.
+        Its alignment in bytes: the requested one or the device's own. ClosedError if freed.
         """
 
     @property
     def queue(self) -> Queue:
-        """The queue in whose order its operations are."""
+        """The queue whose order its operations follow."""
 
     @property
     def device(self) -> Device:
@@ -1327,18 +1365,18 @@ class Buffer:
 
     @property
     def context(self) -> Context:
-        """The context the memory belongs to."""
+        """The context that the memory belongs to."""
 
     @property
     def base(self) -> object:
         """
-        The Buffer it is a part or another view of, or the owner of adopted memory; None for
-        memory of its own. It is kept alive.
+        The Buffer of which it is a part or another view, or the owner of adopted memory;
+        None for memory of its own. It is kept alive.
         """
 
     @property
     def ptr(self) -> int:
-        """Its address, 0 for no bytes. ClosedError if freed."""
+        """Its address, 0 if it has no bytes. ClosedError if freed."""
 
     @property
     def read_only(self) -> bool:
@@ -1346,22 +1384,22 @@ class Buffer:
 
     @property
     def freed(self) -> bool:
-        """Whether it, or what it is part of, was freed."""
+        """Whether it, or the buffer it is a part of, was freed."""
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits for what is pending on this memory, on any queue, for `timeout` seconds at most
-        (None: for ever; 0 polls). Errors of operations are told by their own events. Lets
-        other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError, and
-        DependencyError where a unified buffer's copy that was to fill some of the bytes has
-        failed and nothing has filled them since.
+        Waits for the work pending on this memory, on any queue, for at most `timeout`
+        seconds (None: indefinitely; 0 polls). Errors of operations are reported by their
+        own events. Releases the interpreter's lock; Ctrl-C interrupts. Raises
+        WaitTimeoutError, ClosedError, and DependencyError if a copy of a unified buffer
+        that was to fill some of the bytes has failed and nothing has filled them since.
         """
 
     def free(self) -> None:
         """
-        Makes this buffer dead at once: further use, of its slices too, raises ClosedError.
-        The memory goes back when the last operation on it has ended and the last view of it
-        (a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.
+        Ends this buffer at once: using it, or its slices, afterwards raises ClosedError.
+        The memory is returned when the last operation on it has ended and the last view of
+        it (a NumPy array, a memoryview) is gone. Never blocks. Freeing twice does nothing.
         Freeing a slice affects only the slice.
         """
 
@@ -1371,36 +1409,38 @@ class Buffer:
 
     def on_queue(self, queue: Queue) -> Buffer:
         """
-        The same memory, with operations that go to `queue`, of the same context
+        The same memory, with its operations on `queue`, a queue of the same context
         (WrongContextError). It keeps this buffer alive.
         """
 
     def record(self, queue_or_event: Queue | Event) -> None:
         """
-        Tells that work which Isthmus does not know uses the memory: until the event, or all
-        that is on the queue now, has completed it is not given back, and operations on
-        other queues wait. Does not block.
+        Declares that external work uses the memory. Until the event, or everything on the
+        queue now, has completed, the memory is not released, and operations on other
+        queues wait. Does not block.
         """
 
     @staticmethod
     def adopt(ptr: int, nbytes: int, *, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
         """
-        A buffer over memory of somebody else's, which `owner` keeps alive and frees.
+        A buffer over memory of another owner, which `owner` keeps alive and frees.
 
-        The address must be known to the context of `queue` (None: the current one) and device
-        memory be its device's, else WrongContextError, and all bytes lie in one allocation
-        where the driver tells, else OutOfRangeError. `kind` None: as the driver tells.
-        `device` without a queue: its default one. On the host device any memory can be
-        adopted with kind="host". `owner` is dropped when the buffer, what is made of it
-        and the work on it have ended; an owner that refers to its own buffer is never freed.
+        The address must be known to the context of `queue` (None: the current one), and
+        device memory must belong to its device, else WrongContextError. All bytes must lie
+        in one allocation, as far as the driver reports it, else OutOfRangeError. `kind`
+        None: as the driver reports. `device` without a queue: its default queue. On the
+        host device any memory can be adopted with kind="host". `owner` is dropped when
+        the buffer, its views and exports, and the work on it have ended. An owner that
+        refers to its own buffer is never freed.
         """
 
     def disown(self) -> tuple[int, object]:
         """
-        Gives the memory to a foreign owner: (address, owner). It goes back when `owner`, a
-        capsule with an isthmus_owner_t, is dropped, and not before the work in flight on it
-        has ended. This buffer is dead afterwards. Raises ValueError for 0 bytes and while
-        slices, views or other buffers of the memory live: the buffer then stays as it was.
+        Transfers the memory to another owner: returns (address, owner). It is returned
+        when `owner`, a capsule with an isthmus_owner_t, is dropped and the work in flight
+        on it has ended. This buffer is freed afterwards. Raises ValueError for 0 bytes and
+        while slices, views or other buffers of the memory live; the buffer is unchanged
+        then.
         """
 
     def __repr__(self) -> str: ...
@@ -1410,90 +1450,93 @@ class Buffer:
         Copies bytes into this buffer.
 
         `src`: a Buffer of any kind and device, an object with the buffer protocol of any
-        type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one
-        with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.
-        Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue
-        has, behind other work on the two buffers and behind the events `after`.
+        type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or
+        one with __sycl_usm_array_interface__. `nbytes` None: all of `src` from
+        `src_offset`. Offsets are in bytes. `queue` None: this buffer's. The copy is
+        ordered after earlier work on the queue, after other work on the two buffers, and
+        after the events `after`.
 
-        With blocking=False it returns an Event at once, and source and destination live
-        until the copy has ended. Raises OutOfRangeError past either end, ValueError for what
-        is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not
-        the copy.
+        With blocking=False it returns an Event at once, and source and destination are
+        kept alive until the copy has ended. Raises OutOfRangeError past either end,
+        ValueError for an object that is not contiguous, TypeError for one without bytes.
+        Ctrl-C interrupts the wait, not the copy.
         """
 
     def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:
-        all of this buffer from `offset`; what `dst` has beyond that is left as it is.
+        Copies bytes of this buffer into `dst`: copy_from in the other direction. `nbytes`
+        None: all of this buffer from `offset`; bytes of `dst` past that are unchanged.
         Raises ReadOnlyError for a destination that cannot be written.
         """
 
     def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes
-        apart here and `other_pitch` there, at least `width`, None: `width`. All else as in
-        copy_from.
+        apart here and `other_pitch` bytes apart there, at least `width`; None: `width`.
+        Otherwise like copy_from.
         """
 
     def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,
-        the other way.
+        Copies `height` rows of `width` bytes of this buffer into `other`: copy_from_2d in
+        the other direction.
         """
 
     def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a
-        NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all
-        from `offset`) is a multiple. All else as in copy_from.
+        NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes. `nbytes` (None: all from
+        `offset`) must be a multiple of its size. Otherwise like copy_from.
         """
 
     def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Asks the driver to move shared memory to the queue's device, or to the host: a hint.
-        Raises UnsupportedError on devices without the capability "prefetch".
+        Requests that the driver move shared memory to the queue's device, or to the host.
+        A hint. Raises UnsupportedError on devices without the capability "prefetch".
         """
 
     def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Gives the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises
+        Passes the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises
         UnsupportedError on devices without the capability "advise".
         """
 
     def ipc_handle(self) -> IpcHandle:
         """
-        For another process of this machine, which opens it with isthmus.open_ipc(). Waits for
-        what is pending on the bytes: no queue there is in order with those here. Keep the
-        buffer until the others have closed it: freed memory of a pool goes to others while
-        they still see it. Raises UnsupportedError for a device without the capability "ipc",
-        and for all but device memory that cannot move: of the driver's own allocator, or of
-        PoolResource(remap=False). InvalidArgumentError for 0 bytes.
+        A handle for another process of this machine, which opens it with isthmus.open_ipc().
+        Waits for the work pending on the bytes: queues of the other process are not ordered
+        with those here. Keep the buffer until the other processes have closed the handle: freed
+        memory of a pool is reused while they can still access it. Raises UnsupportedError for a
+        device without the capability "ipc", and for all but device memory that cannot move:
+        memory of the driver's own allocator, or of PoolResource(remap=False).
+        InvalidArgumentError for 0 bytes.
         """
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
         Version 1: bytes ("|u1") in C order; syclobj is the queue; the flag beside the
-        address is True for read-only memory. Waits for nothing but what waits for the host:
-        what is put to the queue from then on comes behind all pending work but others' own on
-        that queue. ClosedError if freed, or if there is such work and the queue is closed.
+        address is True for read-only memory. Waits only for what waits for the host. Work
+        submitted to the queue from then on is ordered after all pending work, except
+        external work on that queue. ClosedError if freed, or if there is pending work and
+        the queue is closed.
         """
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """
-        NumPy's interface, version 3, of shared and host kinds; waits for pending work.
+        NumPy's interface, version 3, for shared and host kinds; waits for pending work.
         Buffers of device kind have no such attribute.
         """
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """
-        Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,
-        which goes on behind all pending work and whose handle counts as lent from then on.
-        Waits for nothing but what waits for the host. Who works on the memory on
-        another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;
-        buffers on other devices have no such attribute.
+        Numba's interface, version 3, for buffers on CUDA devices. `stream` is the queue's
+        stream, which is ordered after all pending work and whose handle counts as exported
+        from then on. Waits only for what waits for the host. A consumer that uses the
+        memory on another stream must call record(Queue.from_stream(stream)). ClosedError if
+        freed; buffers on other devices have no such attribute.
         """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -1504,38 +1547,39 @@ class Buffer:
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
         A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory
-        stays until the consumer gives it back, through free().
+        stays valid, even after free(), until the consumer releases it.
 
         On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA
-        device, (2, n), for its device kind, and if `dl_device` asks for it for shared kind,
-        (13, n) too, and host kind, (3, n): waits for nothing. `stream`, as the array API
-        has it (None or 1: the legacy default stream, -1: no order), goes on behind pending
-        work, and what is on it counts as work on this buffer until the consumer has given
-        the memory back and that has ended. In the default context of SYCL's devices, where
-        dpctl is imported, (14, n), kDLOneAPI, for its device kind and for all if asked for:
-        `stream` is a dpctl.SyclQueue or a Queue, and None waits for pending work.
+        device, without waiting: (2, n) for device kind, and if `dl_device` requests it for
+        shared kind, which can also be (13, n); (3, n) for host kind. `stream`, as the
+        array API defines it (None or 1: the legacy default stream, -1: no order), is
+        ordered after pending work. What is on it counts as work on this buffer until the
+        consumer has released the memory and that work has ended. In the default context of
+        SYCL devices, if dpctl is imported, (14, n), kDLOneAPI, for device kind, and for
+        all kinds on request: `stream` is a dpctl.SyclQueue or a Queue, and None waits for
+        pending work.
 
-        `copy` True: a copy. None: one for the CPU where that cannot touch the memory, if
+        `copy` True: a copy. None: a copy for the CPU if that cannot access the memory and
         `dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,
         for streams where there are none, and for read-only memory without a version.
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """
-        (1, 0), kDLCPU, of shared and host kinds; (2, n), kDLCUDA, of device kind on CUDA
-        devices; (14, n), kDLOneAPI, of device kind in SYCL's default contexts, where dpctl
-        is imported. Raises BufferError for device kind elsewhere.
+        (1, 0), kDLCPU, for shared and host kinds; (2, n), kDLCUDA, for device kind on CUDA
+        devices; (14, n), kDLOneAPI, for device kind in the default contexts of SYCL, if
+        dpctl is imported. Raises BufferError for device kind elsewhere.
         """
 
     @staticmethod
     def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer:
         """
         A buffer over the memory of a contiguous array that has __dlpack__, or of a capsule,
-        without a copy; it is kept alive. Memory of the CPU's is of kind "host", on `queue`,
-        None: the host device's. Memory of CUDA's and SYCL's is of the kind that the driver
-        tells; the producer has `queue` (None: the current one if it is on that device, else
-        the device's default one) go on behind its work. Raises BufferError for other devices
-        and types, ValueError for what is not contiguous.
+        without a copy. The memory is kept alive. CPU memory is of kind "host", on
+        `queue`, None: the host device's. CUDA and SYCL memory is of the kind that the
+        driver reports; the producer orders `queue` (None: the current one if it is on that
+        device, else the device's default one) after its work. Raises BufferError for other
+        devices and types, ValueError for an array that is not contiguous.
         """
 
     def tobytes(self) -> bytes:
@@ -1545,39 +1589,41 @@ class Buffer:
 
     def to_numpy(self) -> Any:
         """
-        A fresh uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.
+        A new uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.
         """
 
     def _host_copy(self) -> Any:
-        """A copy of all bytes with the buffer protocol."""
+        """A copy of all bytes, as an object with the buffer protocol."""
 
     def __copy__(self) -> Self:
-        """New memory of the same kind, alignment and queue with the same bytes."""
+        """
+        Allocates memory of the same kind, alignment and queue, and copies the bytes.
+        """
 
     def __deepcopy__(self, memo: Any) -> Self: ...
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """
-        Pickles contents, kind, alignment and the device's filter; from protocol 5 on the
-        contents go out of band where the pickler takes them.
+        Pickles contents, kind, alignment and the device's filter. From protocol 5 on the
+        contents are passed out of band if the pickler supports that.
         """
 
 class DType:
     """
-    A type of elements: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,
+    An element type: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,
     float32, float64, longdouble, complex64, complex128, clongdouble.
 
-    DType(x) is the one that `x` names: a DType, a NumPy dtype or scalar type, a name
-    ("float32"), a typestr ("<f4"), or Python's bool, int, float or complex. There is one
-    object of each; it equals all that names the same type, and has NumPy's hash. Raises
-    TypeError with the reason for other types.
+    DType(x) is the type that `x` names: a DType, a NumPy dtype or scalar type, a name
+    ("float32"), a typestr ("<f4"), or Python's bool, int, float or complex. There is
+    one object per type. It equals everything that names the same type, and has NumPy's
+    hash. Raises TypeError with the reason for other types.
     """
 
     def __init__(self, dtype: object | None) -> None: ...
 
     @property
     def name(self) -> str:
-        """As NumPy has it, and "longdouble" and "clongdouble" on every machine."""
+        """NumPy's name, and "longdouble" and "clongdouble" on every machine."""
 
     @property
     def itemsize(self) -> int:
@@ -1585,7 +1631,7 @@ class DType:
 
     @property
     def alignment(self) -> int:
-        """Bytes, of which an element's address is a multiple."""
+        """Alignment of an element's address, in bytes."""
 
     @property
     def kind(self) -> str:
@@ -1596,8 +1642,8 @@ class DType:
     @property
     def dtype(self) -> Any:
         """
-        The same as a numpy.dtype, for which NumPy asks by itself: numpy.zeros(3, float32).
-        AttributeError for bfloat16 where the package ml_dtypes is not installed.
+        The same as a numpy.dtype. NumPy reads it by itself: numpy.zeros(3, float32).
+        AttributeError for bfloat16 if the package ml_dtypes is not installed.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -1613,23 +1659,24 @@ class DType:
 
 def default_pool(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, *, use: str = 'arrays') -> PoolResource:
     """
-    The pool that memory of that kind on that device comes from where no resource is named
-    and none is current. Made when it is first needed, one for all languages. Memory that was
-    not needed for 10 s goes back to the driver; trim() gives back at once what is free. use:
-    what it is for, "arrays" or "buffers", which have the same pool except on CUDA, where
-    that of buffers can be shared with other processes. UnsupportedError for a kind that the
-    device has not.
+    The pool that serves requests for that kind of memory on that device when no resource is
+    named or current. Created on first use, one for all languages. Memory that was not
+    needed for 10 s is returned to the driver; trim() returns free memory at once. `use`:
+    "arrays" or "buffers", which have the same pool except on CUDA, where memory of
+    buffers can be shared with other processes. Raises UnsupportedError for a kind that the
+    device does not have.
     """
 
 class scratch:
     """
-    `with isthmus.scratch():` - the arrays and buffers that this thread or asyncio task, and
-    tasks that it starts meanwhile, allocate within go back where they came from at its end,
-    as by Buffer.free(): those that are still referred to, and their views, raise ClosedError
-    when they are used. Memory goes when the last operation on it has ended and the last
-    export (a NumPy array, a memoryview, DLPack) is gone; the end waits for neither. What
-    nobody refers to goes back at once, as ever. Scratches nest; each frees its own. A buffer
-    made elsewhere, as by a library in native code, is not in it. Entered once.
+    `with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and
+    tasks started within it, allocate in the block are freed at its end, as by
+    Buffer.free(): those that are still referenced, and their views, raise ClosedError when
+    used. Memory is returned when the last operation on it has ended and the last export (a
+    NumPy array, a memoryview, DLPack) is gone; the end of the block waits for neither. What
+    is no longer referenced is freed at once, as usual. Scratch scopes nest; each frees its
+    own. Buffers created elsewhere, for example by native code of a library, are not
+    included. A scope can be entered once.
     """
 
     def __init__(self) -> None: ...
@@ -1640,12 +1687,13 @@ class scratch:
 
 class allocated:
     """
-    `with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio
-    task, and tasks that it starts meanwhile, allocate within, from any resource: bytes as
-    requested. Counts nest: what an inner one counts the outer ones count too. May be read at
-    any time; nothing is counted after its end. A free counts when the buffer is freed or
-    nobody refers to it any more, though work in flight may hold the memory longer. Entered
-    once. What a resource hands out to others is in its StatisticsResource.
+    `with isthmus.allocated() as a:` counts the arrays and buffers that this thread or
+    asyncio task, and tasks started within it, allocate in the block, from any resource, in
+    bytes as requested. Scopes nest: the outer ones include what an inner one counts. May be
+    read at any time; nothing is counted after its end. A free counts when the buffer is
+    freed or no longer referenced, though work in flight may hold the memory longer. A scope
+    can be entered once. What a resource allocates for other libraries is counted by its
+    StatisticsResource.
     """
 
     def __init__(self) -> None: ...
@@ -1660,11 +1708,11 @@ class allocated:
 
     @property
     def bytes(self) -> int:
-        """Bytes of these."""
+        """Bytes of these allocations."""
 
     @property
     def frees(self) -> int:
-        """How many of these were freed, by whomever."""
+        """Number of these that were freed, by any thread."""
 
     @property
     def freed_bytes(self) -> int:
@@ -1676,11 +1724,11 @@ class allocated:
 
     @property
     def peak_bytes(self) -> int:
-        """The most of them at a time."""
+        """The most live bytes at a time."""
 
     @property
     def seconds(self) -> float:
-        """Time spent in allocation."""
+        """Time spent in allocation, in seconds."""
 
     def __repr__(self) -> str: ...
 
@@ -1690,29 +1738,30 @@ class Array:
 
     Array(buffer, shape, dtype="float32", *, strides=None, offset=0)
 
-    `shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,
-    float or complex type in this machine's order of bytes. `strides` in bytes, multiples of
-    the element's size, which may be negative or 0; None: C order without gaps. `offset`:
+    `shape`: an integer or a sequence of integers. `dtype`: what NumPy accepts as a bool,
+    integer, float or complex type in native byte order. `strides` in bytes, multiples of
+    the element size, which may be negative or 0; None: C order without gaps. `offset`:
     bytes from the buffer's start to the first element. Copies nothing and keeps the buffer
-    alive; nothing works on it any more once that is freed (ClosedError).
+    alive. Once the buffer is freed, all operations raise ClosedError.
 
-    Raises OutOfRangeError where an element lies outside the buffer, TypeError for other types,
-    ValueError for negative numbers, strides that fit neither shape nor type and elements that
-    are not aligned, OutOfRangeError past 63 bits.
+    Raises OutOfRangeError if an element lies outside the buffer, TypeError for other types,
+    ValueError for negative numbers, strides that fit neither shape nor type and elements
+    that are not aligned, OutOfRangeError past 63 bits.
 
-    array[1:3, ::-2], array[..., 0] and array[None] are views, array[2, 1] of a 2-d array is
-    an element: read once the last operation that writes to it has ended, of shared and host
-    kinds; of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and array[...] = other
-    copy, as isthmus.copyto does. memoryview(array) and numpy.asarray(array) see shared and
-    host kinds without a copy, once pending work on the buffer has ended; other libraries take
-    it by DLPack and the interfaces. It is safe to use from any thread; operations on the
-    elements are the buffer's.
+    array[1:3, ::-2], array[..., 0] and array[None] are views. array[2, 1] of a 2-d array is
+    an element, read after the last operation that writes to it has ended: of shared and
+    host kinds, and of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and
+    array[...] = other copy, as isthmus.copyto does. memoryview(array) and
+    numpy.asarray(array) access shared and host kinds without a copy, after the work pending
+    on the buffer has ended. Other libraries use it by DLPack and the interfaces. It is safe
+    to use from any thread; operations on the elements are ordered as those on the buffer.
 
-    Two arrays are equal where they are one object: elements are compared in copies, as in
+    Two arrays are equal if they are the same object. Elements are compared in copies, as in
     numpy.array_equal(one.to_numpy(), other.to_numpy()).
 
-    The garbage collector does not look into arrays: a subclass's instance that keeps a view of
-    itself, as made.turned = made.T, stays till the reference is dropped by hand.
+    The garbage collector does not traverse arrays: an instance of a subclass that keeps a
+    view of itself, such as made.turned = made.T, lives until that reference is dropped
+    explicitly.
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -1745,7 +1794,7 @@ class Array:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Elements along each dimension."""
+        """Number of elements along each dimension."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -1753,15 +1802,15 @@ class Array:
 
     @property
     def dtype(self) -> Any:
-        """The elements' numpy.dtype. Imports NumPy."""
+        """The numpy.dtype of the elements. Imports NumPy."""
 
     @property
     def ndim(self) -> int:
-        """How many dimensions it has, 64 at most."""
+        """Number of dimensions, at most 64."""
 
     @property
     def size(self) -> int:
-        """All its elements."""
+        """Number of elements."""
 
     @property
     def itemsize(self) -> int:
@@ -1769,7 +1818,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, without what lies between them."""
+        """Bytes of all elements, without gaps between them."""
 
     @property
     def offset(self) -> int:
@@ -1778,12 +1827,12 @@ class Array:
     @property
     def base(self) -> Array | None:
         """
-        Of a view the array that it is a view of, which is none itself and is kept alive.
+        Of a view, the array that it is a view of, which is not a view itself. It is kept alive.
         """
 
     @property
     def ptr(self) -> int:
-        """The first element's address. ClosedError if the buffer is freed."""
+        """The address of the first element. ClosedError if the buffer is freed."""
 
     @property
     def buffer(self) -> Buffer:
@@ -1807,29 +1856,27 @@ class Array:
 
     def on_queue(self, queue: Queue) -> Array:
         """
-        A view of all elements, with operations that go to `queue`, of the same context
+        A view of all elements with its operations on `queue`, a queue of the same context
         (WrongContextError).
         """
 
     def record(self, queue_or_event: Queue | Event) -> None:
-        """
-        Tells that work which Isthmus does not know uses the memory: as Buffer.record.
-        """
+        """Declares that external work uses the memory: see Buffer.record."""
 
     def free(self) -> None:
         """
-        Ends this array at once: further use of it raises ClosedError, freeing it again does
-        nothing. Its views go on, as do exports (a NumPy array over it, a memoryview, DLPack)
-        and a Buffer that is referred to by itself; the memory goes back when the last of
-        them is gone and the last operation on it has ended. Never blocks.
+        Ends this array at once: using it afterwards raises ClosedError, freeing it again
+        does nothing. Its views, its exports (a NumPy array over it, a memoryview, DLPack)
+        and a Buffer that is referenced by itself stay valid. The memory is returned when
+        the last of them is gone and the last operation on it has ended. Never blocks.
         """
 
     def unsafe_free(self) -> None:
-        """As free(): oneAPI.jl's name of it."""
+        """Same as free(): its name in oneAPI.jl."""
 
     @property
     def freed(self) -> bool:
-        """Whether it was freed, or all of its memory was."""
+        """Whether it, or all of its memory, was freed."""
 
     def __enter__(self) -> Self: ...
 
@@ -1837,36 +1884,37 @@ class Array:
 
     @property
     def is_device(self) -> bool:
-        """Whether it is of kind "device"."""
+        """Whether its kind is "device"."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether it is of kind "shared"."""
+        """Whether its kind is "shared"."""
 
     @property
     def is_host(self) -> bool:
-        """Whether it is of kind "host"."""
+        """Whether its kind is "host"."""
 
     @property
     def usm_type(self) -> str:
-        """dpnp's name of `kind`."""
+        """dpnp's name for `kind`."""
 
     @property
     def sycl_queue(self) -> Any:
         """
-        dpnp's name of `queue`. While dpctl is imported a queue of SYCL's is a SyclQueue.
+        dpnp's name for `queue`. If dpctl is imported, a queue of the SYCL backend is a
+        dpctl.SyclQueue.
         """
 
     @property
     def sycl_device(self) -> Device:
-        """dpnp's name of `device`."""
+        """dpnp's name for `device`."""
 
     @property
     def sycl_context(self) -> Context:
         """The context of its queue."""
 
     def _header(self) -> str:
-        """What it is and where, in a line."""
+        """One line that says what it is and where."""
 
     def __repr__(self) -> str: ...
 
@@ -1876,7 +1924,7 @@ class Array:
 
     @property
     def flags(self) -> _ArrayFlags:
-        """c_contiguous, f_contiguous and writeable, as NumPy's."""
+        """c_contiguous, f_contiguous and writeable, as in NumPy."""
 
     @property
     def is_contiguous(self) -> bool:
@@ -1885,17 +1933,21 @@ class Array:
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
-        Version 1, as Buffer's, of the first element's address; strides count elements, and are
-        negative where the array runs backwards.
+        Version 1, like Buffer's, with the address of the first element. Strides are counted
+        in elements and may be negative.
         """
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's interface, version 3, of shared and host kinds, as Buffer's."""
+        """
+        NumPy's interface, version 3, for shared and host kinds, like Buffer's.
+        """
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Numba's interface, version 3, of arrays on CUDA devices, as Buffer's."""
+        """
+        Numba's interface, version 3, for arrays on CUDA devices, like Buffer's.
+        """
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """
@@ -1904,14 +1956,15 @@ class Array:
 
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
-        A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,
-        waits and errors. A copy has no gaps. Strides may be negative in a capsule with a
-        version: without one, and where a function of PyTorch's calls, which ends the process
-        on them, BufferError: give it a copy().
+        A DLPack capsule of its type, shape and strides, with the arguments, waits and
+        errors of Buffer.__dlpack__. A copy has no gaps. Negative strides are possible in a
+        capsule with a version only. Without one, or if the caller is a function of
+        PyTorch, which ends the process for such strides, they raise BufferError: export a
+        copy().
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """As Buffer.__dlpack_device__."""
+        """Like Buffer.__dlpack_device__."""
 
     @property
     def T(self) -> Array:
@@ -1923,60 +1976,61 @@ class Array:
 
     def transpose(self, *axes: int | Sequence[int] | None) -> Array:
         """
-        A view with the axes in that order: integers or one sequence of them; in reverse
-        order without. ValueError unless each axis is named once.
+        A view with the axes in that order: integers or one sequence of integers; without
+        arguments in reverse order. ValueError unless each axis is named once.
         """
 
     def swapaxes(self, axis1: int, axis2: int) -> Array:
         """
-        A view with two axes swapped. Raises NumPy's AxisError, as all that take axes.
+        A view with two axes swapped. Like all functions with axes it raises NumPy's AxisError.
         """
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
         """
-        A view without the axes of size 1: all, or those named (ValueError for another size).
+        A view without the axes of size 1: all of them, or those named (ValueError for
+        another size).
         """
 
     def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> Array:
         """
-        The same elements in another shape: integers or one sequence of them, one of which
-        may be -1. A view wherever the strides allow it. Else, and always with copy=True, a
-        copy in new memory of the same kind and queue, which waits; with copy=False a
-        ValueError. ValueError too where the numbers of elements differ.
+        The same elements in another shape: integers or one sequence of integers, one of
+        which may be -1. A view if the strides allow it. Otherwise, and always with
+        copy=True, a copy in new memory of the same kind and queue, which waits; with
+        copy=False a ValueError. Also ValueError if the numbers of elements differ.
         """
 
     def ravel(self) -> Array:
         """
-        A view of one dimension. ValueError where the strides allow none: reshape(-1) copies
-        then.
+        A view with one dimension. ValueError if the strides do not allow that: reshape(-1)
+        copies then.
         """
 
     def view(self, dtype: Any = None) -> Array:
         """
-        The same bytes as elements of another type. As in NumPy, one of another size changes
-        the last extent, whose elements must have no gaps. ValueError where the bytes do not
-        come out even, and where elements would not be aligned or their strides no multiples
-        of their size, which NumPy allows.
+        The same bytes as elements of another type. As in NumPy, a type of another size
+        changes the last extent, whose elements must have no gaps. ValueError if the bytes
+        are not a whole number of elements, and, unlike NumPy, if elements would not be
+        aligned or strides not be multiples of the element size.
         """
 
     def item(self, *indices: Any) -> Any:
         """
-        An element as a Python number: of an array of one element that one, else by its place
-        in C order or by an integer for each dimension. Waits, and refuses device kind, as
-        array[i] does. IndexError out of bounds.
+        An element as a Python number: the one element of an array of size 1, otherwise by
+        its index in C order or by an integer for each dimension. Waits, and refuses device
+        kind, as array[i] does. IndexError out of bounds.
         """
 
     def tolist(self) -> Any:
         """
-        A copy as nested lists of Python numbers, of any kind; a number for no dimensions.
-        Waits for pending work.
+        A copy as nested lists of Python numbers, of any kind; a number for an array
+        without dimensions. Waits for pending work.
         """
 
     def __complex__(self) -> complex: ...
 
     def to_numpy(self) -> Any:
         """
-        A fresh ndarray of the same type and shape with a copy of the elements, of any kind.
+        A new ndarray of the same type and shape with a copy of the elements, of any kind.
         Waits for pending work.
         """
 
@@ -1984,44 +2038,45 @@ class Array:
         """
         Copies the elements of an array of the same type and shape: an Array of any kind
         and device, a NumPy array or another with the buffer protocol, or one with
-        __sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; of any strides.
-        Overlapping arrays are copied as if the source had been set aside first.
+        __sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; with any
+        strides. Overlapping arrays are copied as if the source were copied to temporary
+        memory first.
 
-        `queue` None: this array's. Order, events and `blocking` as in Buffer.copy_from.
-        Raises TypeError for another type or no array, ValueError for another shape; copyto
-        converts and broadcasts.
+        `queue` None: this array's. Order, events and `blocking` are those of
+        Buffer.copy_from. Raises TypeError for another type or an object that is not an
+        array, ValueError for another shape; copyto converts and broadcasts.
         """
 
     def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies the elements into `dst`: as copy_from, the other way. Raises ReadOnlyError for
-        a destination that cannot be written.
+        Copies the elements into `dst`: copy_from in the other direction. Raises
+        ReadOnlyError for a destination that cannot be written.
         """
 
     def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Sets every element to a number. All else as in copy_from. Raises OverflowError for an
-        integer that does not fit, TypeError for a value of another kind, as 1.5 for integers,
-        and ValueError for an array.
+        Sets every element to a number. Otherwise like copy_from. Raises OverflowError for
+        an integer that does not fit, TypeError for a value of another kind, for example 1.5
+        for integers, and ValueError for an array.
         """
 
     def astype(self, dtype: Any, *, casting: str = 'unsafe', copy: bool = True, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None) -> Array:
         """
-        A new array of the elements as another type, in C order; of this array's kind and
-        queue, or those named. copy=False: this array itself if that is no other. Waits.
-        TypeError for what `casting` does not allow; see isthmus.copyto.
+        A new array of the elements as another type, in C order, with this array's kind and
+        queue or those named. copy=False: this array itself if nothing would change. Waits.
+        TypeError if `casting` does not allow the conversion; see isthmus.copyto.
         """
 
     def copy(self, *, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None) -> Array:
         """
-        A new array of the elements in C order; of this array's kind and queue, or those
+        A new array of the elements in C order, with this array's kind and queue or those
         named. Waits.
         """
 
     def to_device(self, device: Device | Queue | str, *, kind: str | None = None) -> Array:
         """
         The elements on that device, in memory of this array's kind or the one named: this
-        array itself if they are, else a copy, which waits.
+        array itself if they are there already, else a copy, which waits.
         """
 
     def __copy__(self) -> Array: ...
@@ -2029,7 +2084,7 @@ class Array:
     def __deepcopy__(self, memo: Any) -> Array: ...
 
 class _ArrayFlags:
-    """What Array.flags tells."""
+    """The type of Array.flags."""
 
     @property
     def c_contiguous(self) -> bool:
@@ -2041,23 +2096,23 @@ class _ArrayFlags:
 
     @property
     def writeable(self) -> bool:
-        """Whether writes to it are taken."""
+        """Whether it can be written."""
 
     @property
     def contiguous(self) -> bool:
-        """As c_contiguous."""
+        """Same as c_contiguous."""
 
     @property
     def forc(self) -> bool:
-        """In either order without gaps."""
+        """In C or Fortran order without gaps."""
 
     @property
     def fnc(self) -> bool:
-        """In Fortran order alone."""
+        """In Fortran order without gaps, and not in C order."""
 
     def __getitem__(self, name: str) -> bool:
         """
-        By NumPy's names, "C_CONTIGUOUS" or "C" and so on. KeyError for others.
+        A flag by its NumPy name, "C_CONTIGUOUS" or "C" and so on. KeyError for others.
         """
 
     def __repr__(self) -> str: ...
@@ -2068,25 +2123,29 @@ def permute_dims(x: Array, axes: Sequence[int]) -> Array:
     """
 
 def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """A view with some axes at other places, the others in their order."""
+    """
+    A view with some axes moved to other positions. The remaining axes keep their order.
+    """
 
 def squeeze(x: Array, axis: int | Sequence[int] | None = None) -> Array:
-    """As Array.squeeze."""
+    """See Array.squeeze."""
 
 def expand_dims(x: Array, *, axis: int | Sequence[int] = 0) -> Array:
-    """A view with axes of size 1 more, which have these places in it."""
+    """A view with new axes of size 1 at these positions of the result."""
 
 def flip(x: Array, *, axis: int | Sequence[int] | None = None) -> Array:
-    """A view that runs backwards along these axes, None: along all."""
+    """
+    A view with the elements in reverse order along these axes; None: all axes.
+    """
 
 def broadcast_to(x: Array, shape: int | Sequence[int]) -> Array:
     """
-    A read-only view of that shape, by NumPy's rules of broadcasting. ValueError where
-    the shapes do not fit.
+    A read-only view of that shape, by NumPy's broadcasting rules. ValueError if the
+    shapes do not fit.
     """
 
 def reshape(x: Array, shape: int | Sequence[int], *, copy: bool | None = None) -> Array:
-    """As Array.reshape."""
+    """See Array.reshape."""
 
 _scalar_is_allowed: ContextVar[bool]
 
@@ -2094,125 +2153,134 @@ def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue
     """
     Copies `src`, converted and broadcast by NumPy's rules, into `dst`.
 
-    `dst`: an Array, or another that Array.copy_to takes. `src`: what Array.copy_from takes,
-    a number, or what NumPy makes an array of, as nested lists. `casting`: "no", "equiv",
-    "safe", "same_kind" or "unsafe", as numpy.can_cast has them; with "unsafe" also
-    objects, text and dates, converted as by NumPy's astype. Overlapping arrays are
-    copied as if the source had been set aside first. `queue`, `after` and `blocking` as in
-    Buffer.copy_from.
+    `dst`: an Array, or another array that Array.copy_to accepts. `src`: what
+    Array.copy_from accepts, a number, or what NumPy makes an array of, such as nested
+    lists. `casting`: "no", "equiv", "safe", "same_kind" or "unsafe", as in
+    numpy.can_cast; with "unsafe" also objects, text and dates, converted as by NumPy's
+    astype. Overlapping arrays are copied as if the source were copied to temporary memory
+    first. `queue`, `after` and `blocking` are those of Buffer.copy_from.
 
-    Complex elements that become real warn (ComplexWarning). array[key] = src does the same
-    with casting "unsafe", as NumPy does, but for text, dates and None (TypeError), and
-    waits: Python's numbers become elements as by
-    float() or int(), so that 1j is no real one (TypeError). An integer must fit
-    (OverflowError). Raises TypeError for a change of type that `casting`
-    does not allow, ValueError for shapes that do not fit, ReadOnlyError.
+    Complex elements that become real cause a ComplexWarning. array[key] = src does the same
+    with casting "unsafe", as NumPy does, except for text, dates and None (TypeError), and
+    waits. Python numbers become elements as by float() or int(), so that 1j as a real
+    number is a TypeError. An integer must fit (OverflowError). Raises TypeError for a
+    conversion that `casting` does not allow, ValueError for shapes that do not fit,
+    ReadOnlyError.
     """
 
 def shares_memory(a: object, b: object) -> bool:
     """
-    Whether two arrays have a byte of an element in common: exact up to a bound on the
-    work, above which True where their extents meet. Takes what copyto takes as `dst`.
+    Whether two arrays have a byte of an element in common. Exact up to a bound on
+    the work, above which it is True if their extents overlap. Accepts what copyto
+    accepts as `dst`.
     """
 
 def may_share_memory(a: object, b: object) -> bool:
-    """Whether the extents of two arrays meet, though their elements may not."""
+    """
+    Whether the extents of two arrays overlap, even if their elements do not.
+    """
 
 def empty(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
-    A new array in C order; what its elements are at first is not defined.
+    Creates an array in C order. The elements have no defined values at first.
 
-    `shape`: an integer or a sequence of them. `dtype`: as for DType. `order`: "C", or "F"
-    with the first dimension's elements side by side. `kind` "device", "shared" or
-    "host"; None: that of `resource`, else "device". `device` or `queue`: where; neither:
-    the current queue. `resource`: where the memory comes from; None: the current one
-    (isthmus.using), else default_pool(kind), so that arrays made in a loop ask the driver
-    for nothing. `fallback`, "shared" or "host": the kind where that has no memory left;
-    `kind` of the array tells which it has. `alignment` in bytes: a power of two; 0: the
-    device's own. `usm_type` and
-    `sycl_queue` are other names of `kind` and `queue`.
+    `shape`: an integer or a sequence of integers. `dtype`: as for DType. `order`: "C",
+    or "F" for Fortran order. `kind`: "device", "shared" or "host"; None: that of
+    `resource`, else "device". `device` or `queue`: where; neither: the current queue.
+    `resource`: where the memory comes from; None: the current one (isthmus.using), else
+    default_pool(kind), so that arrays created in a loop cause no driver calls.
+    `fallback`, "shared" or "host": the kind to use when there is no memory left; the
+    `kind` of the array is the one that it got. `alignment`: bytes, a power of two; 0: the
+    device's own. `usm_type` and `sycl_queue` are other names of `kind` and `queue`.
 
-    Raises TypeError for a type that no array has and for two names of one argument,
-    ValueError for negative extents, more than 64 of them, a bad kind or alignment,
-    USMAllocationError without memory, as for any size past 63 bits, UnsupportedError for a
-    kind that the device has not. Safe to use from any thread.
+    Raises TypeError for a type that arrays do not support and for two names of one
+    argument, ValueError for negative extents, more than 64 of them, a bad kind or
+    alignment, USMAllocationError if there is no memory, also for any size past 63 bits,
+    UnsupportedError for a kind that the device does not have. Safe to use from any
+    thread.
     """
 
 def zeros(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
-    A new array of zeros: the arguments and errors of empty(). Does not wait for the fill,
-    behind which all that uses the array comes.
+    Creates an array of zeros. Arguments and errors are those of empty(). Does not wait
+    for the fill: uses of the array are ordered after it.
     """
 
 def ones(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
-    """A new array of ones: as zeros()."""
+    """Creates an array of ones, like zeros()."""
 
 def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
-    A new array of that value, a number: as zeros(). `dtype` None: the value's, as NumPy has
-    it. Raises OverflowError for an integer that does not fit, TypeError for a value of
-    another kind, as 1.5 for integers.
+    Creates an array filled with a number, like zeros(). `dtype` None: the type that NumPy
+    gives the value. Raises OverflowError for an integer that does not fit, TypeError for
+    a value of another kind, for example 1.5 for integers.
     """
 
 def empty_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
-    A new array as empty() makes it, with the shape, dtype, kind and queue of `prototype` but
-    for those that are given: an Array, a Buffer, an array of dpnp, dpctl or CuPy, or a NumPy
-    array or another with shape and dtype, which has the default kind and queue. `order`: "C",
-    "F", "A" (Fortran's if
-    the prototype is in that order), or "K", the order of its dimensions in memory.
+    Creates an array like empty(), with the shape, dtype, kind and queue of `prototype`
+    except for those that are given. `prototype`: an Array, a Buffer, an array of dpnp,
+    dpctl or CuPy, or a NumPy array or another object with shape and dtype, for which kind
+    and queue are the defaults. `order`: "C", "F", "A" (Fortran order if the
+    prototype is in that order), or "K", the order of its dimensions in memory.
     """
 
 def zeros_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
-    """Zeros, as empty_like() and zeros()."""
+    """Like empty_like(), filled with zeros."""
 
 def ones_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
-    """Ones, as empty_like() and zeros()."""
+    """Like empty_like(), filled with ones."""
 
 def full_like(prototype: Any, fill_value: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
-    """
-    That value, as empty_like() and full(), but of the prototype's dtype where none is given.
-    """
+    """Like empty_like() and full(). `dtype` None: that of the prototype."""
 
 def _array_from_interface(obj: object, whole: object = None) -> Array | None:
     """
-    An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells, a
-    part of the memory object `whole` if that is given.
+    An array over the memory that __sycl_usm_array_interface__ or __cuda_array_interface__
+    describes, as a part of the memory object `whole` if that is given.
     """
 
 def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
-    """An array over the memory that __dlpack__ lends, as Buffer.from_dlpack."""
+    """
+    An array over the memory that __dlpack__ exports, as Buffer.from_dlpack does.
+    """
 
 def _require_sound_capsule(capsule: object) -> None:
-    """BufferError where a field of DLPack's tensor in it cannot be used."""
+    """
+    Raises BufferError if a field of the DLPack tensor in it is not usable.
+    """
 
 def _dlpack_device_of(producer: object) -> tuple[int, int]:
-    """What its __dlpack_device__ gives; BufferError where that is no device."""
+    """
+    Returns the result of its __dlpack_device__. Raises BufferError if that is not a device.
+    """
 
 def _says_read_only(obj: object) -> bool:
     """
-    Whether the buffer protocol or an interface of `obj` says that its memory is
-    read-only.
+    Whether the buffer protocol or an interface of `obj` reports its memory as read-only.
     """
 
 def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue:
-    """The queue, else the default one of the device, else the current one."""
+    """
+    The given queue, else the default queue of the device, else the current queue.
+    """
 
 class IpcHandle:
     """
-    Device memory, for another process: IpcHandle(handle, offset, nbytes), as
-    Buffer.ipc_handle() gives it. Can be pickled; open_ipc() opens it there.
+    A handle of device memory, for another process: IpcHandle(handle, offset, nbytes), as
+    Buffer.ipc_handle() returns it. Can be pickled; open_ipc() opens it in the other
+    process.
     """
 
     def __init__(self, handle: bytes, offset: int, nbytes: int) -> None: ...
 
     @property
     def handle(self) -> bytes:
-        """64 bytes, CUDA's CUipcMemHandle of the whole allocation."""
+        """64 bytes: CUDA's CUipcMemHandle of the whole allocation."""
 
     @property
     def offset(self) -> int:
-        """Of the memory's first byte within that allocation."""
+        """Offset of the memory's first byte within that allocation."""
 
     @property
     def nbytes(self) -> int:
@@ -2228,46 +2296,50 @@ class IpcHandle:
 
 def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue | None = None) -> Buffer:
     """
-    A Buffer on device memory that another process of this machine has and gave the handle of,
-    with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there; neither:
-    the current queue. free(), the end of `with` or of the last reference closes the handle,
-    which waits for all work on the device. May be opened several times; the buffers' operations
-    are ordered as those of one. What the processes do with the memory they tell one another by
-    means of their own. Raises InvalidArgumentError for a handle of this very process and for
-    what is none, OutOfRangeError if not all of the bytes are there, WrongContextError for
-    memory of another device, UnsupportedError for a device without the capability "ipc".
+    A Buffer on device memory of another process of this machine, which created the handle
+    with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there;
+    neither: the current queue. free(), the end of `with` or the end of the last reference
+    closes the handle, which waits for all work on the device. May be opened several times;
+    operations of these buffers are ordered as those of one. The processes must synchronize
+    their uses of the memory by other means. Raises InvalidArgumentError for a handle of
+    this process and for an object that is not a handle, OutOfRangeError if not all of the
+    bytes exist, WrongContextError for memory of another device, UnsupportedError for a
+    device without the capability "ipc".
     """
 
 def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
     """
-    Copies many ranges of bytes between two places as one operation.
+    Copies many ranges of bytes between two endpoints as one operation.
 
-    `ranges`: a two-dimensional array of integers, or a sequence of tuples, each row (offset
-    in `dst`, offset in `src`, bytes), or the two offsets where `nbytes` gives the bytes of
-    all. All are checked before anything moves, and they move in no order: where two write
-    the same bytes, or one writes what another reads, that is InvalidArgumentError. All else
-    as in Buffer.copy_from; on CUDA one kernel moves them all.
+    `ranges`: a two-dimensional array of integers, or a sequence of tuples. Each row is
+    (offset in `dst`, offset in `src`, bytes), or the two offsets if `nbytes` gives the size
+    of all. All are checked before anything is copied. The ranges are copied in no order: if
+    two write the same bytes, or one writes what another reads, that is an
+    InvalidArgumentError. Otherwise like Buffer.copy_from. On CUDA one kernel copies them
+    all.
     """
 
 def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
     """
-    Copies an array whose elements may lie apart, of up to 8 dimensions.
+    Copies an array whose elements need not be contiguous, of up to 8 dimensions.
 
-    Arrays (numpy.ndarray and the like) tell shape, strides and size of an element; a Buffer,
-    and bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)
-    and strides, in bytes, say it where neither does, or otherwise. All else as in
-    Buffer.copy_from. Raises ValueError for arrays of different shapes and for dimensions that
-    run backwards, InvalidArgumentError where elements overlap in the destination.
+    Arrays (numpy.ndarray and the like) have shape, strides and element size. A Buffer, and
+    bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)
+    and strides, in bytes, are needed if neither side has them, and override those of the
+    objects. Otherwise like Buffer.copy_from. Raises ValueError for arrays of different
+    shapes and for negative strides, InvalidArgumentError if elements overlap in the
+    destination.
     """
 
 def _to_check(obj: object) -> Any:
     """
-    Of what NumPy may read an interface: a list of the items of a sequence, else `obj`.
-    None of numbers, text, NumPy's own objects, and sequences of these.
+    Returns what NumPy may read an array interface of: a list of the items of a
+    sequence, else `obj`. None for numbers, text, NumPy's own objects, and sequences
+    of these.
     """
 
 class _Memory(Buffer):
-    """What the three classes of isthmus.memory share."""
+    """Base of the three classes of isthmus.memory."""
 
     @property
     def nbytes(self) -> int:
@@ -2304,12 +2376,12 @@ class _Memory(Buffer):
     @property
     def reference_obj(self) -> object:
         """
-        The foreign object that the memory first came from, None if it is Isthmus' own.
+        The foreign object that the memory first came from; None if it is Isthmus' own.
         """
 
     def get_usm_type(self, syclobj: Context | Queue | None = None) -> str:
         """
-        "device", "shared" or "host"; "unknown" in a context that does not know the memory.
+        "device", "shared" or "host"; "unknown" if the context does not know the memory.
         """
 
     def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int:
@@ -2319,30 +2391,31 @@ class _Memory(Buffer):
 
     def copy_to_host(self, obj: object = None) -> Any:
         """
-        Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it
-        has beyond is left as it is, and a smaller one is filled from the beginning. None:
-        into a new uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not
-        contiguous.
+        Copies the bytes into `obj`, any writable contiguous buffer, and returns it. Bytes
+        of `obj` past that are unchanged, and a smaller one is filled from the start of
+        this memory. None: into a new uint8 ndarray. Blocks. Raises ReadOnlyError,
+        ValueError if `obj` is not contiguous.
         """
 
     def copy_from_host(self, obj: object) -> None:
         """
-        Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones
-        included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a
+        Copies all bytes of `obj`, a contiguous buffer of any type and shape, which may be
+        read-only, to the start of this memory. Blocks. Raises OutOfRangeError (a
         ValueError) if it is longer, ValueError if it is not contiguous, TypeError if it is
-        no buffer.
+        not a buffer.
         """
 
     def copy_from_device(self, obj: object) -> None:
         """
-        Copies all bytes of another memory object, or of one with
-        __sycl_usm_array_interface__, of any context, to the beginning of this memory.
-        Blocks. Raises OutOfRangeError (a ValueError) if it is longer.
+        Copies all bytes of another memory object, or of an object with
+        __sycl_usm_array_interface__, of any context, to the start of this memory. Blocks.
+        Raises OutOfRangeError (a ValueError) if it is longer.
         """
 
     def memset(self, val: int = 0) -> None:
         """
-        Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.
+        Sets every byte to `val`, 0..255 (ValueError). Blocks, and releases the
+        interpreter's lock.
         """
 
 class MemoryUSMDevice(_Memory):
@@ -2353,9 +2426,9 @@ class MemoryUSMDevice(_Memory):
     `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
     anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
     this kind, else ValueError; with copy=True a copy in new memory of this kind, on
-    `queue` (None: the one of `other`).
+    `queue` (None: that of `other`).
 
-    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    Otherwise a Buffer. Raises ValueError for 0 or less, USMAllocationError if there is no
     memory.
     """
 
@@ -2369,9 +2442,9 @@ class MemoryUSMShared(_Memory):
     `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
     anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
     this kind, else ValueError; with copy=True a copy in new memory of this kind, on
-    `queue` (None: the one of `other`).
+    `queue` (None: that of `other`).
 
-    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    Otherwise a Buffer. Raises ValueError for 0 or less, USMAllocationError if there is no
     memory.
     """
 
@@ -2385,9 +2458,9 @@ class MemoryUSMHost(_Memory):
     `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
     anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
     this kind, else ValueError; with copy=True a copy in new memory of this kind, on
-    `queue` (None: the one of `other`).
+    `queue` (None: that of `other`).
 
-    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    Otherwise a Buffer. Raises ValueError for 0 or less, USMAllocationError if there is no
     memory.
     """
 
@@ -2396,33 +2469,33 @@ class MemoryUSMHost(_Memory):
 def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | MemoryUSMHost:
     """
     The memory of any object with __sycl_usm_array_interface__, without a copy, as the class
-    that fits its kind. Raises ValueError for a dictionary whose values cannot be or a
-    pointer that its context does not know, OutOfRangeError (a ValueError) past either end
-    of the allocation, TypeError for entries of a wrong type.
+    of its kind. Raises ValueError for a dictionary with impossible values or a pointer that
+    its context does not know, OutOfRangeError (a ValueError) past either end of the
+    allocation, TypeError for entries of a wrong type.
     """
 
 def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, Any, Any]:
     """
-    The classes of isthmus.compat.dpctl.memory, for dpctl's module of memory and its
-    class of queues.
+    The classes of isthmus.compat.dpctl.memory, for dpctl's memory module and its
+    queue class.
     """
 
 def _forget_dpctl_queues() -> None:
-    """For isthmus.compat.dpctl.memory: what it prepared is asked for again."""
+    """For isthmus.compat.dpctl.memory: what it prepared is requested again."""
 
 def _as_dpctl_memory(obj: object) -> Any:
     """isthmus.compat.dpctl.memory.as_usm_memory."""
 
 class Pin:
     """
-    Memory that is pinned, as isthmus.pin() gives it, till release() or the end of `with`.
+    Pinned memory, from isthmus.pin() until release() or the end of `with`.
     """
 
     def release(self) -> None:
         """
-        Waits for the copies of the memory that are in flight and gives it back to its owner,
-        unless others pin it too. Twice does nothing. A Pin that is dropped does the same, but
-        waits for nothing: the array lives as long as that takes.
+        Waits for the copies of the memory that are in flight and unpins it, unless other
+        pins overlap it. A second call does nothing. Dropping a Pin does the same without
+        waiting: the array is kept alive until then.
         """
 
     def __enter__(self) -> Self: ...
@@ -2431,7 +2504,10 @@ class Pin:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that were pinned; ClosedError after release(), as for all below."""
+        """
+        Number of bytes that were pinned. ClosedError after release(), as for all properties
+        below.
+        """
 
     @property
     def ptr(self) -> int:
@@ -2440,8 +2516,8 @@ class Pin:
     @property
     def is_registered(self) -> bool:
         """
-        False where nothing had to be done: the device copies the memory as well as it
-        is, or others have registered it.
+        False if nothing had to be done: the device copies the memory as fast without, or
+        other code has registered it.
         """
 
     @property
@@ -2452,15 +2528,17 @@ class Pin:
 
 def pin(array: object, nbytes: int | None = None, *, device: Device | str | None = None, read_only: bool = False, owner: object = None) -> Pin:
     """
-    Pins memory of the host's for `device` (None: the current one), which copies it from then
-    on as fast as the bus goes, and asynchronously where asked: a Pin, which keeps it alive.
+    Pins host memory for `device` (None: the current one), which from then on copies it at
+    the speed of the bus, and asynchronously if requested. Returns a Pin, which keeps the
+    memory alive.
 
-    `array`: any contiguous object with the buffer protocol, or an address, with `nbytes` and,
-    if wanted, the `owner` that keeps it. Where nothing is to be done (memory of host kind, a
-    device that works on the host's memory) it succeeds too. What overlaps memory that is
-    pinned already shares it. `read_only`, or an array that is: memory that is only read.
-    Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for what is
-    copied several times. Raises InvalidArgumentError for device memory or what is none.
+    `array`: any contiguous object with the buffer protocol, or an address, with `nbytes`
+    and optionally the `owner` that keeps it. If there is nothing to do (memory of host
+    kind, a device that works on host memory) it succeeds too. Memory that overlaps pinned
+    memory shares the registration. `read_only`, or an array that is: the memory is only
+    read. Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for
+    memory that is copied several times. Raises InvalidArgumentError for device memory and
+    for what is not memory.
     """
 
 class _UnifiedMemory:
@@ -2473,25 +2551,25 @@ class _UnifiedMemory:
     @property
     def host(self) -> NDArray[Any]:
         """
-        The host copy as a NumPy array of `shape` and `dtype`, brought up to date: waits for
-        what the device wrote. Writes through it, and through what is made of it, are found
-        whenever they come. ConflictError where both sides wrote the same; ClosedError.
+        The host copy as a NumPy array of `shape` and `dtype`, synchronized: waits for what
+        the device wrote. Later writes through it, and through arrays made of it, are
+        detected. ConflictError if both sides wrote the same bytes; ClosedError.
         """
 
     @property
     def __array_interface__(self) -> Any:
         """
-        There is none: NumPy asks for it after a wait for the host copy that was interrupted,
-        whose exception it dropped, and then gets that again.
+        Not supported. NumPy reads it after an interrupted wait for the host copy, whose
+        exception it dropped; the exception is then raised again.
         """
 
     @property
     def device(self) -> Any:
         """
-        The device copy, brought up to date: an Array, or on the host platform, where one
-        memory serves as both copies, a NumPy array. Returns when the host may write again,
-        without waiting for kernels. What is put on the buffer's queue from then on sees it.
-        ConflictError where both sides wrote the same; USMAllocationError; ClosedError.
+        The device copy, synchronized: an Array, or on the host platform, where one memory
+        serves as both copies, a NumPy array. Returns when the host may write again, without
+        waiting for kernels. Work submitted to the buffer's queue from then on sees it.
+        ConflictError if both sides wrote the same bytes; USMAllocationError; ClosedError.
         """
 
     def _device(self, begin: int, end: int, queue: Queue | None, is_written: bool) -> Any: ...
@@ -2530,7 +2608,7 @@ class _UnifiedMemory:
 
     @property
     def dtype(self) -> Any:
-        """NumPy's dtype of an element."""
+        """NumPy's dtype of the elements."""
 
     @property
     def _queue(self) -> Queue: ...
@@ -2544,15 +2622,15 @@ def _tracking_in_force() -> tuple[str, int, str]: ...
 
 def sim_create(options: str | None = None) -> Device:
     """
-    A new simulated device of a platform of its own; `options` as in ISTHMUS_SIM.
+    Creates a simulated device on a platform of its own; `options` as in ISTHMUS_SIM.
     """
 
 def sim_configure(device: Device, options: str) -> None:
-    """Changes the options that may change while the device lives."""
+    """Changes the options that can change during the lifetime of the device."""
 
 def sim_calls(device: Device, kind: str = 'any') -> int:
     """
-    Driver calls of one kind made so far: "allocate", "copy", ...; "any": all.
+    Number of driver calls of one kind so far: "allocate", "copy", ...; "any": all.
     """
 
 def sim_state(device: Device) -> tuple[int, int, int]:
@@ -2561,4 +2639,4 @@ def sim_state(device: Device) -> tuple[int, int, int]:
     """
 
 def _library_path() -> str:
-    """Where libisthmus was loaded from."""
+    """The file that libisthmus was loaded from."""
