@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace isthmus {
+namespace isthmus::order_test {
 namespace {
 
 // A thread may lose its processor between its look at the shared number and its store.
@@ -48,4 +48,4 @@ TEST(order, numbers_of_one_thread_grow) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::order_test

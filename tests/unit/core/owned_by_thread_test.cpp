@@ -8,7 +8,7 @@
 
 #include "support/thread_end.hpp"
 
-namespace isthmus {
+namespace isthmus::owned_by_thread_test {
 namespace {
 
 std::string told;
@@ -78,4 +78,4 @@ TEST(owned_by_thread, is_there_for_destructors_and_made_no_more_behind_them) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::owned_by_thread_test

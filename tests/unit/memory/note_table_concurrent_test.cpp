@@ -7,7 +7,7 @@
 
 #include "memory/adaptors/note_table.hpp"
 
-namespace isthmus {
+namespace isthmus::note_table_test {
 namespace {
 
 constexpr std::uint64_t k_rounds = 200'000;
@@ -51,4 +51,4 @@ TEST(note_table, overwritten_notes_are_read_as_a_whole) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::note_table_test
