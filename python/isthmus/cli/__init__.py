@@ -24,7 +24,7 @@ _DESCRIPTION = "One memory layer for hosts and devices: what is here, how fast i
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line and all its subcommands."""
+    """The argument parser with all subcommands."""
     made = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
     made.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -40,15 +40,18 @@ class Contestant(ABC):
 
     @abstractmethod
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
-        """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
+        """The function to time, or None if the library has no such operation.
+
+        ``source`` and ``destination`` are NumPy arrays of ``case.nbytes`` bytes of host memory.
+        """
 
     def default(self, case: Case) -> Work | None:  # noqa: ARG002 (a peer has none)
-        """The same for a case of ``DEFAULTS``."""
+        """The same as ``work``, for a case of ``DEFAULTS``."""
         return None
 
 
 class Isthmus(Contestant):
-    """Blocking calls on a queue of its own."""
+    """Isthmus: blocking calls on a new queue."""
 
     name = "isthmus"
 
@@ -102,7 +105,7 @@ class NumPy(Contestant):
 def import_dpctl() -> None:
     """Imports dpctl, if it is installed, after Isthmus has found the drivers that pip installed.
 
-    dpctl lists the drivers when it is first used, and never again.
+    dpctl lists the drivers on its first use and never again.
     """
     isthmus.devices()
     with contextlib.suppress(ImportError):
@@ -154,7 +157,7 @@ class Dpctl(Contestant):
 
 
 class PyOpenCL(Contestant):
-    """cl.Buffer, on the same context as Isthmus; it has device memory only."""
+    """cl.Buffer in the same context as Isthmus; supports device memory only."""
 
     name = "pyopencl"
 
@@ -189,7 +192,7 @@ class PyOpenCL(Contestant):
 
 
 class CuPy(Contestant):
-    """Device memory of the first CUDA device, from CuPy's pool."""
+    """Memory of the first CUDA device, from CuPy's pool."""
 
     name = "CuPy"
 

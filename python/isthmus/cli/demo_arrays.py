@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HELP = "measures a million patches of photographs in batches of arrays; tells what memory it took"
 _BARS = "▁▂▃▄▅▆▇█"
-_COLUMNS = 60  # of a line of bars
+_COLUMNS = 60  # the width of a bar chart
 
 
 def add_to(commands: Any) -> Any:

@@ -25,7 +25,7 @@ _HELP = "brings a photograph to a device, runs a kernel on it, brings it back; w
 
 
 def add_to(commands: Any) -> None:
-    """Adds the command to the parser's subcommands; without a demo's name it runs the photograph's.
+    """Adds the command to the parser's subcommands; without a name it runs the photograph demo.
 
     Options of all demos may stand on either side of the name.
     """

@@ -55,7 +55,7 @@ def rows(text: str) -> int:
 
 
 def rounds(text: str) -> int:
-    """Rounds after the first."""
+    """Parses the number of rounds after the first."""
     return whole_number(text, 1, 1000)
 
 

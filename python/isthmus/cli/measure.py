@@ -18,7 +18,7 @@ def interleaved(
     seconds: float = 1e-4,
     budget: float = 1.0,
 ) -> dict[str, float]:
-    """Median seconds of one call of each.
+    """Median seconds of one call of each contestant.
 
     In each round each runs for about ``seconds``, or once if that takes longer, and another one
     goes first. Rounds are many and short: on a busy machine most of them are not interrupted. No

@@ -20,7 +20,7 @@ _PIPE_WIDTH = 500
 
 
 def console() -> Console:
-    """Standard output."""
+    """A rich console on standard output."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
@@ -35,7 +35,7 @@ def verdict(exact: bool) -> int:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Prints one JSON document to standard output."""
     print(json.dumps(value, indent=2))
 
 
@@ -51,7 +51,7 @@ def print_line(text: str = "", style: str = "") -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, after an empty line.
+    """Prints an empty line and a table.
 
     A column whose name begins with '>' is right-aligned. On a terminal that is too narrow the
     columns on the left are folded, except the first.
@@ -91,7 +91,7 @@ class Progress(Protocol):
 
 @contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
-    """A progress bar on stderr if that is a terminal, else nothing."""
+    """Shows a progress bar on stderr if that is a terminal, otherwise nothing."""
     if quiet or not sys.stderr.isatty():
         yield lambda what, done: None  # noqa: ARG005
         return
@@ -111,7 +111,7 @@ def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
 
 
 def bytes_text(nbytes: float) -> str:
-    """``134217728`` as ``128 MiB``."""
+    """Formats ``134217728`` as ``128 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if nbytes < 1024:
             return f"{nbytes:.4g} {unit}"
@@ -120,7 +120,7 @@ def bytes_text(nbytes: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """``0.0000123`` as ``12.3 us``."""
+    """Formats ``0.0000123`` as ``12.3 us``."""
     for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
         if seconds * factor < 999.5:
             return f"{seconds * factor:.3g} {unit}"

@@ -128,7 +128,8 @@ def _play(
         try:
             told[name] = replay(trace, make_resource(name, chosen.kind, device, chosen.growth))
         except (isthmus.Error, MemoryError) as fault:
-            # Its frames would keep the resource, and with it memory that the next one needs.
+            # The traceback's frames would keep the resource alive, and with it memory that the
+            # next resource needs.
             told[name] = fault.with_traceback(None)
     return told
 
