@@ -1,5 +1,5 @@
-"""Doors for programs written for others: their names and behaviour, our memory underneath.
+"""Compatibility packages: the names and behaviour of other libraries, with memory of Isthmus.
 
-``isthmus.compat.dpctl.memory``, ``isthmus.compat.rmm`` and ``isthmus.compat.pydotcompute`` are what
-an import is changed to; each is imported by its own name.
+To use one, change the import to ``isthmus.compat.dpctl.memory``, ``isthmus.compat.rmm`` or
+``isthmus.compat.pydotcompute``. This package imports none of them by itself.
 """

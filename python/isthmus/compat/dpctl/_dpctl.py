@@ -1,6 +1,6 @@
-"""dpctl, imported after it was shown the OpenCL driver that pip installed.
+"""Imports dpctl after Isthmus has made the pip-installed OpenCL driver visible to it.
 
-It lists its platforms when it is first used, and never again.
+The order matters: dpctl lists its platforms on first use and never again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether dpctl's memory objects are laid out as the native module takes them to be."""
+"""Checks that dpctl's memory objects have the ABI layout that the native module assumes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import re
 from typing import Any
 
-# What dpctl/memory/_memory.pxd, its public declarations, says of _Memory: the fields of an object
-# and the functions of its table, in their order.
+# The declarations of _Memory in dpctl's public dpctl/memory/_memory.pxd: the fields of an object
+# and the functions of its function table, in order.
 _FIELDS = ("_memory_ptr", "_opaque_ptr", "nbytes", "queue", "refobj")
 _FUNCTIONS = (
     "_cinit_empty",
@@ -27,11 +27,11 @@ _FUNCTIONS = (
     "create_from_usm_pointer_size_qref",
 )
 _WORD = 8
-_HEAD = 2 + 1  # words of every Python object, and the table of functions
+_HEAD = 2 + 1  # words: the header of every Python object, and the function table
 
 
 def check(module: Any) -> None:
-    """ImportError unless ``module``, dpctl's, is laid out so."""
+    """Raises ImportError unless dpctl's ``module`` has this ABI layout."""
     path = os.path.join(os.path.dirname(module.__file__), "_memory.pxd")
     try:
         with open(path, encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def check(module: Any) -> None:
 
 
 def declared(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields and the functions of _Memory in the text of a pxd file."""
+    """The fields and functions that the text of a pxd file declares for _Memory."""
     found = re.search(r"^cdef public api class _Memory .*?:\n(.*?)(?=^\S|\Z)", text, re.M | re.S)
     fields, functions = [], []
     for line in re.findall(r"^    (?:cdef|cpdef) (.*)$", found[1] if found else "", re.M):

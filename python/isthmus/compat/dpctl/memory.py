@@ -1,12 +1,14 @@
-"""dpctl.memory's names, with dpctl's behaviour, of pooled memory and with copies that are ours.
+"""dpctl.memory's names and behaviour, with pooled memory and with copies made by Isthmus.
 
-The three classes are subclasses of dpctl's own, and go wherever those go: to ``SyclQueue.memcpy``,
-to kernels, to ``usm_ndarray(buffer=)``, to its C functions. Memory comes from one pool a context,
-device and kind, or from what ``isthmus.set_resource`` and ``using`` have set.
+The three classes are subclasses of dpctl's own and are accepted wherever those are: by
+``SyclQueue.memcpy``, kernels, ``usm_ndarray(buffer=)`` and dpctl's C functions. Memory comes from
+one pool for each context, device and kind, or from the resource that ``isthmus.set_resource`` or
+``using`` has set.
 
-An address that was told, by ``_pointer``, the interface or to dpctl itself, may be used by work on
-the object's queue: from then on its copies come behind that work, and its memory goes to nobody
-else before that has ended. What nobody was told of is copied and goes back at once.
+Once an object's address has been exposed, through ``_pointer``, the array interface or to dpctl
+itself, work on the object's queue may use it. From then on, copies of the object are ordered after
+that work, and its memory is not reused before that work has completed. Copies of an object whose
+address was never exposed need not wait, and its memory is reused at once.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ _KINDS = ("device", "shared", "host")
 
 
 class USMAllocationError(isthmus.USMAllocationError, TheirError):  # type: ignore[misc]
-    """There is no such memory; the message tells what was asked for and what is left."""
+    """The allocation failed; the message states what was requested and what is left."""
 
 
 class _AlignmentError(USMAllocationError, ValueError):
-    """An alignment that is no power of two, or more than the device can."""
+    """An alignment that is not a power of two, or that exceeds the device's maximum."""
 
 
 _KEPT = 16
@@ -49,7 +51,7 @@ _making = threading.Lock()
 
 
 def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
-    """A queue and a pool of each kind: one each, as long as one of the pools is in use."""
+    """A queue and a pool for each kind, the same ones as long as any of the pools is in use."""
     with _making:
         found = _made.get((context, device))
         if found is None:
@@ -57,7 +59,7 @@ def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
             for each in unused:
                 del _made[each]
             if unused:
-                _core._forget_dpctl_queues()  # or it would go on with these pools
+                _core._forget_dpctl_queues()  # its cache would keep using these pools
             own = isthmus.Queue(device, context=context)
             found = _made[context, device] = (
                 own,
@@ -81,10 +83,10 @@ def _prepare(queue: dpctl.SyclQueue | None) -> tuple[Any, ...]:
 
 
 def pool(kind: str = "device", queue: dpctl.SyclQueue | None = None) -> PoolResource | None:
-    """The pool that memory of ``kind`` in the context of ``queue`` comes from, to look at or trim.
+    """The pool for memory of ``kind`` in the context of ``queue``, for inspection or trimming.
 
-    ``queue`` None: dpctl's default one. None where its device has no memory of that kind.
-    ValueError for what is no kind.
+    ``queue``: None for dpctl's default queue. Returns None if the queue's device has no memory of
+    that kind. ValueError for an unknown kind.
     """
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {_KINDS}, not {kind!r}")
@@ -102,15 +104,15 @@ __pyx_capi__ = theirs.__pyx_capi__
 def as_usm_memory(obj: object) -> Any:
     """The memory of any object with __sycl_usm_array_interface__, as the class of its kind.
 
-    Nothing is copied, and ``obj`` is kept alive. ValueError for an object without it, for values
-    that cannot be, and for memory that its context does not know or that ends before they do;
-    TypeError for entries of a wrong type.
+    Nothing is copied; ``obj`` is kept alive. Raises ValueError for an object without the interface,
+    for invalid values in it, for memory unknown to its context, and for an extent past the end of
+    the allocation; TypeError for entries of a wrong type.
     """
     return _core._as_dpctl_memory(obj)
 
 
 def _to_memory(contents: Any, kind: str) -> Any:
-    """Makes a pickled object again, on dpctl's default queue."""
+    """Restores a pickled object on dpctl's default queue."""
     classes = dict(zip(_KINDS, (MemoryUSMDevice, MemoryUSMShared, MemoryUSMHost), strict=True))
     if kind not in classes:
         raise ValueError(f"the pickle is of memory of kind {kind!r}: there are {_KINDS}")

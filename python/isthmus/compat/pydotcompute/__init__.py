@@ -1,8 +1,8 @@
-"""PyDotCompute's memory side, as its 0.2.0 releases it and as it documents it, on Isthmus.
+"""PyDotCompute's memory interface on Isthmus: that of release 0.2.0 and that of its documentation.
 
-Change the imports: ``from isthmus.compat.pydotcompute import UnifiedBuffer``. Paths below are the
-same: ``core.unified_buffer``, ``core.memory_pool``, ``core.accelerator``, ``exceptions``. Actors,
-messages and kernels are not here, nor is Metal.
+Change the imports: ``from isthmus.compat.pydotcompute import UnifiedBuffer``. The submodules have
+the same paths: ``core.unified_buffer``, ``core.memory_pool``, ``core.accelerator``, ``exceptions``.
+Actors, messages, kernels and Metal are not provided.
 """
 
 from .core import Accelerator, BufferState, MemoryPool, UnifiedBuffer

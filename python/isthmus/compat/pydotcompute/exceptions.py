@@ -1,8 +1,9 @@
-"""PyDotCompute's errors that its memory side raises, at its names.
+"""The errors of PyDotCompute's memory interface, under their original names.
 
-What Isthmus raises through this door is an instance of both: of ``BufferSyncError`` and of
-``isthmus.ConflictError``, say. So ``except PyDotComputeError`` catches what it caught, and
-``except MemoryError`` what PyDotCompute never tells.
+Errors that Isthmus raises through this package are instances of both libraries' classes, for
+example of ``BufferSyncError`` and of ``isthmus.ConflictError``. So ``except PyDotComputeError``
+catches what it always caught, and ``except MemoryError`` also works, which PyDotCompute never
+raises.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ NOT_ALLOCATED = "Buffer has not been allocated. Call allocate() first."
 
 
 class PyDotComputeError(Exception):
-    """What all of them are."""
+    """The base class of all errors."""
 
 
 class BufferError(PyDotComputeError):  # noqa: A001 (its name there)
-    """Of a unified buffer."""
+    """An error of a unified buffer."""
 
 
 class BufferNotAllocatedError(BufferError):
-    """A copy was marked that is not there."""
+    """A copy that does not exist was marked as dirty."""
 
     def __init__(self, message: str = NOT_ALLOCATED) -> None:
         super().__init__(message)
 
 
 class BufferSyncError(BufferError):
-    """A copy could not be made, or not be brought up to date. Nothing is lost by that."""
+    """A copy could not be created or brought up to date. No data are lost."""
 
     direction: str
     """``"host->device"`` or ``"device->host"``."""
@@ -57,11 +58,11 @@ class BufferSyncError(BufferError):
 
 
 class BackendError(PyDotComputeError):
-    """Of a driver."""
+    """An error of a driver."""
 
 
 class BackendNotAvailableError(BackendError):
-    """A back-end that is not there was asked for."""
+    """A backend was requested that is not available."""
 
     def __init__(self, backend_name: str, reason: str) -> None:
         self.backend_name = backend_name
@@ -73,11 +74,11 @@ class BackendNotAvailableError(BackendError):
 
 
 class CUDAError(BackendError):
-    """Of CUDA's driver."""
+    """An error of the CUDA driver."""
 
 
 class MetalError(BackendError):
-    """Metal was asked for, which Isthmus has no back-end for."""
+    """Metal was requested, for which Isthmus has no backend."""
 
 
 Theirs = TypeVar("Theirs", bound=PyDotComputeError)
@@ -87,7 +88,7 @@ _made: dict[tuple[type, type], Any] = {}
 
 
 def both(theirs: type[Theirs], ours: type[Exception]) -> type[Theirs]:
-    """The class of errors that are caught as either, always the same one."""
+    """The class derived from both, always the same one for a pair of classes."""
     made = _made.get((theirs, ours))
     if made is None:
         place: dict[str, Any] = {
@@ -106,12 +107,12 @@ def _reduced(error: PyDotComputeError) -> Any:
 
 
 def _made_again(theirs: Any, ours: Any, arguments: tuple[Any, ...]) -> PyDotComputeError:
-    # Its class is at no module's name, where pickle would look for it.
+    # The class is not an attribute of any module, so pickle cannot find it by name.
     return cast("PyDotComputeError", both(theirs, ours)(*arguments))
 
 
 def sync_error(direction: str, cause: Exception) -> BufferSyncError:
-    """``cause`` as an error of both libraries, with all that it knows."""
+    """``cause`` as an error of both libraries, with all of its attributes."""
     made = both(BufferSyncError, type(cause))(direction, cause)
     vars(made).update(vars(cause))
     return made

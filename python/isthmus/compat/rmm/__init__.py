@@ -1,7 +1,7 @@
-"""RMM for Python, by its names, over Isthmus: ``import isthmus.compat.rmm as rmm``.
+"""The Python interface of RMM on Isthmus: ``import isthmus.compat.rmm as rmm``.
 
-Programs for RMM run unchanged but for their imports, with CUDA and on every other back-end, the
-host included. ``docs/from-rmm.md`` lists what differs, and why.
+Programs for RMM run with only their imports changed, on CUDA and on every other backend, including
+the host. ``docs/from-rmm.md`` lists the differences and their reasons.
 """
 
 from __future__ import annotations

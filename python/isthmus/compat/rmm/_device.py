@@ -1,9 +1,9 @@
-"""Which device is meant where RMM has CUDA's current one, and how devices are numbered.
+"""The equivalent of CUDA's current device in RMM, and the numbering of devices.
 
-A number counts the devices of the current device's platform: CUDA's, as CUDA counts them, where
-there are any. The current device is ``isthmus.current_device()``, which ``with device:`` sets. Of
-several CUDA devices the first is also what nobody has chosen: there the one that CUDA has as the
-thread's current counts, which CuPy, PyTorch and Numba set.
+Numbers count the devices of the current device's platform; for CUDA they are CUDA's numbers. The
+current device is ``isthmus.current_device()``, which ``with device:`` sets. With several CUDA
+devices, the first one is also the default when no device was chosen. In that case the thread's
+current device in CUDA is used, which CuPy, PyTorch and Numba set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["current", "number_of", "numbered"]
 
 
 def current() -> Device:
-    """The device that memory is for where nobody says. Raises DeviceNotFoundError."""
+    """The device for allocations that do not name one. Raises DeviceNotFoundError."""
     device = current_device()
     several = _several_cuda()
     if several is not None and device == several[0][0]:
@@ -33,7 +33,7 @@ def current() -> Device:
 
 
 def numbered(number: object) -> Device:
-    """The device of that number; DeviceNotFoundError, a ValueError, where there is none."""
+    """The device of that number; DeviceNotFoundError, a ValueError, if there is none."""
     place = count_of(number, "device")
     found = current_device().platform.devices
     if place >= len(found):
@@ -45,13 +45,13 @@ def numbered(number: object) -> Device:
 
 
 def number_of(device: Device) -> int:
-    """The other way."""
+    """The number of a device: the inverse of ``numbered``."""
     return device.platform.devices.index(device)
 
 
 @cache
 def _several_cuda() -> tuple[list[Device], Callable[[], int]] | None:
-    """CUDA's devices, if there are several, and which of them is the thread's current one."""
+    """CUDA's devices and a function that reports the thread's current one; None if under two."""
     found = devices("cuda")
     if len(found) < 2:
         return None

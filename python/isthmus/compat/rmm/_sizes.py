@@ -1,4 +1,4 @@
-"""Numbers of bytes as RMM takes them, and what is refused."""
+"""Parsing and validation of byte counts in the forms that RMM accepts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _WORD = 1 << 64
 
 
 class RefusedError(RuntimeError, ValueError):
-    """Arguments that contradict each other: a ``ValueError``, where RMM has a ``RuntimeError``."""
+    """Contradictory arguments: a ``ValueError`` that is also RMM's ``RuntimeError``."""
 
 
 def count_of(value: object, name: str) -> int:
-    """An integer of 64 bits without a sign: TypeError for others, OverflowError beyond."""
+    """An unsigned 64-bit integer. TypeError for non-integers, OverflowError out of range."""
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -36,9 +36,9 @@ def count_of(value: object, name: str) -> int:
 
 
 def bytes_of(value: object, name: str) -> int:
-    """The same, or text with a unit: "1GiB", "2 kib", "1.5MB". ValueError for other text.
+    """As ``count_of``, or text with a unit: "1GiB", "2 kib", "1.5MB". ValueError for other text.
 
-    Exact; part of a byte is left out. OverflowError from 2**64 on.
+    The computation is exact; fractions of a byte are truncated. OverflowError from 2**64 on.
     """
     if not isinstance(value, str):
         return count_of(value, name)
@@ -49,5 +49,5 @@ def bytes_of(value: object, name: str) -> int:
             f"{name}: Could not parse {reprlib.repr(value)} as a byte specification: a number, "
             "then nothing, or one of B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
         )
-    digits = found[1].lstrip("0")[:_MOST_DIGITS]  # past these are parts of a byte
+    digits = found[1].lstrip("0")[:_MOST_DIGITS]  # later digits are fractions of a byte
     return count_of(int(Fraction(f"0{digits}") * factor), name)

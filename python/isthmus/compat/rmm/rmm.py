@@ -1,4 +1,4 @@
-"""Setting memory up again, and who is told before."""
+"""Reinitialization of the memory resources, and the hooks called before it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class RMMError(Exception):
-    """``RMMError(errcode, msg)``: for programs that raise or catch it; nothing here raises it."""
+    """``RMMError(errcode, msg)``: for programs that use the name; this package never raises it."""
 
     def __init__(self, errcode: int, msg: str) -> None:
         self.errcode = errcode
@@ -47,14 +47,15 @@ def reinitialize(
     logging: bool = False,
     log_file_name: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Calls the hooks, the last registered first, and sets the resource of each of ``devices``.
+    """Calls the hooks, last registered first, and sets the resource of each of ``devices``.
 
-    Device memory, or shared (``managed_memory``), in a pool (``pool_allocator``) with the sizes of
-    ``mr.PoolMemoryResource``, under a log (``logging``) as ``mr.LoggingResourceAdaptor``; what
-    these raise. Other devices have the driver's memory again. Buffers stay valid: their memory
-    goes back to where it came from. ValueError for a device that is not there. Bad arguments are
-    told before the hooks are called. On a failure after that the resources are the former ones;
-    if there were to be logs, what was below their own.
+    The resource has device memory, or shared memory if ``managed_memory``; it is a pool if
+    ``pool_allocator``, with the sizes of ``mr.PoolMemoryResource``, and logged if ``logging``, as
+    by ``mr.LoggingResourceAdaptor``. Raises the errors of these classes, and ValueError for a
+    device that does not exist. Other devices return to driver memory. Existing buffers stay valid:
+    their memory returns to the resource that it came from. Invalid arguments raise before the hooks
+    are called. On a later failure the former resources are restored; if ``logging``, without the
+    logs that they had.
     """
     initialize = initialization(
         pool_allocator,
@@ -75,7 +76,7 @@ def reinitialize(
 def register_reinitialize_hook(
     func: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> Callable[P, T]:
-    """``func(*args, **kwargs)`` is called before each ``reinitialize``. Returns ``func``."""
+    """Registers ``func(*args, **kwargs)`` as a hook of ``reinitialize``; returns ``func``."""
     if not callable(func):
         raise TypeError(f"func must be callable, not {func!r}")
     with _lock:
@@ -84,6 +85,6 @@ def register_reinitialize_hook(
 
 
 def unregister_reinitialize_hook(func: Callable[..., Any]) -> None:
-    """It is called no more, however often it was registered."""
+    """Removes all registrations of ``func``."""
     with _lock:
         _hooks[:] = [hook for hook in _hooks if hook[0] != func]

@@ -1,4 +1,4 @@
-"""Counts of the current device's resource, and a profiler of functions and blocks of a program."""
+"""Statistics of the current device's resource, and a memory profiler for functions and blocks."""
 
 from __future__ import annotations
 
@@ -38,36 +38,43 @@ __all__ = [
 
 
 def enable_statistics() -> None:
-    """Puts a ``StatisticsResourceAdaptor`` over the current resource, if it is none itself."""
+    """Puts a ``StatisticsResourceAdaptor`` over the current resource, unless it already is one."""
     current = mr.get_current_device_resource()
     if not isinstance(current, StatisticsResourceAdaptor):
         mr.set_current_device_resource(StatisticsResourceAdaptor(current))
 
 
 def get_statistics() -> Statistics | None:
-    """Its ``allocation_counts``; None, as of the two below, where there is no such resource."""
+    """The current resource's ``allocation_counts``; None if statistics are not enabled."""
     counting = _counting()
     return None if counting is None else counting.allocation_counts
 
 
 def push_statistics() -> Statistics | None:
-    """Begins counters at 0, for this thread or task; what those before them have now."""
+    """Starts counters at 0 for this thread or task; returns the values of the previous ones.
+
+    None if statistics are not enabled.
+    """
     counting = _counting()
     return None if counting is None else counting.push_counters()
 
 
 def pop_statistics() -> Statistics | None:
-    """Ends them; what they have. Raises as ``StatisticsResourceAdaptor.pop_counters``."""
+    """Ends the innermost counters and returns their values; None if statistics are not enabled.
+
+    Raises the errors of ``StatisticsResourceAdaptor.pop_counters``.
+    """
     counting = _counting()
     return None if counting is None else counting.pop_counters()
 
 
 @contextmanager
 def statistics() -> Iterator[None]:
-    """Counters at 0 for a block, or a resource that counts, where there is none, until its end.
+    """Starts counters at 0 for a block. Enables statistics during it if they are not enabled.
 
-    At the end of a block that raises nothing: ValueError if the current resource is another one by
-    then, which it stays; RuntimeError in another thread or task than that which entered it.
+    If the block itself raises nothing, its end raises ValueError if the current resource was
+    changed within it, which is then left in place, and RuntimeError if the thread or task is not
+    the one that entered the block.
     """
     before, counting = mr.get_current_device_resource(), _counting()
     block = None if counting is None else _Block(counting)
@@ -95,11 +102,11 @@ def _leave(
 
 
 class ProfilerRecords:
-    """What profilers have counted, by name. May be used from any thread."""
+    """The results of profilers, by name. Thread-safe."""
 
     @dataclass
     class MemoryRecord:
-        """Of one function or block."""
+        """The record of one function or block."""
 
         num_calls: int = 0
         memory_total: int = 0
@@ -108,7 +115,7 @@ class ProfilerRecords:
         """The most bytes of one call's that were live at a time."""
 
         def add(self, memory_total: int, memory_peak: int) -> None:
-            """Another call."""
+            """Adds one call."""
             self.num_calls += 1
             self.memory_total += memory_total
             self.memory_peak = max(self.memory_peak, memory_peak)
@@ -118,7 +125,7 @@ class ProfilerRecords:
         self._records: dict[str, ProfilerRecords.MemoryRecord] = {}
 
     def add(self, name: str, data: Statistics) -> None:
-        """Another call of ``name``."""
+        """Adds one call of ``name``."""
         with self._lock:
             record = self._records.setdefault(name, self.MemoryRecord())
             record.add(memory_total=data.total_bytes, memory_peak=data.peak_bytes)
@@ -132,7 +139,7 @@ class ProfilerRecords:
     def report(
         self, ordered_by: Literal["num_calls", "memory_peak", "memory_total"] = "memory_peak"
     ) -> str:
-        """A table with a line for each name, the largest first."""
+        """A table with a line for each name, largest first."""
         fields = ("num_calls", "memory_peak", "memory_total")
         if ordered_by not in fields:
             raise ValueError(f"ordered_by must be one of {', '.join(fields)}, not {ordered_by!r}")
@@ -164,12 +171,12 @@ class ProfilerRecords:
 
 default_profiler_records = ProfilerRecords()
 
-# The blocks that this thread or task is in, the innermost last.
+# The active blocks of this thread or task, innermost last.
 _entered: ContextVar[tuple[_Block, ...]] = ContextVar("isthmus.compat.rmm.entered", default=())
 
 
 class _Block:
-    """Counters of a resource, if there is one that counts, until ``end``."""
+    """Counters of a resource until ``end``; without statistics, only the entry in ``_entered``."""
 
     def __init__(self, counting: StatisticsResourceAdaptor | None) -> None:
         if counting is not None:
@@ -178,7 +185,7 @@ class _Block:
         self._token = _entered.set((*_entered.get(), self))
 
     def end(self) -> Statistics | None:
-        """What they have. RuntimeError elsewhere than where they began."""
+        """Ends the counters and returns their values. RuntimeError on another thread or task."""
         try:
             _entered.reset(self._token)
         except ValueError:
@@ -189,16 +196,16 @@ class _Block:
 
 
 class ProfilerContext:
-    """What ``profiler()`` makes: a decorator, and a context manager.
+    """The result of ``profiler()``: a decorator and a context manager.
 
-    May be used again, nested, and from any thread.
+    It is reusable and reentrant, and thread-safe.
     """
 
     def __init__(self, records: ProfilerRecords, name: str) -> None:
         self._records, self._name = records, name
 
     def __call__(self, func: Callable[P, T]) -> Callable[P, T]:
-        """The function, which adds to the record of its name each time that it is called."""
+        """Wraps the function so that each call is added to the record of its name."""
         block = ProfilerContext(self._records, self._name or _get_descriptive_name_of_object(func))
 
         @wraps(func)
@@ -215,7 +222,10 @@ class ProfilerContext:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
-        """RuntimeError, of a block that raises nothing, elsewhere than where it was entered."""
+        """Ends the block.
+
+        If the block raised nothing, RuntimeError on another thread or task than that of its entry.
+        """
         with nullcontext() if kind is None else suppress(RuntimeError):
             self._leave()
 
@@ -234,10 +244,10 @@ class ProfilerContext:
 def profiler(
     *, records: ProfilerRecords = default_profiler_records, name: str = ""
 ) -> ProfilerContext:
-    """A decorator of functions, and a context manager of blocks, which need a ``name``.
+    """A decorator for functions and a context manager for blocks, which need a ``name``.
 
-    It counts the calling thread or task, where statistics are enabled as it begins. ``name``: of
-    the record; of a function, if it is empty, its file, line and name.
+    It counts the calling thread or task, if statistics are enabled when the call or block begins.
+    ``name``: the name of the record; if empty, a function's file, line and name.
     """
     return ProfilerContext(records, name)
 
@@ -248,7 +258,7 @@ def _counting() -> StatisticsResourceAdaptor | None:
 
 
 def _get_descriptive_name_of_object(function: Any) -> str:
-    """By RMM's name, which its tests use."""
+    """A function's file, line and name. RMM's tests use this function's own name."""
     inner = unwrap(function)
     code = getattr(inner, "__code__", None)
     name = getattr(inner, "__qualname__", repr(inner))

@@ -1,4 +1,4 @@
-"""The memory side of ``pydotcompute.core``."""
+"""The memory interface of ``pydotcompute.core``."""
 
 from .accelerator import Accelerator
 from .memory_pool import MemoryPool

@@ -1,4 +1,4 @@
-"""What PyDotCompute tells of a CUDA device and Isthmus does not, as the driver has it."""
+"""CUDA device properties that PyDotCompute reports and Isthmus does not, from the driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAJOR, _MINOR = 75, 76
 
 
 class Limits(NamedTuple):
-    """Of kernels on a device; what a device without kernels of CUDA's has, by default."""
+    """Limits of kernels on a device. The defaults are those of devices without CUDA."""
 
     compute_capability: tuple[int, int] | None = None
     max_threads_per_block: int = 1
@@ -29,8 +29,8 @@ class Limits(NamedTuple):
 
 
 def limits_of(device: Device) -> Limits:
-    """Of a CUDA device. DriverError where the driver tells one of them not."""
-    driver = ctypes.CDLL(device.platform.library)  # open already
+    """The limits of a CUDA device. DriverError if the driver does not report one of them."""
+    driver = ctypes.CDLL(device.platform.library)  # is already loaded
 
     def told(wanted: int) -> int:
         value = ctypes.c_int()

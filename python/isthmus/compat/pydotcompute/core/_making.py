@@ -1,13 +1,13 @@
-"""One lock for all that this door makes once: rare, and soon done."""
+"""One lock for all objects that this package creates once. It is taken rarely and held briefly."""
 
 from __future__ import annotations
 
 import os
 import threading
 
-# Re-entrant, as a collection of garbage within may free whatever it collects.
+# Re-entrant, because a garbage collection while it is held may free buffers, which takes it again.
 making = threading.RLock()
-# Nothing is half made in a child.
+# Held during a fork, so that the child never sees a partly created object.
 os.register_at_fork(
     before=making.acquire, after_in_parent=making.release, after_in_child=making.release
 )

@@ -1,4 +1,4 @@
-"""Where a buffer is if nobody says: what PyDotCompute has for devices, in Isthmus' words."""
+"""The default location of a buffer: PyDotCompute's rules, expressed as devices and queues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @cache
 def cupy() -> Any:
-    """CuPy's module, or None. Looked for once: a search that fails takes 50 us."""
+    """CuPy's module, or None. Cached, since a failing import takes 50 us."""
     try:
         import cupy
     except ImportError:
@@ -23,15 +23,17 @@ def cupy() -> Any:
 
 @cache
 def host_queue() -> Queue:
-    """Of the device whose arrays are NumPy's."""
+    """The default queue of the host device, whose arrays are NumPy arrays."""
     return Device("host").default_queue
 
 
 def default_queue(device: Device | str | None = None) -> Queue:
-    """That of ``device``; None: the current one, but the host's where a driver has the processor.
+    """The queue for buffers on ``device``; None: the current queue.
 
-    Without a GPU PyDotCompute's device arrays are NumPy's, which only the host device's are. On a
-    CUDA device whose queue nobody chose it is CuPy's current stream, as there.
+    If the current device is a driver's device for the processor, it is the host device's queue
+    instead: without a GPU, PyDotCompute's device arrays are NumPy arrays, which only the host
+    device provides. On a CUDA device without an explicitly chosen queue it is CuPy's current
+    stream, as in PyDotCompute.
     """
     if device is not None:
         return _queue_of(device)
@@ -42,13 +44,16 @@ def default_queue(device: Device | str | None = None) -> Queue:
 
 
 def _queue_of(device: Device | str) -> Queue:
-    """CuPy's current stream on a CUDA device, if there is CuPy; else the device's own."""
+    """CuPy's current stream on a CUDA device if CuPy is installed; else the default queue."""
     found = Device(device)
     return found.default_queue if _has_no_cupy(found) else _current_stream(found)
 
 
 def cupys_device(queue: Queue) -> int | None:
-    """CUDA's number of its device if it is CuPy's current stream, so that arrays may be CuPy's."""
+    """The CUDA device number if ``queue`` is CuPy's current stream, otherwise None.
+
+    With a number, the buffer's device arrays can be CuPy arrays.
+    """
     device = queue.device
     if _has_no_cupy(device) or queue != _current_stream(device):
         return None
@@ -59,10 +64,11 @@ def _has_no_cupy(device: Device) -> bool:
     return device.backend != "cuda" or cupy() is None
 
 
-# By the device's number and the stream's address, which the queue keeps from being another's.
+# By the device's number and the stream's address. The queue keeps the stream alive, so that no
+# other stream can have the same address.
 _queues: dict[tuple[int, int], Queue] = {}
 _MOST_STREAMS = 64
-_PER_THREAD = 2  # CU_STREAM_PER_THREAD, another stream on each thread
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD, a different stream on each thread
 
 
 def _current_stream(device: Device) -> Queue:
@@ -79,12 +85,12 @@ def _current_stream(device: Device) -> Queue:
 
 
 def _number_of(device: Device) -> int:
-    """CUDA's, of a CUDA device."""
+    """CUDA's number of a CUDA device."""
     return int(device.filter.rpartition(":")[2])
 
 
 def as_cupys(array: Array, of: UnifiedBuffer, number: int) -> Any:
-    """The same memory as CuPy's array; what is put on the buffer's queue comes behind copies."""
-    cuda = cupy().cuda  # not by the interface, at which CuPy waits on the host for the queue
+    """The same memory as a CuPy array. Work on the buffer's queue is ordered after its copies."""
+    cuda = cupy().cuda  # not via the array interface, where CuPy blocks on the queue
     memory = cuda.UnownedMemory(array.ptr, of.nbytes, array, number)
     return cupy().ndarray(of.shape, dtype=of.dtype, memptr=cuda.MemoryPointer(memory, 0))

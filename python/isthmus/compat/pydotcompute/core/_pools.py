@@ -1,4 +1,7 @@
-"""The pools that device copies come from while a ``MemoryPool`` is enabled, one for each place."""
+"""The pools for device copies while a ``MemoryPool`` is enabled.
+
+There is one pool for each pair of device and context, which the code calls `place`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ _MOST_BYTES = (1 << 63) - 1
 
 
 class DevicePools:
-    """Made where the first buffer of a place is. Safe for threads.
+    """Pools by device and context, each created for the first buffer there. Thread-safe.
 
-    All that a place ever had, those before a new limit too, share a budget, which refuses nothing:
-    it counts what blocks of pools that have gone still have.
+    A new limit replaces the pools. All pools that a device and context ever had share one budget.
+    The budget has no effective limit; it counts the memory that blocks of replaced pools hold.
     """
 
     def __init__(self) -> None:
@@ -27,7 +30,7 @@ class DevicePools:
         self.initial_bytes = 0
 
     def of(self, queue: Queue) -> PoolResource | None:
-        """Of the queue's device and context; None where the device has no memory of its own."""
+        """The pool of the queue's device and context; None if the device lacks kind `device`."""
         if "device" not in queue.device.kinds:
             return None
         place = queue.device, queue.context
@@ -38,7 +41,10 @@ class DevicePools:
             return pool
 
     def bytes_of(self, device: Device) -> tuple[int, int]:
-        """That buffers have, what pools before a new limit still hold among them; and all held."""
+        """Bytes in use by buffers, and bytes held in all.
+
+        Both include what replaced pools still hold, which counts as in use.
+        """
         with making:
             pools = [pool for (where, _), pool in self._by_place.items() if where == device]
         used = held = 0
@@ -49,7 +55,10 @@ class DevicePools:
         return used, held
 
     def limit(self, nbytes: int | None) -> None:
-        """The most that a place may hold; what older blocks have is taken off it as it is now."""
+        """Limits what each device and context may hold; None: no limit.
+
+        What blocks of replaced pools hold at this moment is deducted from the new limit.
+        """
         with making:
             self._limit_bytes = nbytes
             for place, pool in self._by_place.items():
@@ -57,7 +66,7 @@ class DevicePools:
                 self._by_place[place] = self._made(place, 0, _budget_of(pool))
 
     def trim(self) -> None:
-        """Gives all that is free back to the drivers."""
+        """Returns all free memory to the drivers."""
         with making:
             for pool in self._by_place.values():
                 pool.trim()
@@ -76,7 +85,7 @@ class DevicePools:
 
 def _budget_of(pool: PoolResource) -> Budget:
     budget = pool.budget
-    assert budget is not None  # each is made with one
+    assert budget is not None  # every pool is created with one
     return budget
 
 
@@ -84,21 +93,21 @@ enabled: DevicePools | None = None
 
 
 def enable(pools: DevicePools) -> None:
-    """From here on new buffers of this door have their device copies from these."""
+    """Makes new buffers of this package allocate their device copies from ``pools``."""
     global enabled
     enabled = pools
 
 
 def disable(pools: DevicePools) -> None:
-    """The current resources again, if it is these that are in use."""
+    """Makes new buffers use the current resource again, if ``pools`` are the enabled ones."""
     global enabled
     if enabled is pools:
         enabled = None
 
 
 def resource_of(queue: Queue) -> PoolResource | None:
-    """What a new buffer has its device copy from where none is named; None: the current one."""
+    """The resource for the device copy of a new buffer without one; None: the current resource."""
     pools = enabled  # read once: another thread may disable them
-    if pools is None or not isinstance(queue, Queue):  # the buffer refuses what is none
+    if pools is None or not isinstance(queue, Queue):  # the buffer rejects a non-queue
         return None
     return pools.of(queue)

@@ -1,4 +1,4 @@
-"""A unified buffer whose errors are PyDotCompute's, too."""
+"""A unified buffer whose errors are also PyDotCompute's errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TO_DEVICE, TO_HOST = "host->device", "device->host"
-# What the properties are made of; calling them takes half as long as super() would.
+# The getters of the base class's properties. Calling them takes half as long as super() would.
 host_of: Callable[[_UnifiedMemory], NDArray[Any]] = vars(_UnifiedMemory)["host"].fget
 device_of: Callable[[_UnifiedMemory], Any] = vars(_UnifiedMemory)["device"].fget
 
 
 @contextmanager
 def telling(direction: str) -> Iterator[None]:
-    """What Isthmus raises in the block is a BufferSyncError, too."""
+    """Turns errors of Isthmus raised in the block into errors that are also BufferSyncErrors."""
     try:
         yield
     except BufferSyncError:
@@ -32,7 +32,7 @@ def telling(direction: str) -> Iterator[None]:
 
 
 def _telling(direction: str, call: Callable[..., Any]) -> Any:
-    # Not by the block above, which takes longer than the call.
+    # Does not use `telling`, whose overhead exceeds the call itself.
     def told(self: isthmus.UnifiedBuffer, *arguments: Any) -> Any:
         try:
             return call(self, *arguments)
@@ -43,7 +43,7 @@ def _telling(direction: str, call: Callable[..., Any]) -> Any:
 
 
 class TellingBuffer(isthmus.UnifiedBuffer):
-    """All that moves bytes or makes a copy passes here, that of its parts included."""
+    """Translates the errors of every method that copies or allocates, including those of parts."""
 
     host: property = property(_telling(TO_HOST, host_of))
     device: property = property(_telling(TO_DEVICE, device_of))

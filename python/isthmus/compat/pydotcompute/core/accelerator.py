@@ -1,4 +1,4 @@
-"""``Accelerator``: the devices by number, as PyDotCompute counts them."""
+"""``Accelerator``: the devices by number, in PyDotCompute's numbering."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class DeviceType(Enum):
-    """What a device is."""
+    """The type of a device."""
 
     CPU = 1
     CUDA = 2
@@ -43,7 +43,7 @@ class DeviceType(Enum):
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What is known of a device. What only CUDA has is 1, or None, elsewhere."""
+    """Properties of a device. Properties that only CUDA defines are 1 or None elsewhere."""
 
     device_id: int
     """Its place in ``Accelerator.devices``; -1 where it is not listed, as a simulated one."""
@@ -61,7 +61,7 @@ class DeviceProperties:
 
     @property
     def compute_capability_str(self) -> str:
-        """As ``"8.9"``; ``"N/A"`` where it has none."""
+        """For example ``"8.9"``; ``"N/A"`` if it has none."""
         if self.compute_capability is None:
             return "N/A"
         major, minor = self.compute_capability
@@ -69,12 +69,12 @@ class DeviceProperties:
 
     @property
     def total_memory_gb(self) -> float:
-        """In GiB."""
+        """``total_memory`` in GiB."""
         return self.total_memory / (1 << 30)
 
 
 class MemoryInfo(isthmus.MemoryInfo):
-    """``free, total = info``, and ``info["free"]``, ``"used" in info``, ``info.items()``, too."""
+    """Supports ``free, total = info`` and the interface of a dictionary, as ``info["free"]``."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class MemoryInfo(isthmus.MemoryInfo):
         return self[key] if key in self.keys() else default
 
     def values(self) -> tuple[int, ...]:
-        """As ``keys()`` has them."""
+        """The numbers, in the order of ``keys()``."""
         return tuple(self[key] for key in self.keys())
 
     def items(self) -> Iterator[tuple[str, int]]:
@@ -95,16 +95,16 @@ class MemoryInfo(isthmus.MemoryInfo):
 
 
 class Accelerator:
-    """All devices by number; ``Accelerator()`` is always the same one.
+    """All devices by number; ``Accelerator()`` always returns the same object.
 
-    First those that are not the processor, the best first, then the host. A driver's for the
-    processor are not counted: ``isthmus.devices()`` has them. Safe for threads.
+    Devices other than the processor come first, the best one leading, then the host. Drivers'
+    devices for the processor are not counted; ``isthmus.devices()`` lists them. Thread-safe.
     """
 
-    _instance: ClassVar[Accelerator | None] = None  # of exactly this class; None: not made yet
+    _instance: ClassVar[Accelerator | None] = None  # of exactly this class; None until created
 
     def __new__(cls) -> Self:
-        """The only one of its class."""
+        """Returns the only instance of its class."""
         with making:
             found = vars(cls).get("_instance")
             if found is None:
@@ -118,33 +118,34 @@ class Accelerator:
 
     @property
     def metal_available(self) -> bool:
-        """Never: Isthmus has no back-end for it."""
+        """Always False: Isthmus has no backend for Metal."""
         return False
 
     @property
     def devices(self) -> list[DeviceProperties]:
-        """All of them. Opens every driver at first."""
+        """All devices. The first call opens every driver."""
         return [_properties(*each) for each in enumerate(_devices())]
 
     @property
     def device_count(self) -> int:
-        """How many they are: 1 at least."""
+        """The number of devices: at least 1."""
         return len(_devices())
 
     @property
     def current_device(self) -> DeviceProperties:
-        """Where a buffer is for which no device is named."""
+        """The device of buffers that are created without one."""
         device, known = default_queue().device, _devices()
         return _properties(known.index(device) if device in known else -1, device)
 
     def get_device(self, device_id: int) -> DeviceProperties:
-        """By number. ValueError where there is none of it, TypeError for what is none."""
+        """The device of that number. ValueError if there is none, TypeError for a non-integer."""
         return _properties(operator.index(device_id), _device(device_id))
 
     def set_device(self, device_id: int) -> None:
-        """Makes it the current one of this thread or asyncio task from here on.
+        """Makes it the current device of this thread or asyncio task from now on.
 
-        Errors as of ``get_device``. Not inside ``with device:``, which ends with a RuntimeError.
+        Raises the errors of ``get_device``. Must not be called inside ``with device:``, which would
+        then end with a RuntimeError.
         """
         isthmus.get_accelerator().set_device(_device(device_id))
 
@@ -157,9 +158,9 @@ class Accelerator:
         isthmus.get_accelerator().synchronize(queue.device)
 
     def get_memory_info(self, device_id: int | None = None) -> MemoryInfo:
-        """Free and total bytes of a device's memory, None: the current one's.
+        """Free and total bytes of a device's memory; None: the current device's.
 
-        As ``isthmus.get_accelerator().get_memory_info()`` counts them.
+        They are counted as by ``isthmus.get_accelerator().get_memory_info()``.
         """
         device = default_queue().device if device_id is None else _device(device_id)
         return MemoryInfo(*isthmus.get_accelerator().get_memory_info(device))
@@ -203,7 +204,7 @@ def _type_of(device: Device) -> DeviceType:
 
 
 def get_accelerator() -> Accelerator:
-    """The process's devices, always the same object."""
+    """The process's accelerator, always the same object."""
     return Accelerator()
 
 
@@ -213,5 +214,5 @@ def cuda_available() -> bool:
 
 
 def metal_available() -> bool:
-    """Never: Isthmus has no back-end for it."""
+    """Always False: Isthmus has no backend for Metal."""
     return get_accelerator().metal_available

@@ -1,4 +1,7 @@
-"""``MemoryPool``: kept buffers, as PyDotCompute documents it, over the device pools it releases."""
+"""``MemoryPool``: the buffer cache of PyDotCompute's documentation and the pools of its release.
+
+The released class differs from the documented one; this class has both interfaces.
+"""
 
 from __future__ import annotations
 
@@ -41,48 +44,48 @@ class PoolStatistics:
 
     @property
     def free_bytes(self) -> int:
-        """Held, and not used."""
+        """Held and not in use."""
         return self.total_bytes - self.used_bytes
 
     @property
     def utilization(self) -> float:
-        """Which part of it is used; 0 of an empty one."""
+        """The fraction in use; 0 for an empty pool."""
         return self.used_bytes / self.total_bytes if self.total_bytes else 0.0
 
     @property
     def used_mb(self) -> float:
-        """In MiB."""
+        """``used_bytes`` in MiB."""
         return self.used_bytes / MIB
 
     @property
     def total_mb(self) -> float:
-        """In MiB."""
+        """``total_bytes`` in MiB."""
         return self.total_bytes / MIB
 
 
 class MemoryPool(BufferPool):
     """Keeps released buffers for the next ``acquire``: an ``isthmus.BufferPool``.
 
-    ``MemoryPool()`` is the process's, always the same one; of a subclass another. Set
-    ``MemoryPool._instance = None``, as tests of PyDotCompute's users do, and the next is a new one,
-    not enabled. With ``max_pool_size`` (buffers, 100 if None) or ``max_buffer_size`` (bytes, 1 GiB
-    if None) it is one of its own.
+    ``MemoryPool()`` returns the process's pool, always the same object; each subclass has its own.
+    After ``MemoryPool._instance = None``, which tests of PyDotCompute's users set, the next call
+    creates a new pool, which is not enabled. With ``max_pool_size`` (buffers, 100 if None) or
+    ``max_buffer_size`` (bytes, 1 GiB if None) the call creates a separate pool.
 
-    ``enable()`` is about what lies below: from then on the device copies of all new buffers of
-    this door come from Isthmus' pools, one for each device. Safe for threads.
+    ``enable()`` concerns the layer below: from then on the device copies of all new buffers of this
+    package come from Isthmus' pools, one for each device. Thread-safe.
     """
 
     _device_pools: _pools.DevicePools
-    _instance: ClassVar[MemoryPool | None] = None  # of exactly this class; None: not made yet
+    _instance: ClassVar[MemoryPool | None] = None  # of exactly this class; None until created
     _all: ClassVar[weakref.WeakSet[MemoryPool]] = weakref.WeakSet()
     _buffer_type = UnifiedBuffer
-    # What the released class keeps in a new one, and its public tests read.
+    # Attributes of a new pool of the released class, which its public tests read.
     _initialized = True
     _initial_size_mb = 0
     _max_size_mb: int | None = None
 
     def __new__(cls, max_pool_size: int | None = None, max_buffer_size: int | None = None) -> Self:
-        """The process's, where nothing is asked of it."""
+        """Returns the process's pool if both arguments are None, otherwise a new one."""
         if max_pool_size is not None or max_buffer_size is not None:
             return cls._made(
                 100 if max_pool_size is None else max_pool_size,
@@ -106,9 +109,9 @@ class MemoryPool(BufferPool):
     def __init__(
         self, max_pool_size: int | None = None, max_buffer_size: int | None = None
     ) -> None:
-        """Nothing: the process's is called as often as it is asked for."""
+        """Does nothing: it runs again each time the process's pool is requested."""
 
-    # -- as it is documented
+    # -- the documented interface
 
     def acquire(
         self,
@@ -121,7 +124,7 @@ class MemoryPool(BufferPool):
     ) -> UnifiedBuffer[Any]:
         """The buffer of that shape, dtype, pinning and queue that was released last, or a new one.
 
-        Arguments and errors are those of ``UnifiedBuffer``. What it holds is not specified.
+        Arguments and errors are those of ``UnifiedBuffer``. The contents are unspecified.
         """
         if queue is None:
             queue = default_queue(device)
@@ -131,47 +134,47 @@ class MemoryPool(BufferPool):
     def stats(self) -> Any:
         """``pool_size``, ``total_acquired``, ``total_released``, ``cache_hits``, ``cache_misses``.
 
-        A dictionary, as there; ``cached_bytes`` is ours.
+        A dictionary, as in PyDotCompute; ``cached_bytes`` is an addition of Isthmus.
         """
         return asdict(super().stats())
 
     @property
     def pool_size(self) -> int:
-        """Buffers that it keeps now."""
+        """The number of cached buffers."""
         return super().stats().pool_size
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of the buffers that it keeps now, each counted once and not for both copies."""
+        """Bytes of the cached buffers, each counted once and not for both copies."""
         return super().stats().cached_bytes
 
-    # -- as it is released
+    # -- the released interface
 
     def enable(self) -> None:
-        """From here on new buffers of this door have their device copies from Isthmus' pools."""
+        """Makes new buffers of this package allocate device copies from Isthmus' pools."""
         _pools.enable(self._device_pools)
 
     def disable(self) -> None:
-        """New buffers have them from the current resource again, as before ``enable()``."""
+        """Makes new buffers use the current resource again, as before ``enable()``."""
         _pools.disable(self._device_pools)
 
     @property
     def enabled(self) -> bool:
-        """Whether new buffers have them from these."""
+        """Whether new buffers allocate device copies from this object's pools."""
         return _pools.enabled is self._device_pools
 
     def get_stats(self) -> PoolStatistics:
-        """Of the device copies that came from these pools, on the current device.
+        """Statistics of the device copies from these pools, on the current device.
 
-        What buffers older than ``set_limit()`` have counts, all of it as used.
+        Memory held for buffers older than the last ``set_limit()`` is included, all of it as used.
         """
         used, held = self._device_pools.bytes_of(default_queue().device)
         return PoolStatistics(used, held, n_free_blocks=self.pool_size)
 
     def get_pinned_stats(self) -> PoolStatistics:
-        """Of the pinned buffers of ``acquire(pinned=True)``: in use, and kept for the next."""
+        """Statistics of the pinned buffers of ``acquire(pinned=True)``: in use and cached."""
         with self._lock:
-            lent = list(self._lent.values())  # at once: what is dropped meanwhile leaves it
+            lent = list(self._lent.values())  # a copy: buffers dropped meanwhile leave the dict
             used = [key for _, key in lent if key[2]]
             kept = [key for _, key in self._kept.values() if key[2]]
         used_bytes, kept_bytes = (
@@ -181,18 +184,18 @@ class MemoryPool(BufferPool):
         return PoolStatistics(used_bytes, used_bytes + kept_bytes, len(kept))
 
     def free_all_blocks(self) -> None:
-        """Frees the kept buffers, and gives what is free of the device pools to the drivers."""
+        """Frees the cached buffers and returns free memory of the device pools to the drivers."""
         self.clear()
         self._device_pools.trim()
 
     free_all_free = free_all_blocks
 
     def set_limit(self, size_mb: int | None) -> None:
-        """The most MiB that device copies may have on each device; None and 0: no limit.
+        """Limits device copies to ``size_mb`` MiB on each device; None and 0: no limit.
 
-        It is for buffers that are made, or allocated after ``free()``, from here on:
-        USMAllocationError is what one that does not fit raises. What older blocks have is taken
-        off the limit as it is now, and goes back to the driver when the last of these buffers is
+        Applies to buffers that are created, or allocated after ``free()``, from now on. One that
+        does not fit raises USMAllocationError. Memory of older blocks is deducted from the limit as
+        it is at the time of the call. It returns to the driver when the last of those buffers is
         dropped, freed or not.
         """
         limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
@@ -230,10 +233,11 @@ def get_memory_pool() -> MemoryPool:
 def configure_memory_pool(
     _initial_size_mb: int = 0, max_size_mb: int | None = None, enable: bool = True
 ) -> MemoryPool:
-    """The process's pool, with what a device's pool begins with and the most that it may hold.
+    """Configures the process's pool and returns it.
 
-    Both in MiB, ``_initial_size_mb`` of pools that are made from here on. ``enable``: enables it.
-    TypeError, ValueError: then nothing has changed.
+    ``_initial_size_mb``: the initial size of device pools created from now on, in MiB.
+    ``max_size_mb``: the limit of each device, in MiB. ``enable``: whether to enable the pool. On
+    TypeError and ValueError nothing has changed.
     """
     pool = get_memory_pool()
     initial_bytes = at_least(0, "_initial_size_mb", _initial_size_mb) * MIB

@@ -1,4 +1,4 @@
-"""``UnifiedBuffer`` as PyDotCompute 0.2.0 releases it, and as it documents it."""
+"""``UnifiedBuffer`` as in PyDotCompute's release 0.2.0 and as in its documentation."""
 
 # ruff: noqa: A002 (a range is a range)
 
@@ -39,21 +39,21 @@ T = TypeVar("T", bound="np.generic")
 
 
 class UnifiedBuffer(TellingBuffer, Generic[T]):
-    """A host copy and a device copy of one array: an ``isthmus.UnifiedBuffer`` in all respects.
+    """A host copy and a device copy of one array: an ``isthmus.UnifiedBuffer``.
 
-    What differs is what a program of PyDotCompute's expects: ``allocate()`` and ``is_allocated``,
-    ``free()`` after which it can be used again, ``ensure_on_host()`` and ``ensure_on_device()``,
-    indices that are NumPy's, ``to_numpy()`` that copies, and errors that are PyDotCompute's, too.
-    Nothing need be allocated or marked on the host: both copies are made when they are asked for,
-    and what the host writes is found.
+    It differs where programs for PyDotCompute expect it: it has ``allocate()`` and
+    ``is_allocated``, can be used again after ``free()``, has ``ensure_on_host()`` and
+    ``ensure_on_device()``, NumPy's indexing, a ``to_numpy()`` that copies, and errors that are also
+    PyDotCompute's. Calling ``allocate()`` or marking host writes is not required: both copies are
+    created on first use, and host writes are detected.
 
-    ``shape``, ``dtype``, ``pinned`` and ``options`` are those of ``isthmus.UnifiedBuffer``, its
-    errors too. ``device``, ``queue``: None is the current one, but the host device where that is
-    a driver's for the processor, so that ``device`` is NumPy's array there; on a CUDA device it is
-    CuPy's, on CuPy's current stream, if CuPy is installed.
+    ``shape``, ``dtype``, ``pinned`` and ``options`` are those of ``isthmus.UnifiedBuffer``, as are
+    the errors. ``device``, ``queue``: None for the current one, except that the host device
+    replaces a driver's device for the processor, so that ``device`` is a NumPy array there. On a
+    CUDA device ``device`` is a CuPy array on CuPy's current stream, if CuPy is installed.
 
-    Safe for threads. A use that another thread's ``free()`` overtakes is a ClosedError; one that
-    begins after it is not.
+    Thread-safe. An operation that another thread's ``free()`` overtakes raises ClosedError; one
+    that begins after it does not.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
             options["resource"] = resource_of(queue)
         super().__init__(shape, dtype, pinned=pinned, device=device, queue=queue, **options)
         self._cupys = cupys_device(queue)
-        self._is_own = True  # never freed: it is its own memory
-        self._later: TellingBuffer | None = None  # what was allocated since
+        self._is_own = True  # not freed yet: the memory is that of this object
+        self._later: TellingBuffer | None = None  # allocated after the last `free`
 
-    # -- allocated, freed, and allocated again
+    # -- allocation, release and reallocation
 
     @property
     def _whole(self) -> TellingBuffer:
@@ -100,14 +100,15 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     @property
     def is_allocated(self) -> bool:
-        """Whether there is a copy at all."""
+        """Whether either copy exists."""
         return self.state is not BufferState.UNINITIALIZED
 
     def allocate(self, *, host: bool = True, device: bool = True) -> Self:
-        """Makes the copies that are not there yet, and brings these up to date.
+        """Creates the requested copies if they do not exist, and brings them up to date.
 
-        With neither it is the host's. A buffer that lives keeps what it holds. BufferSyncError
-        with the ``cause`` where there is no memory, ConflictError among it where both sides wrote.
+        With neither requested it creates the host copy. Existing contents are kept. Raises
+        BufferSyncError with its ``cause`` if memory is not available, and one that is also a
+        ConflictError if both sides wrote the same bytes.
         """
         if host or not device:
             _ = self._whole.host
@@ -116,11 +117,11 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         return self
 
     def free(self) -> None:
-        """Frees both copies: it is UNINITIALIZED then, and may be used again.
+        """Frees both copies; the buffer is UNINITIALIZED afterwards and can be used again.
 
-        Twice does nothing. Arrays of the host's that were handed out stay good. Parts taken
-        before, by ``reshape()`` say, and ``with host_write()`` that has not ended are of what was
-        freed: ClosedError, also once it was allocated again.
+        Idempotent. Host arrays obtained before stay valid. Parts obtained before, for example by
+        ``reshape()``, and an unfinished ``with host_write()`` refer to the freed memory: they raise
+        ClosedError, also after the buffer was allocated again.
         """
         with making:
             had = self if self._is_own else self._later
@@ -135,7 +136,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     @property
     def host(self) -> NDArray[Any]:
-        """The host copy, brought up to date, as NumPy's array. Writes to it are found."""
+        """The host copy, brought up to date, as a NumPy array. Writes to it are detected."""
         try:
             array: NDArray[Any] = host_of(self) if self._is_own else self._whole.host
             return array
@@ -146,7 +147,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     @property
     def device(self) -> Any:
-        """The device copy, brought up to date: CuPy's array, NumPy's or an ``Array``."""
+        """The device copy, brought up to date: a CuPy array, a NumPy array or an ``Array``."""
         try:
             array = device_of(self) if self._is_own else self._whole.device
             return array if self._cupys is None else as_cupys(array, self, self._cupys)
@@ -157,11 +158,14 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     @property
     def metal(self) -> Any:
-        """MetalError: Isthmus has no back-end for Metal."""
+        """Always raises: MetalError, since Isthmus has no backend for Metal.
+
+        BufferNotAllocatedError if there is no copy at all.
+        """
         raise self._no_metal()
 
     def mark_metal_dirty(self) -> None:
-        """MetalError, as there is no copy of Metal's that could have been written."""
+        """Always raises as ``metal``: there is no Metal copy that could have been written."""
         raise self._no_metal()
 
     def _no_metal(self) -> Exception:
@@ -170,20 +174,20 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         return MetalError("Metal not available: Isthmus has no backend for it, use .device")
 
     def to_numpy(self) -> NDArray[Any]:
-        """A copy of what it holds; ``host`` is the view."""
+        """A copy of the contents; ``host`` is the view."""
         with self.host_read() as array:
             copied: NDArray[Any] = array.copy()
         return copied
 
     def mark_host_dirty(self, range: Range = None) -> None:
-        """Tells of host writes, which are found without it. BufferNotAllocatedError if no copy."""
+        """Declares host writes, which are detected anyway. BufferNotAllocatedError if no copy."""
         self._mark_as_told(range, is_device=False)
 
     def mark_device_dirty(self, range: Range = None) -> None:
-        """Tells that the device wrote in ``range``. BufferNotAllocatedError if it has no copy.
+        """Declares device writes in ``range``. BufferNotAllocatedError if there is no device copy.
 
-        What the host wrote before is not dropped: where both wrote the same place, the next access
-        is a ConflictError, and ``resolve()`` settles it.
+        Earlier host writes are not dropped: if both sides wrote the same bytes, the next access
+        raises ConflictError, which ``resolve()`` settles.
         """
         self._mark_as_told(range, is_device=True)
 
@@ -196,20 +200,20 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
             raise error(f"{NOT_ALLOCATED} ({cause})") from cause
 
     async def ensure_on_host(self) -> None:
-        """Brings the host copy up to date, without blocking the loop meanwhile."""
+        """Brings the host copy up to date without blocking the event loop."""
         with telling(TO_HOST):
             await self.on_host()
 
     async def ensure_on_device(self) -> None:
-        """Brings the device copy up to date, without blocking the loop meanwhile."""
+        """Brings the device copy up to date without blocking the event loop."""
         with telling(TO_DEVICE):
             await self.on_device()
 
     def fill(self, value: Any) -> Self:
-        """Sets all elements to ``value``, cast as NumPy's ``fill`` where that does not change it.
+        """Sets all elements to ``value``, cast as by NumPy's ``fill`` if the cast is exact.
 
-        TypeError for 2.5 in a buffer of integers, or in such a field of a struct, OverflowError
-        for 300 in one of bytes, ValueError for text that would be cut off.
+        Raises TypeError for 2.5 in a buffer of integers or in an integer field of a struct,
+        OverflowError for 300 in a buffer of bytes, ValueError for text that would be truncated.
         """
         import numpy as np
 
@@ -235,10 +239,13 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
             f"cuda={self._cuda_available}, metal=False)"
         )
 
-    # -- indices
+    # -- indexing
 
     def __getitem__(self, key: Any) -> Any:
-        """NumPy's, of the host copy. A part with the state in common: ``reshape(shape)[a:b]``."""
+        """Indexes the host copy as NumPy does.
+
+        ``reshape(shape)[a:b]`` returns a part that shares the state instead.
+        """
         return self.host[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -282,7 +289,7 @@ def _load(
 
 
 def _is_kept(cast: Any, value: Any) -> bool:
-    """Whether NumPy's cast made nothing else of it. What is not a number is never equal."""
+    """Whether NumPy's cast preserved the value. NaN never compares equal."""
     import numpy as np
 
     kind = cast.dtype.kind
@@ -290,7 +297,7 @@ def _is_kept(cast: Any, value: Any) -> bool:
         raise ValueError(f"{value!r} is too long for {cast.dtype}, which would cut it off")
     if kind == "V":
         return isinstance(value, tuple) and _are_kept(cast, value)
-    if isinstance(value, (str, bytes)) and kind in "iufc":  # a number in text, which NumPy reads
+    if isinstance(value, (str, bytes)) and kind in "iufc":  # a number as text, which NumPy parses
         return True
     return kind in "SU" or bool(cast == value)
 
@@ -298,7 +305,7 @@ def _is_kept(cast: Any, value: Any) -> bool:
 def _are_kept(cast: Any, fields: tuple[Any, ...]) -> bool:
     try:
         same = cast.item() == fields
-    except ValueError:  # arrays in it, which are not equal or unequal as a whole
+    except ValueError:  # arrays among the fields, whose comparison has no single truth value
         same = False
     if not same:
         raise TypeError(

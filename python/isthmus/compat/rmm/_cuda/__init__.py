@@ -1,4 +1,4 @@
-"""What only CUDA's driver itself can tell or make, by the library that Isthmus has opened."""
+"""Direct calls of the CUDA driver, through the library that Isthmus has opened."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["BlockingStream", "check", "driver_of", "ordinal_teller", "primary"]
 
 
 def ordinal_teller(device: Device) -> Callable[[], int]:
-    """Of CUDA's current device of the thread that calls; -1: it has none.
+    """Returns a function that reports the calling thread's current CUDA device; -1 if it has none.
 
-    Asked for each allocation, and answered from the thread's own memory: so it keeps the
-    interpreter's lock.
+    The function is called for each allocation and reads thread-local state only, so it does not
+    release the GIL.
     """
     ask: Any = getattr(PyDLL(device.platform.library), "cuCtxGetDevice", None)
     if ask is None:
@@ -34,9 +34,10 @@ def ordinal_teller(device: Device) -> Callable[[], int]:
 
 
 class BlockingStream:
-    """A stream that waits for the legacy default stream and is waited for, as CUDA's are made.
+    """A stream that synchronizes with the legacy default stream, as CUDA's streams do by default.
 
-    Isthmus' own do neither. It ends with this object, which a queue over it keeps.
+    Isthmus' own streams do not. The stream is destroyed with this object, which a queue over the
+    stream keeps alive.
     """
 
     def __init__(self, device: Device) -> None:
@@ -56,13 +57,13 @@ class BlockingStream:
 
 @cache
 def driver_of(device: Device) -> Any:
-    """The driver's library."""
+    """The driver's library, as opened by Isthmus."""
     return CDLL(device.platform.library)
 
 
 @cache
 def _primary_context(device: Device) -> c_void_p:
-    """Of the device, retained for good, as Isthmus does."""
+    """The device's primary context, retained and never released, as Isthmus itself does."""
     driver, handle, context = driver_of(device), c_int(), c_void_p()
     number = device.platform.devices.index(device)
     check("cuDeviceGet", driver.cuDeviceGet(byref(handle), c_int(number)))
@@ -71,7 +72,7 @@ def _primary_context(device: Device) -> c_void_p:
 
 
 def __getattr__(name: str) -> Any:
-    """``rmm._cuda.gpu``, as RMM has it once it is imported; needs cuda.bindings."""
+    """Imports ``rmm._cuda.gpu`` on first use, as it needs cuda.bindings."""
     if name == "gpu":
         return import_module(".gpu", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -79,7 +80,7 @@ def __getattr__(name: str) -> Any:
 
 @contextmanager
 def primary(device: Device) -> Iterator[None]:
-    """With the device's primary context as the thread's current one, and then the one before."""
+    """Makes the device's primary context current on this thread, and restores the previous one."""
     driver, before = driver_of(device), c_void_p()
     check("cuCtxGetCurrent", driver.cuCtxGetCurrent(byref(before)))
     check("cuCtxSetCurrent", driver.cuCtxSetCurrent(_primary_context(device)))
@@ -90,6 +91,6 @@ def primary(device: Device) -> Iterator[None]:
 
 
 def check(call: str, outcome: int) -> None:
-    """DriverError, a RuntimeError, where a call of the driver's failed."""
+    """Raises DriverError, a RuntimeError, if a driver call failed."""
     if outcome != 0:
         raise DriverError(f"{call} failed with {outcome}")

@@ -1,6 +1,6 @@
-"""RMM's questions about CUDA's devices, which programs and RMM's own tests ask by these names.
+"""RMM's queries of CUDA devices, under the names that programs and RMM's own tests use.
 
-They are those of CUDA's run-time, by cuda.bindings: ImportError without that package.
+They call the CUDA runtime through cuda.bindings; ImportError without that package.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class CUDARuntimeError(RuntimeError):
-    """A call of CUDA's run-time failed with ``status``."""
+    """A call of the CUDA runtime failed with ``status``."""
 
     def __init__(self, status: Any) -> None:
         self.status = status
@@ -38,7 +38,7 @@ class CUDARuntimeError(RuntimeError):
 
 
 class CUDADriverError(RuntimeError):
-    """A call of CUDA's driver failed with ``status``."""
+    """A call of the CUDA driver failed with ``status``."""
 
     def __init__(self, status: Any) -> None:
         self.status = status
@@ -48,13 +48,16 @@ class CUDADriverError(RuntimeError):
         return type(self), (self.status,)
 
 
-def driverGetVersion() -> int:  # noqa: N802 (RMM's names, as the next)
-    """The newest CUDA that the driver knows: 13000 for 13.0. Raises CUDARuntimeError, as all."""
+def driverGetVersion() -> int:  # noqa: N802 (RMM's names, here and below)
+    """The newest CUDA version that the driver supports: 13000 for 13.0.
+
+    Raises CUDARuntimeError, as do the functions below unless they say otherwise.
+    """
     return int(_answer(runtime.cudaDriverGetVersion()))
 
 
 def runtimeGetVersion() -> int:  # noqa: N802
-    """The version of CUDA's run-time, in the same form."""
+    """The version of the CUDA runtime, in the same form."""
     return int(_answer(runtime.getLocalRuntimeVersion()))
 
 
@@ -64,12 +67,12 @@ def getDevice() -> int:  # noqa: N802
 
 
 def setDevice(device: int) -> None:  # noqa: N802
-    """Makes a device the thread's current one."""
+    """Makes a device the thread's current device."""
     _answer(runtime.cudaSetDevice(device))
 
 
 def getDeviceCount() -> int:  # noqa: N802
-    """How many devices there are."""
+    """The number of devices."""
     return int(_answer(runtime.cudaGetDeviceCount()))
 
 

@@ -1,4 +1,4 @@
-"""Memory pools of CUDA's driver: the caller's, the default managed one, and our own."""
+"""Memory pools of the CUDA driver: the caller's, the default managed pool, and new ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Properties(Structure):
 
 
 class DriverPool:
-    """An allocator for ``CustomResource`` over a ``cudaMemPool_t``, which outlives it."""
+    """An allocator for ``CustomResource`` over a ``cudaMemPool_t``, which must outlive it."""
 
     def __init__(self, handle: int, device: Device) -> None:
         self._driver = driver_of(device)
@@ -59,13 +59,13 @@ class DriverPool:
 
     @property
     def handle(self) -> int:
-        """The pool's."""
+        """The pool's handle."""
         return self._pool.value or 0
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:  # noqa: ARG002
-        """In the order of the queue's stream, aligned to 256 bytes.
+        """Allocates in the order of the queue's stream, aligned to 256 bytes.
 
-        MemoryError whatever the driver's reason is, also for a pool that was destroyed.
+        Raises MemoryError for any failure of the driver, also if the pool was destroyed.
         """
         made = c_uint64()
         with primary(self._device):
@@ -80,13 +80,13 @@ class DriverPool:
         return made.value
 
     def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
-        """No work uses it any more: any stream will do."""
+        """Frees memory. Precondition: no work uses it any more, so any stream is correct."""
         stream = c_void_p(queue.native_handle if queue is not None else None)
         with primary(self._device):
             check("cuMemFreeAsync", self._driver.cuMemFreeAsync(c_uint64(pointer), stream))
 
     def keep(self, nbytes: int) -> None:
-        """From here on up to so many free bytes stay in the pool when streams are synchronized."""
+        """Sets how many free bytes at most stay in the pool when streams are synchronized."""
         with primary(self._device):
             outcome = self._driver.cuMemPoolSetAttribute(
                 self._pool, c_int(_RELEASE_THRESHOLD), byref(c_uint64(nbytes))
@@ -94,7 +94,7 @@ class DriverPool:
         check("cuMemPoolSetAttribute", outcome)
 
     def prime(self, nbytes: int, queue: Queue) -> None:
-        """Has the pool take so many bytes of the driver's."""
+        """Makes the pool obtain ``nbytes`` bytes from the driver in advance."""
         if nbytes:
             self.deallocate(self.allocate(nbytes, 0, queue), nbytes, queue)
 
@@ -106,9 +106,9 @@ class _OwnPool(DriverPool):
 
 
 def made_pool(device: Device, handle_types: int) -> DriverPool:
-    """A new one of device memory, which ends with its last reference and its last memory.
+    """Creates a pool of device memory. It is destroyed with its last reference and allocation.
 
-    UnsupportedError, a RuntimeError, where it cannot export handles of all these types.
+    Raises UnsupportedError, a RuntimeError, if it cannot export handles of all these types.
     """
     driver, made = driver_of(device), c_void_p()
     ordinal = device.platform.devices.index(device)
@@ -129,7 +129,7 @@ def made_pool(device: Device, handle_types: int) -> DriverPool:
 
 
 def default_managed_pool(device: Device) -> DriverPool | None:
-    """CUDA's own, which keeps what is free; None where there is none, before CUDA 13 say."""
+    """CUDA's default managed pool, set to keep free memory; None without one, as before CUDA 13."""
     driver, found = driver_of(device), c_void_p()
     version = c_int()
     if (

@@ -16,16 +16,16 @@ __all__ = ["rmm_cupy_allocator"]
 
 
 def rmm_cupy_allocator(nbytes: int) -> Any:
-    """For ``cupy.cuda.set_allocator``: memory of the resource that is current then.
+    """An allocator for ``cupy.cuda.set_allocator`` that uses the resource current at each call.
 
-    On CuPy's current stream; a ``DeviceBuffer`` owns it. ModuleNotFoundError where there is no
-    CuPy, MemoryError where there is no memory left. ``isthmus.cupy`` is faster.
+    It allocates on CuPy's current stream; a ``DeviceBuffer`` owns the memory. Raises
+    ModuleNotFoundError without CuPy, MemoryError if no memory is left. ``isthmus.cupy`` is faster.
     """
     if cupy is None:
         raise ModuleNotFoundError("No module named 'cupy'", name="cupy")
     buffer = DeviceBuffer(size=nbytes, stream=Stream(cupy.cuda.get_current_stream()))
     address = buffer.ptr
-    # CuPy finds the device of an address by itself, and none of 0.
+    # CuPy derives the device from the address, which it cannot for address 0.
     device = -1 if address else cupy.cuda.device.get_device_id()
     memory = cupy.cuda.UnownedMemory(address, nbytes, buffer, device)
     return cupy.cuda.MemoryPointer(memory, 0)

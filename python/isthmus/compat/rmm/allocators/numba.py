@@ -1,6 +1,7 @@
 """The current device's resource as Numba's memory manager.
 
-``cuda.set_memory_manager(RMMNumbaManager)``, or ``NUMBA_CUDA_MEMORY_MANAGER=`` this module's name.
+Use ``cuda.set_memory_manager(RMMNumbaManager)``, or set ``NUMBA_CUDA_MEMORY_MANAGER`` to this
+module's name.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ __all__ = ["RMMNumbaManager"]
 
 
 class RMMNumbaManager(MemoryManager):
-    """``isthmus.numba.MemoryManager`` with memory of the resource that is current then."""
+    """``isthmus.numba.MemoryManager`` that uses the resource current at each allocation."""
 
     def memalloc(self, size: int) -> Any:
-        """Memory for an array of Numba's. MemoryError where there is none left."""
+        """Allocates memory for a Numba array. MemoryError if none is left."""
         current = resource_of(Device(f"cuda:{int(self.context.device.id)}"))
-        self._resource = current.resource  # type: ignore[assignment] # a pool's in the parent
+        self._resource = current.resource  # type: ignore[assignment] # the parent's is a pool
         return super().memalloc(size)
 
 
-_numba_memory_manager = RMMNumbaManager  # by which Numba finds it
+_numba_memory_manager = RMMNumbaManager  # the name by which Numba finds it

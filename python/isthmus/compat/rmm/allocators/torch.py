@@ -1,9 +1,10 @@
 """The current device's resource as PyTorch's allocator: ``rmm_torch_allocator``.
 
-For ``torch.cuda.memory.change_current_allocator``, before PyTorch has memory of CUDA's. It is made
-when it is first used. Each allocation is of the resource that is current then on its device, and
-goes back there. None where there is no PyTorch with CUDA. ``isthmus.torch.use()`` is the shorter
-and faster way for one resource, and ``isthmus.torch.stats()`` has its counts.
+Pass it to ``torch.cuda.memory.change_current_allocator`` before PyTorch allocates CUDA memory. It
+is created on first use, and is None without a PyTorch that supports CUDA. Each allocation uses the
+resource that is current on its device at the time, and returns to that resource.
+``isthmus.torch.use()`` is shorter and faster for a single resource, and ``isthmus.torch.stats()``
+reports its counts.
 """
 
 from __future__ import annotations

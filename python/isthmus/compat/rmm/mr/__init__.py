@@ -1,7 +1,7 @@
-"""RMM's memory resources: its names, over the resources of Isthmus, on any device.
+"""RMM's memory resources, under its names, on the resources of Isthmus, for any device.
 
-They compose by their first argument, each keeps what it stands on, and all are safe to use from any
-thread. Memory goes back to the resource that it came from, whichever is current then.
+They compose by their first argument, the upstream, which they keep alive. All are thread-safe.
+Memory returns to the resource that it came from, whichever resource is current at that time.
 """
 
 from __future__ import annotations

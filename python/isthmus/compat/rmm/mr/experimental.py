@@ -1,4 +1,4 @@
-"""What RMM calls experimental."""
+"""The resources that RMM calls experimental."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RMM's native modules by their names: device buffers, streams, resources, the logger."""
+"""RMM's native modules under their names: device buffers, streams, resources, the logger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bytes lie: objects of the host's, arrays, addresses, as what Isthmus copies from and to."""
+"""Converts host objects, arrays and addresses to sources and destinations of Isthmus' copies."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _BYTE_FORMATS = ("B", "c", "?")
 
 
 def host_bytes(given: object, name: str, *, writable: bool = False) -> memoryview:
-    """The bytes of an object with the buffer protocol: contiguous, of one dimension.
+    """The bytes of an object with the buffer protocol, which must be contiguous and 1-D.
 
-    TypeError for other objects; ValueError for other types of elements, more dimensions, gaps, and
-    where it is to be written and cannot.
+    Raises TypeError for other objects; ValueError for other element types, more dimensions, gaps,
+    and a read-only object if ``writable``.
     """
     if given is None:
         raise TypeError(f"{name} must be bytes or the like, not None")
     view = memoryview(given)  # type: ignore[arg-type]
     if view.format == "B" and view.ndim == 1 and view.c_contiguous and not writable:
-        return view  # as nearly always
+        return view  # the common case
     if view.format not in _BYTE_FORMATS:
         raise ValueError(
             f"{name} must hold unsigned bytes, not the format {view.format!r}: of a NumPy array "
@@ -49,7 +49,7 @@ def host_bytes(given: object, name: str, *, writable: bool = False) -> memoryvie
 
 
 def is_pinned(view: memoryview, queue: Queue) -> bool:
-    """Whether the device copies that host memory by itself, while the host goes on."""
+    """Whether the driver knows that host memory, so that copies are asynchronous to the host."""
     import numpy as np
 
     address = np.frombuffer(view, np.uint8).ctypes.data
@@ -59,13 +59,14 @@ def is_pinned(view: memoryview, queue: Queue) -> bool:
 def memory_at(pointer: int, nbytes: int, queue: Queue, owner: object = None) -> Buffer | memoryview:
     """The bytes at an address: USM of any kind, kept alive by ``owner``, or plain host memory.
 
-    InvalidArgumentError, a ValueError, for 0 and for memory that is known to be freed,
+    Raises InvalidArgumentError, a ValueError, for 0 and for memory that is known to be freed;
     OutOfRangeError past the end of an allocation.
     """
     if pointer == 0:
         raise InvalidArgumentError(f"no {nbytes} bytes lie at the address 0")
     found = query(pointer, context=queue.context)
-    # What somebody else owns waits, too, once a buffer over it has gone with a copy in flight.
+    # Adopted memory is "waiting", too, if a buffer over it was dropped while a copy was running;
+    # its owner has not freed it.
     if found.state == "free" or (found.state == "waiting" and found.kind == "unknown"):
         raise InvalidArgumentError(f"the memory at {pointer:#x} was freed: nothing may use it")
     if found.state == "unknown":
@@ -75,7 +76,7 @@ def memory_at(pointer: int, nbytes: int, queue: Queue, owner: object = None) -> 
 
 
 def interface_of(array: Any) -> tuple[str, dict[str, Any]]:
-    """The name of what an array on a device tells of itself by, and that; else ValueError."""
+    """The name and contents of a device array's interface. ValueError if it has none."""
     for name in ("__sycl_usm_array_interface__", CUDAS):
         interface = getattr(array, name, None)
         if interface is not None:
@@ -87,7 +88,7 @@ def interface_of(array: Any) -> tuple[str, dict[str, Any]]:
 
 
 def first_version_of(interface: dict[str, Any]) -> dict[str, Any]:
-    """CUDA's interface of bytes as it was in version 0, which has no stream and no offset."""
+    """A CUDA array interface of bytes in the form of version 0, without stream and offset."""
     return {
         "data": interface["data"],
         "shape": interface["shape"],
@@ -98,12 +99,12 @@ def first_version_of(interface: dict[str, Any]) -> dict[str, Any]:
 
 
 def bytes_in_one_piece(name: str, interface: dict[str, Any]) -> int:
-    """What an array has; ValueError where they are no row of bytes."""
+    """The size of an array in bytes. ValueError unless it is one-dimensional and contiguous."""
     from numpy import dtype
 
     shape, strides = interface["shape"], interface.get("strides")
     itemsize = dtype(interface["typestr"]).itemsize
-    # Bytes in the one interface, elements in the other.
+    # Strides are in bytes in CUDA's interface and in elements in SYCL's.
     step = itemsize if name == CUDAS else 1
     if len(shape) > 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Streams that are made once and handed out in turn."""
+"""A pool of streams that are created once and returned in rotation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["CudaStreamPool"]
 
 
 class CudaStreamPool:
-    """``pool_size`` streams on the current device, made at once.
+    """``pool_size`` streams on the current device, created by the constructor.
 
-    RuntimeError for 0 of them. May be used from any thread.
+    RuntimeError if ``pool_size`` is 0. Thread-safe.
     """
 
     def __init__(
@@ -27,10 +27,10 @@ class CudaStreamPool:
         self._turns = count()
 
     def get_stream(self, stream_id: int | None = None) -> Stream:
-        """The next one in turn, or that of a number, of which what exceeds the size goes round."""
+        """The next stream in rotation, or the one of number ``stream_id`` modulo the size."""
         number = next(self._turns) if stream_id is None else count_of(stream_id, "stream_id")
         return self._streams[number % len(self._streams)]
 
     def get_pool_size(self) -> int:
-        """How many they are."""
+        """The number of streams."""
         return len(self._streams)

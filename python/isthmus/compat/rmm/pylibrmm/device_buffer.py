@@ -1,4 +1,4 @@
-"""Untyped memory of a device's, and copies from and to it and any address."""
+"""Untyped device memory, and copies between it, the host and any address."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ __all__ = [
 ]
 
 _HOST = -1  # CUDA's cudaCpuDeviceId
-_LEAST_VERSION = 2  # of CUDA's interface, that Isthmus reads by itself; RMM's is 0
+_LEAST_VERSION = 2  # of the CUDA array interface that Isthmus itself reads; RMM's is 0
 
 
 class DeviceBuffer:
     """``size`` bytes, from ``mr`` or the current device's resource, in the order of ``stream``.
 
-    ``ptr``: an address of host or device memory whose ``size`` bytes are copied; 0: the bytes are
-    not initialised. MemoryError where there is none left, OverflowError for negative numbers,
-    TypeError for others that are no integers and for ``stream=None``.
+    ``ptr``: an address of host or device memory from which ``size`` bytes are copied; 0: the bytes
+    are uninitialized. Raises MemoryError if no memory is left, OverflowError for negative numbers,
+    TypeError for non-integers and for ``stream=None``.
 
-    A copy with the host has ended when the call returns, on the default stream and wherever the
-    host's memory is not pinned; else it is in the stream's order, and what it reads and writes must
-    stay as it is until the stream is synchronized. The memory goes back when the last work on it
-    has ended: with the last reference, at the end of ``with``, or by ``free()``, after which all
-    use is ClosedError. May be used from any thread; calls that resize it are the caller's to order.
+    Copies from and to the host complete before the call returns on the default stream, and if the
+    host memory is not pinned. Otherwise they run in the stream's order, and the host memory must
+    stay unchanged until the stream is synchronized. The buffer is freed with its last reference, at
+    the end of ``with``, or by ``free()``, after which any use raises ClosedError; its memory is
+    released once all work on it has completed. Thread-safe, except for calls that resize it.
     """
 
     __slots__ = ("__weakref__", "_memory", "_mr", "_size", "_stream")
@@ -87,9 +87,9 @@ class DeviceBuffer:
 
     @staticmethod
     def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
-        """A new one with the bytes of ``b``: unsigned bytes, contiguous, of one dimension.
+        """A new buffer with the bytes of ``b``, which are unsigned, contiguous and 1-D.
 
-        TypeError for what has no buffer protocol, ValueError for other types and shapes.
+        TypeError for objects without the buffer protocol, ValueError for other types and shapes.
         """
         return to_device(b, stream)
 
@@ -101,11 +101,11 @@ class DeviceBuffer:
         stream: Stream = DEFAULT_STREAM,
         mr: DeviceMemoryResource | None = None,
     ) -> Self:
-        """One over the memory of an ``isthmus.Buffer``, of any kind, without a copy.
+        """A DeviceBuffer over the memory of an ``isthmus.Buffer``, of any kind, without a copy.
 
-        Whatever that is: adopted from C++ with its owner, of another process, of a DLPack producer.
-        More of it comes from ``mr``, None: the current resource of its device. TypeError for what
-        is no buffer or no resource, ValueError for a resource of another device.
+        That may be adopted from C++ with its owner, or come from another process or from DLPack.
+        When it grows it allocates from ``mr`` (None: its device's current resource). TypeError
+        unless these are a buffer and a resource, ValueError for a resource of another device.
         """
         if not isinstance(buffer, Buffer):
             raise TypeError(f"buffer must be an isthmus.Buffer, not {buffer!r}")
@@ -124,28 +124,28 @@ class DeviceBuffer:
 
     @property
     def ptr(self) -> int:
-        """The address of the first byte; 0 where there is no memory."""
+        """The address of the first byte; 0 if there is no memory."""
         self._mr._lend()
         return self._memory.ptr
 
     @property
     def size(self) -> int:
-        """Bytes that it has."""
+        """The size in bytes."""
         return self._size
 
     @property
     def nbytes(self) -> int:
-        """The same."""
+        """The same as ``size``."""
         return self._size
 
     @property
     def mr(self) -> DeviceMemoryResource:
-        """Where its memory comes from."""
+        """The resource that its memory comes from."""
         return self._mr
 
     @property
     def stream(self) -> Stream:
-        """The stream that it was made on."""
+        """The stream that it was created on."""
         return self._stream
 
     @property
@@ -154,21 +154,21 @@ class DeviceBuffer:
         return self._memory if self._memory.nbytes == self._size else self._memory[: self._size]
 
     def capacity(self) -> int:
-        """Bytes that it can have without new memory."""
+        """The size that it can reach without reallocation."""
         if self._memory.freed:
             raise ClosedError("this DeviceBuffer was freed")
         return self._memory.nbytes
 
     def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
-        """Makes room for ``new_capacity`` bytes, of which there may be less than that later."""
+        """Ensures a capacity of at least ``new_capacity`` bytes; the size does not change."""
         queue, capacity = self._queue(stream), count_of(new_capacity, "new_capacity")
         if capacity > self.capacity():
             self._move(capacity, queue)
 
     def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:
-        """Has ``new_size`` bytes from here on; the first ones stay as they are.
+        """Changes the size to ``new_size`` bytes, keeping the contents up to that size.
 
-        The address changes where that is more than the capacity. A MemoryError changes nothing.
+        The address changes if this exceeds the capacity. On MemoryError nothing has changed.
         """
         queue, size = self._queue(stream), count_of(new_size, "new_size")
         if size > self.capacity():
@@ -176,10 +176,10 @@ class DeviceBuffer:
         self._size = size
 
     def copy_to_host(self, ary: Any = None, stream: Stream = DEFAULT_STREAM) -> Any:
-        """Copies all bytes into ``ary``, which is returned.
+        """Copies all bytes into ``ary`` and returns it.
 
-        ``ary``: writable unsigned bytes, at least as many; ValueError for less and for others.
-        None: a new uint8 array of NumPy's.
+        ``ary``: writable unsigned bytes, at least as many; ValueError if it is smaller or of
+        another type. None: a new NumPy array of uint8.
         """
         queue = self._queue(stream)
         if ary is None:
@@ -196,26 +196,26 @@ class DeviceBuffer:
         return ary
 
     def copy_from_host(self, ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
-        """Copies unsigned bytes to the beginning. ValueError for more than there is room for."""
+        """Copies unsigned bytes to the beginning. ValueError if they exceed the size."""
         queue, view = self._queue(stream), host_bytes(ary, "ary")
         self._must_hold(len(view), "ary")
         self._memory.copy_from(view, queue=queue, blocking=_ends_here(view, stream, queue))
 
     def copy_from_device(self, cuda_ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
-        """Copies the bytes of an array on a device to the beginning, in the stream's order.
+        """Copies the bytes of a device array to the beginning, in the stream's order.
 
         ``cuda_ary`` has ``__cuda_array_interface__``, of any version up to 3, or
-        ``__sycl_usm_array_interface__``, and is kept alive until then. ValueError for others, for
-        more than one dimension, gaps, or more bytes than there is room for.
+        ``__sycl_usm_array_interface__``, and is kept alive until the copy has completed. ValueError
+        for other objects, more than one dimension, gaps, or more bytes than the size.
         """
         queue = self._queue(stream)
         source: Any = cuda_ary.buffer if isinstance(cuda_ary, DeviceBuffer) else cuda_ary
-        # Others' interface is read, which puts their queue behind what is pending on the memory.
+        # For other objects the interface is read, which orders their queue after pending work.
         if isinstance(source, Buffer):
             self._must_hold(source.nbytes, "cuda_ary")
         else:
             source = self._memory_of(cuda_ary, queue)
-        # Of plain memory nothing keeps the owner until a copy behind the call has ended.
+        # Nothing keeps the owner of plain host memory alive after the call, so the copy blocks.
         blocking = isinstance(source, memoryview)
         self._memory.copy_from(source, queue=queue, blocking=blocking)
 
@@ -230,17 +230,17 @@ class DeviceBuffer:
         return cuda_ary
 
     def tobytes(self, stream: Stream = DEFAULT_STREAM) -> bytes:
-        """A copy of all bytes, complete when it returns."""
+        """A copy of all bytes. Blocks until it is complete."""
         queue = self._queue(stream)
         part = self.buffer
         return (part if part.queue == queue else part.on_queue(queue)).tobytes()
 
     def prefetch(self, device: int | None = None, stream: Stream | None = None) -> None:
-        """Has the driver move shared memory to a device, by its number; None: the current one.
+        """Requests that shared memory move to the device of that number; None: the current one.
 
-        -1, CUDA's cudaCpuDeviceId: to the host. ``stream`` None: its own. A hint, which does
-        nothing for memory that does not move, nor with a device of another platform. ValueError
-        for a device that is not there, OverflowError for other negative numbers.
+        -1, CUDA's cudaCpuDeviceId: the host. ``stream``: None for the buffer's own. A hint, without
+        effect on memory that cannot migrate and for a device of another platform. ValueError for
+        a device that does not exist, OverflowError for other negative numbers.
         """
         self.capacity()
         is_host = device == _HOST
@@ -255,14 +255,14 @@ class DeviceBuffer:
             self._memory.prefetch(nbytes=self._size, to_host=is_host, queue=queue, blocking=False)
 
     def copy(self) -> DeviceBuffer:
-        """A new one with the same bytes, stream and resource."""
+        """A new buffer with the same contents, stream and resource."""
         made = DeviceBuffer(size=self._size, stream=self._stream, mr=self._mr)
         if self._size:
             made._memory.copy_from(self.buffer, blocking=self._stream.is_default())
         return made
 
     def free(self) -> None:
-        """Ends it: further use raises ClosedError. Never blocks; twice does nothing."""
+        """Frees the buffer; later use raises ClosedError. Never blocks; idempotent."""
         self._memory.free()
 
     def __enter__(self) -> Self:
@@ -291,9 +291,9 @@ class DeviceBuffer:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Of version 0, as RMM's: without a stream, which is the caller's to order.
+        """Of version 0, like RMM's: without a stream, so the caller must order accesses.
 
-        AttributeError where the memory is not CUDA's.
+        AttributeError if the memory is not CUDA's.
         """
         self._mr._lend()
         return first_version_of(self.buffer.__cuda_array_interface__)
@@ -354,7 +354,7 @@ def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
 
 
 def copy_ptr_to_host(db: int, hb: Any, stream: Stream = DEFAULT_STREAM) -> None:
-    """Copies bytes at the address ``db`` into all of ``hb``, writable unsigned bytes."""
+    """Fills ``hb``, writable unsigned bytes, with the bytes at the address ``db``."""
     stream, view = as_stream(stream), host_bytes(hb, "hb", writable=True)
     queue = _queue_at(stream)
     _copy(queue, view, count_of(db, "db"), len(view), blocking=_ends_here(view, stream, queue))
@@ -394,7 +394,7 @@ def _queue_at(stream: Stream) -> Queue:
 
 
 def _ends_here(place: Any, stream: Stream, queue: Queue) -> bool:
-    """Whether a copy is to have ended when the call returns, as CUDA's own does."""
+    """Whether a copy must complete before the call returns, as in CUDA."""
     if stream.is_default():
         return True
     return isinstance(place, memoryview) and len(place) > 0 and not is_pinned(place, queue)

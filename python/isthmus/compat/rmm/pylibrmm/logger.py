@@ -1,8 +1,8 @@
 """RMM's debug log, as a logger of Python's ``logging`` with the name ``isthmus.compat.rmm``.
 
-Its messages go where the program has that send them; to the file that ``RMM_DEBUG_LOG_FILE`` names,
-if that is set when this module is first imported. It is made then; where it cannot be, a warning
-says so.
+The program's ``logging`` configuration decides where messages go. If ``RMM_DEBUG_LOG_FILE`` is set
+when this module is first imported, they are also written to that file, which is created at that
+time; a warning reports failure.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _flush_level = level_enum.off
 
 
 def should_log(level: level_enum) -> bool:
-    """Whether a message of that level is written. TypeError for what is no ``level_enum``."""
+    """Whether a message of that level is written. TypeError unless it is a ``level_enum``."""
     return _number(level) >= _logger.level
 
 
 def set_logging_level(level: level_enum) -> None:
-    """From here on messages of that level and above are written. TypeError as above."""
+    """Sets the lowest level that is written. TypeError as for ``should_log``."""
     _logger.setLevel(_number(level))
 
 
 def get_logging_level() -> level_enum:
-    """The least level that is written."""
+    """The lowest level that is written."""
     return min(
         (level for level, number in _NUMBERS.items() if number >= _logger.level),
         default=level_enum.n_levels,
@@ -69,7 +69,7 @@ def get_logging_level() -> level_enum:
 
 
 def flush_logger() -> None:
-    """Has all handlers that messages go to write what they keep."""
+    """Flushes all handlers that receive messages."""
     at: logging.Logger | None = _logger
     while at is not None:
         for handler in at.handlers:
@@ -78,19 +78,19 @@ def flush_logger() -> None:
 
 
 def set_flush_level(level: level_enum) -> None:
-    """A message of that level or above flushes at once. TypeError as above."""
+    """Sets the lowest level whose messages are flushed at once. TypeError as for ``should_log``."""
     global _flush_level
     _number(level)
     _flush_level = level
 
 
 def get_flush_level() -> level_enum:
-    """The least level that flushes at once."""
+    """The lowest level whose messages are flushed at once."""
     return _flush_level
 
 
 def log(level: level_enum, text: str) -> None:
-    """Writes a message of this package's own."""
+    """Writes a message of this package."""
     _logger.log(_number(level), "%s", text)
     if level >= _flush_level:
         flush_logger()
@@ -110,7 +110,7 @@ def _begin() -> None:
     try:
         file = logging.FileHandler(path)
     except OSError as failed:
-        # Here, where it disturbs nobody: the first message may be of a failure of its own.
+        # Warn here rather than at the first message, which may itself report a failure.
         warnings.warn(f"RMM_DEBUG_LOG_FILE: no debug log is written: {failed}", stacklevel=2)
         return
     file.setFormatter(logging.Formatter("[%(process)d][%(asctime)s][%(levelname)s] %(message)s"))

@@ -1,4 +1,4 @@
-"""Streams: queues of Isthmus by RMM's names."""
+"""Streams: queues of Isthmus under RMM's names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _of_this_thread = local()
 
 
 class CudaStreamFlags(IntEnum):
-    """How a stream is made."""
+    """How a new stream synchronizes with CUDA's legacy default stream."""
 
     SYNC_DEFAULT = 0
     """CUDA's default stream waits for it and is waited for. The same as the other elsewhere."""
@@ -34,18 +34,20 @@ class CudaStreamFlags(IntEnum):
 class Stream:
     """A stream: ``Stream(obj=None, flags=None)``.
 
-    ``obj`` None: a new one on the current device. Else an existing one: a ``Stream``, a ``Queue``
-    of Isthmus, an object with ``__cuda_stream__`` (version 0, else NotImplementedError), a stream
-    of Numba, CuPy or PyTorch, which is kept alive; TypeError for others. ``flags``, of
-    ``CudaStreamFlags``, only for a new one: ValueError. The default streams are those of whichever
-    device they are used for, and one over a device's default queue is that device's; all of them
-    are equal, as RMM's. Never changes, and may be used from any thread.
+    ``obj``: None for a new stream on the current device. Otherwise an existing stream, which is
+    kept alive: a ``Stream``, a ``Queue`` of Isthmus, an object with ``__cuda_stream__`` (of version
+    0, else NotImplementedError), or a stream of Numba, CuPy or PyTorch; TypeError for others.
+    ``flags``: of ``CudaStreamFlags``, for new streams only, otherwise ValueError. A default stream
+    stands for that of the device it is used with; a stream over a device's default queue is that
+    device's default stream. Default streams of one kind compare equal whatever their device, as
+    RMM's do. Immutable and thread-safe.
     """
 
     __slots__ = ("_number", "_queue")
 
     def __init__(self, obj: Any = None, flags: CudaStreamFlags | int | None = None) -> None:
-        # Of a default stream, which has a queue where it is one device's; others have that alone.
+        # A default stream has a number, and a queue only if it belongs to one device. Other streams
+        # have only a queue.
         self._number: int | None = None
         self._queue: Queue | None = None
         if obj is None:
@@ -64,7 +66,7 @@ class Stream:
             self._wrap(obj)
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """(0, handle), for libraries that take CUDA streams. TypeError on other back-ends."""
+        """(0, handle), for libraries that accept CUDA streams. TypeError on other backends."""
         if self._number is None:
             return self.queue.__cuda_stream__()
         device = _device.current() if self._queue is None else self._queue.device
@@ -74,16 +76,16 @@ class Stream:
         return 0, self._number
 
     def synchronize(self) -> None:
-        """Waits for all on it. Lets other threads run; Ctrl-C interrupts the wait."""
+        """Waits for all work on the stream. Releases the GIL; Ctrl-C interrupts the wait."""
         self.queue.wait()
 
     def is_default(self) -> bool:
-        """Whether it is the legacy default stream: copies on it end before they return."""
+        """Whether this is the legacy default stream, on which copies with the host block."""
         return self._number is not None and self._number != _PER_THREAD
 
     @property
     def queue(self) -> Queue:
-        """Isthmus' queue; of a default stream of no device, that of the current one."""
+        """The queue of Isthmus. A default stream without a device uses the current device."""
         queue = self._queue or self._queue_on(_device.current())
         return lent_queue(queue.device) if self.is_default() else queue
 
@@ -123,7 +125,7 @@ class Stream:
 
 
 class _Handle:
-    """A stream's handle as an object of CUDA's protocol, which keeps what it is of."""
+    """A stream handle with the CUDA stream protocol, which keeps the stream's owner alive."""
 
     def __init__(self, handle: int, owner: object) -> None:
         self._handle, self._owner = handle, owner
@@ -133,9 +135,10 @@ class _Handle:
 
 
 def lent_queue(device: Device) -> Queue:
-    """The queue of the legacy default stream, on which others may have put work on CUDA.
+    """The queue of the legacy default stream, marked as having external work on CUDA.
 
-    From here on all that is done there takes that into account, which costs more.
+    Requesting its native handle marks it: from then on its operations allow for work that other
+    code submits, which costs more.
     """
     queue = device.default_queue
     if device.backend == "cuda":
@@ -144,7 +147,7 @@ def lent_queue(device: Device) -> Queue:
 
 
 def as_stream(given: object) -> Stream:
-    """What a ``stream`` argument stands for. TypeError for None and for what is no stream."""
+    """Converts a ``stream`` argument. TypeError for None and for objects that are not streams."""
     if isinstance(given, Stream):
         return given
     if given is None:
@@ -153,7 +156,7 @@ def as_stream(given: object) -> Stream:
 
 
 def _handle_of(stream: Any) -> int | None:
-    """None: the object does not tell as those of CUDA's protocol, Numba and CuPy do."""
+    """The stream's handle; None if it has neither CUDA's protocol nor is Numba's or CuPy's."""
     if hasattr(stream, "__cuda_stream__"):
         version, handle = stream.__cuda_stream__()
         if version != 0:

@@ -1,4 +1,4 @@
-"""RMM's resources, over those of Isthmus: see ``isthmus.compat.rmm.mr``."""
+"""RMM's resources on those of Isthmus: see ``isthmus.compat.rmm.mr``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources that watch or bound what goes through them."""
+"""Resources that observe or limit the allocations that pass through them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FRAMES = 16
 
 
 class LimitingResourceAdaptor(UpstreamResourceAdaptor):
-    """At most ``allocation_limit`` bytes live at a time, as requested: MemoryError beyond."""
+    """Limits live memory to ``allocation_limit`` requested bytes: MemoryError beyond."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource, allocation_limit: int) -> None:
         upstream = self._stand_on(upstream_mr)
@@ -44,21 +44,21 @@ class LimitingResourceAdaptor(UpstreamResourceAdaptor):
         self._use(self._limit)
 
     def get_allocated_bytes(self) -> int:
-        """Bytes live now, as requested."""
+        """The requested bytes that are currently live."""
         return self._limit.in_use_bytes
 
     def get_allocation_limit(self) -> int:
-        """The most bytes that are live at a time."""
+        """The limit in bytes."""
         return self._limit.limit_bytes
 
 
 class LoggingResourceAdaptor(UpstreamResourceAdaptor):
     """Writes a CSV file with a row for each allocation, failure and free.
 
-    ``log_file_name`` None: the environment variable RMM_LOG_FILE, ValueError where there is none.
-    ".dev" and the device's number come before the extension. Rows are written some thousands at a
-    time and as the last reference goes. ValueError for a file that cannot be made, or that another
-    log is being written to.
+    ``log_file_name``: None for the environment variable RMM_LOG_FILE; ValueError if that is not
+    set. ".dev" and the device's number are inserted before the extension. Rows are written
+    thousands at a time, and when the last reference is dropped. ValueError for a file that cannot
+    be created or that another log is using.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LoggingResourceAdaptor(UpstreamResourceAdaptor):
         self._use(self._log)
 
     def flush(self) -> None:
-        """Writes what was not written yet."""
+        """Writes buffered rows."""
         self._log.flush()
 
     def get_file_name(self) -> str:
@@ -81,7 +81,7 @@ class LoggingResourceAdaptor(UpstreamResourceAdaptor):
 
 
 def log_name(given: str | os.PathLike[str] | None) -> str:
-    """As it was given, or as the environment says."""
+    """``given``, or the value of RMM_LOG_FILE. ValueError if there is neither."""
     name = os.environ.get("RMM_LOG_FILE") if given is None else os.fspath(given)
     if not name:
         raise ValueError(
@@ -92,7 +92,7 @@ def log_name(given: str | os.PathLike[str] | None) -> str:
 
 
 class TrackingResourceAdaptor(UpstreamResourceAdaptor):
-    """Knows every live allocation, and with ``capture_stacks`` where it was made."""
+    """Records every live allocation, and with ``capture_stacks`` the stack of its allocation."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource, capture_stacks: bool = False) -> None:
         frames = _FRAMES if capture_stacks else 0
@@ -100,15 +100,15 @@ class TrackingResourceAdaptor(UpstreamResourceAdaptor):
         self._use(self._tracking)
 
     def get_allocated_bytes(self) -> int:
-        """Bytes live now, as requested."""
+        """The requested bytes that are currently live."""
         return sum(block.nbytes for block in self._tracking.live())
 
     def get_outstanding_allocations_str(self) -> str:
-        """A line for each live allocation, the oldest first, its stack below; "" if none is."""
+        """A line for each live allocation, oldest first, followed by its stack; "" if none."""
         return "".join(map(_line_of, self._tracking.live()))
 
     def log_outstanding_allocations(self) -> None:
-        """The same to the log, at the level debug."""
+        """Writes the same text to the log, at level debug."""
         text = self.get_outstanding_allocations_str()
         log(level_enum.debug, f"outstanding allocations: {text or 'none'}")
 
@@ -119,10 +119,10 @@ def _line_of(block: TrackedBlock) -> str:
 
 
 class FailureCallbackResourceAdaptor(UpstreamResourceAdaptor):
-    """Where there is no memory ``callback(nbytes)`` says whether to try again.
+    """When an allocation fails, ``callback(nbytes)`` decides whether to retry it.
 
-    What it raises ends the allocation: as a RuntimeError with the same text, but for MemoryError.
-    TypeError for what cannot be called.
+    An exception of the callback ends the allocation: MemoryError is raised as it is, others become
+    a RuntimeError with the same text. TypeError if ``callback`` is not callable.
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource, callback: Callable[[int], bool]) -> None:
@@ -138,7 +138,7 @@ class FailureCallbackResourceAdaptor(UpstreamResourceAdaptor):
 
 
 class PrefetchResourceAdaptor(UpstreamResourceAdaptor):
-    """Has the driver move shared memory to the device as it is allocated."""
+    """Prefetches shared memory to the device when it is allocated."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
         self._use(PrefetchResource(self._stand_on(upstream_mr)))

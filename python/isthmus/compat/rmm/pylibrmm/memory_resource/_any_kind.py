@@ -1,4 +1,4 @@
-"""Resources whose memory may be of several kinds, and of such ones the memory of one kind."""
+"""Resources whose memory may be of several kinds, and their restriction to one kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["any_kind", "of_one_kind"]
 
-_PROBED = 2 << 20  # bytes, as many as pools ask for at a time
+_PROBED = 2 << 20  # bytes, the size of a pool's requests
 
 
 class _Allocator(Protocol):
@@ -23,10 +23,11 @@ class _Allocator(Protocol):
 
 
 def any_kind(allocator: _Allocator, kind: str, device: Device) -> MemoryResource:
-    """A custom resource for each kind that the device has, one after the other.
+    """A chain of custom resources, one for each kind that the device supports.
 
-    The first calls the allocator. Memory of another kind it leaves to that one's, in the same
-    request and thread, so that each block has the kind that it is of.
+    A custom resource has one kind, but the allocator may return memory of any. The first resource
+    calls the allocator. If the memory is of another kind, it passes the memory to the resource of
+    that kind, within the same request and thread, so that each block is recorded with its own kind.
     """
     left = local()
     made: MemoryResource = CustomResource(_First(allocator, kind, left), kind, device)
@@ -38,9 +39,10 @@ def any_kind(allocator: _Allocator, kind: str, device: Device) -> MemoryResource
 
 
 def of_one_kind(resource: MemoryResource) -> MemoryResource:
-    """The same memory for what cuts blocks out of it, which must be of one kind.
+    """The same memory as a resource of one kind, for resources that sub-allocate from it.
 
-    It is that of a block of 2 MiB, which is allocated and freed here, where there is one.
+    The kind is that of a block of 2 MiB, which is allocated here and freed again. If that
+    allocation fails, it is the resource's nominal kind.
     """
     kind = resource.kind
     with suppress(MemoryError), Buffer(_PROBED, resource=resource) as probe:
@@ -54,7 +56,7 @@ class _Through:
         self._buffers: dict[int, Buffer] = {}
 
     def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
-        # The program's functions know of no alignment; what they return begins anywhere.
+        # The program's functions take no alignment, so their memory may begin at any address.
         made = Buffer(nbytes + alignment, queue=queue, resource=self._resource)
         pointer = -(-made.ptr // alignment) * alignment
         self._buffers[pointer] = made
@@ -82,7 +84,7 @@ class _First:
 
 
 class _Taker:
-    """Has what the first left, if that is of its kind."""
+    """Takes the memory that the first resource passed on, if it is of this kind."""
 
     def __init__(self, allocator: _Allocator, kind: str, left: local) -> None:
         self._allocator, self._kind, self._left = allocator, kind, left

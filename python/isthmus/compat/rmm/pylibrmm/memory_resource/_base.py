@@ -1,4 +1,4 @@
-"""What all resources have in common: a resource of Isthmus, asked by RMM's methods."""
+"""The base classes: a resource of Isthmus with the methods of RMM's resources."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ._any_kind import of_one_kind
 
 __all__ = ["DeviceMemoryResource", "UpstreamResourceAdaptor"]
 
-# What allocate() handed out: it lives until it is given back, even if the resource is dropped
-# before. An address may be there twice: of a CallbackMemoryResource, and of what its functions ask.
+# Buffers of allocate(). They live until deallocate(), even if the resource is dropped before. An
+# address can occur twice: for a CallbackMemoryResource and for the resource that its functions use.
 _lent: dict[tuple[DeviceMemoryResource, int], Buffer] = {}
 
 
 class DeviceMemoryResource:
-    """Any resource of Isthmus as one of RMM's: ``DeviceMemoryResource(resource)``.
+    """Wraps any resource of Isthmus: ``DeviceMemoryResource(resource)``.
 
-    The classes below make theirs. Memory belongs to the device that was current when the resource
-    was made. Safe to use from any thread.
+    Derived classes create their own resource. Memory belongs to the device that was current when
+    the resource was created. Thread-safe.
     """
 
     _is_lent = False
-    _is_below = False  # another resource stands on this one
+    _is_below = False  # this is the upstream of another resource
     _is_mixed = False  # its memory may be of several kinds
 
     def __init__(self, resource: MemoryResource) -> None:
@@ -38,25 +38,25 @@ class DeviceMemoryResource:
         self._default_queue = resource.device.default_queue
 
     def _lend(self) -> None:
-        """Before an address leaves this package: kernels may use it on the default stream."""
+        """Must be called before an address is exposed: kernels may use it on the default stream."""
         if not self._is_lent:
             lent_queue(self._device)
             self._is_lent = True
 
     @property
     def resource(self) -> MemoryResource:
-        """Isthmus' resource behind it, for ``isthmus.Buffer(..., resource=...)`` and ``using``."""
+        """The wrapped resource, for ``isthmus.Buffer(..., resource=...)`` and ``using``."""
         return self._resource
 
     @property
     def device(self) -> Device:
-        """The device whose memory it is."""
+        """The device that the memory belongs to."""
         return self._device
 
     def allocate(self, nbytes: int, stream: Stream = DEFAULT_STREAM) -> int:
-        """The address of ``nbytes`` new bytes, for work in the stream's order; 0 for 0 bytes.
+        """Allocates ``nbytes`` bytes in the stream's order; returns 0 for 0 bytes.
 
-        It stays until ``deallocate``. MemoryError where there is none left, OverflowError for a
+        The memory lives until ``deallocate``. MemoryError if no memory is left, OverflowError for a
         negative number, TypeError for ``stream=None``.
         """
         queue = as_stream(stream)._queue_on(self._device)
@@ -69,10 +69,10 @@ class DeviceMemoryResource:
         return buffer.ptr
 
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = DEFAULT_STREAM) -> None:
-        """Takes back what ``allocate`` gave, behind all that is on ``stream`` now.
+        """Frees memory of ``allocate``, ordered after all current work on ``stream``.
 
-        ValueError, and nothing happens, for an address that it did not give, or has back already,
-        and for another size.
+        Raises ValueError, without any effect, for an address that was not allocated here or is
+        freed already, and for a different size.
         """
         queue = as_stream(stream)._queue_on(self._device)
         address, size = count_of(ptr, "ptr"), count_of(nbytes, "nbytes")
@@ -95,7 +95,7 @@ class DeviceMemoryResource:
         buffer.free()
 
     def _buffer(self, nbytes: int, queue: Queue) -> Buffer:
-        """All that this package allocates. A size that a resource refuses is MemoryError."""
+        """The allocation function of the package. A size that the resource rejects: MemoryError."""
         try:
             return Buffer(nbytes, queue=queue, resource=self._resource)
         except InvalidArgumentError as refused:
@@ -106,7 +106,7 @@ class DeviceMemoryResource:
 
 
 class UpstreamResourceAdaptor(DeviceMemoryResource):
-    """A resource over another, which it keeps. TypeError for an upstream that is none."""
+    """A resource with an upstream, which it keeps alive. TypeError for an invalid upstream."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
         self._use(self._stand_on(upstream_mr))
@@ -127,7 +127,7 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
         return upstream_mr.resource
 
     def _cut_from(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
-        """The same for what cuts blocks out of larger ones: all are of one kind."""
+        """As ``_stand_on``, for resources that sub-allocate: memory is restricted to one kind."""
         upstream = self._stand_on(upstream_mr)
         if self._is_mixed:
             self._is_mixed, upstream = False, of_one_kind(upstream)
@@ -139,9 +139,9 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
 
     @property
     def upstream_mr(self) -> DeviceMemoryResource:
-        """What it stands on."""
+        """The upstream resource."""
         return self._upstream_mr
 
     def get_upstream(self) -> DeviceMemoryResource:
-        """What it stands on."""
+        """The upstream resource."""
         return self._upstream_mr

@@ -1,4 +1,4 @@
-"""A resource of the program's own."""
+"""A resource that allocates with functions of the program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["CallbackMemoryResource", "as_runtime_errors"]
 
 @contextmanager
 def as_runtime_errors() -> Iterator[None]:
-    """What a program's function raises is a RuntimeError with its text, but for MemoryError."""
+    """Turns exceptions other than MemoryError into a RuntimeError with the same text."""
     try:
         yield
     except (MemoryError, RuntimeError):
@@ -32,15 +32,15 @@ def as_runtime_errors() -> Iterator[None]:
 
 
 class CallbackMemoryResource(DeviceMemoryResource):
-    """Functions that allocate and take back memory, on the current device.
+    """Allocates and frees with functions of the program, on the current device.
 
-    ``allocate_func(nbytes, stream)`` returns an address or raises: MemoryError where there is none
-    left, which is raised by the allocation; all else is raised as a RuntimeError with the same
-    text. ``deallocate_func(ptr, nbytes, stream)`` takes it back once no work uses it any more; what
-    it raises goes to ``sys.unraisablehook``. Both are called on any thread. The memory may be of
-    any kind, also of a different one each time. ``kind``, which RMM has not: "device", "shared" or
-    "host", that of memory of which the driver knows nothing, and the one that pools over this
-    resource have. TypeError for what cannot be called.
+    ``allocate_func(nbytes, stream)`` returns an address or raises. The allocation raises its
+    MemoryError, for example if no memory is left, as it is; other exceptions become a RuntimeError
+    with the same text. ``deallocate_func(ptr, nbytes, stream)`` frees the memory once no work uses
+    it any more; its exceptions go to ``sys.unraisablehook``. Both may be called on any thread. The
+    memory may be of any kind, also of a different one each time. ``kind`` ("device", "shared" or
+    "host"), which RMM lacks, is the kind of memory unknown to the driver, and the nominal kind of
+    this resource. TypeError if a function is not callable.
     """
 
     _is_mixed = True

@@ -1,4 +1,4 @@
-"""Which resource memory comes from where none is named: one for each device."""
+"""The current resource of each device, which serves allocations that do not name one."""
 
 from __future__ import annotations
 
@@ -38,58 +38,59 @@ __all__ = [
     "set_per_device_resource",
 ]
 
-_PATIENCE = 0.5  # seconds for work that is in flight
+_PATIENCE = 0.5  # seconds to wait for work in flight
 _resources: dict[Device, DeviceMemoryResource] = {}
-# What is called whenever a device's resource is another one, and of which devices.
+# Functions that are called whenever the resource of one of their devices changes.
 _followers: list[tuple[Follower, list[Device]]] = []
-_following = threading.RLock()  # calls of these are in the order of the changes
+_following = threading.RLock()  # orders their calls like the changes
 
 
 def get_current_device_resource() -> DeviceMemoryResource:
-    """What a ``DeviceBuffer`` comes from on the current device; at first ``CudaMemoryResource``."""
+    """The current device's resource for ``DeviceBuffer``; initially a ``CudaMemoryResource``."""
     return resource_of(_device.current())
 
 
 def set_current_device_resource(mr: DeviceMemoryResource) -> None:
-    """From here on that on the current device, in every thread. As ``set_per_device_resource``."""
+    """Sets the current device's resource for all threads, as ``set_per_device_resource``."""
     _set(_device.current(), mr)
 
 
 def get_per_device_resource(device: int) -> DeviceMemoryResource:
-    """The same of the device of a number; ValueError for one that is not there."""
+    """The resource of the device of that number; ValueError if there is no such device."""
     return resource_of(_device.numbered(device))
 
 
 def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
-    """The same of the device of a number.
+    """Sets the resource of the device of that number, for all threads.
 
-    What was allocated before goes back to where it came from. TypeError for what is no resource,
-    ValueError for one of another device's memory and for a device that is not there.
+    Earlier allocations return to the resource that they came from. TypeError if ``mr`` is not a
+    resource, ValueError for a resource of another device and for a device that does not exist.
     """
     _set(_device.numbered(device), mr)
 
 
 def resource_of(device: Device) -> DeviceMemoryResource:
-    """The same of a device, of any platform."""
+    """The resource of a device, of any platform."""
     found = _resources.get(device)
     return found if found is not None else _first_of(device)
 
 
 def is_initialized() -> bool:
-    """True: nothing has to be done before the first allocation."""
+    """Always True: no initialization is required."""
     return True
 
 
 def available_device_memory() -> tuple[int, int]:
-    """(free, total) bytes of the current device; UnsupportedError if the driver does not tell."""
+    """(free, total) bytes of the current device; UnsupportedError if the driver reports none."""
     return _device.current().memory_info()
 
 
 def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
-    """Puts a ``LoggingResourceAdaptor`` over the resource of each device in use, or of the first.
+    """Puts a ``LoggingResourceAdaptor`` over the resource of each device in use.
 
-    Of the current device's platform. A device that has one keeps it. Raises as that class, and
-    changes nothing then.
+    Concerns the devices of the current device's platform; if none is in use, the first one. A
+    device that has a log already keeps it. Raises the errors of that class, and then changes
+    nothing.
     """
     in_use = _in_use() or {_device.numbered(0): get_per_device_resource(0)}
     logs = {
@@ -102,7 +103,7 @@ def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
 
 
 def disable_logging() -> None:
-    """Takes them off again. The rows are written."""
+    """Removes the logs of ``enable_logging`` after writing their rows."""
     for device, resource in list(_resources.items()):
         if isinstance(resource, LoggingResourceAdaptor):
             resource.flush()
@@ -117,9 +118,9 @@ def _flush_logs() -> None:
 
 
 def get_log_filenames() -> dict[int, str | None]:
-    """The file of each device in use, by its number; None where there is no log.
+    """The log file of each device in use, by the device's number; None for a device without a log.
 
-    Of the current device's platform.
+    Concerns the devices of the current device's platform.
     """
     return {
         _device.number_of(device): resource.get_file_name()
@@ -130,7 +131,7 @@ def get_log_filenames() -> dict[int, str | None]:
 
 
 def _in_use() -> dict[Device, DeviceMemoryResource]:
-    """What there is on the current device's platform: the devices of others have its numbers."""
+    """The resources on the current device's platform; numbers of other platforms would clash."""
     known, here = dict(_resources), current_device().platform.devices
     return {device: known[device] for device in here if device in known}
 
@@ -144,9 +145,9 @@ def initialization(
     logging: bool,
     log_file_name: str | os.PathLike[str] | None,
 ) -> Callable[[], None]:
-    """``rmm.reinitialize`` without its hooks: a call of what this returns.
+    """Returns a function that does the work of ``rmm.reinitialize``, except calling its hooks.
 
-    Bad arguments are told here, before anything changes.
+    Invalid arguments raise here, before anything changes.
     """
     listed = [0] if devices is None else [devices] if isinstance(devices, int) else list(devices)
     chosen = list(dict.fromkeys(_device.numbered(number) for number in listed))
@@ -180,7 +181,11 @@ def initialization(
 
 
 def _set_aside(resource: DeviceMemoryResource, *, ends_logs: bool) -> DeviceMemoryResource:
-    """What may come back, without what the new ones may need of it: free memory, and files."""
+    """Prepares a resource for replacement; returns what to restore if that fails.
+
+    Releases what the new resources may need: its free memory and, if ``ends_logs``, log files. In
+    that case the result is the resource below its logs.
+    """
     below = resource
     while isinstance(below, UpstreamResourceAdaptor):
         is_log = isinstance(below, LoggingResourceAdaptor)
@@ -202,7 +207,10 @@ def _writable(name: str) -> str:
 
 
 def _log_over(below: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
-    """The former log of that file ends once what was freed through it has gone back."""
+    """Creates a log, waiting for an earlier log of the same file to end.
+
+    That one ends once memory that was freed through it has been released.
+    """
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -214,14 +222,14 @@ def _log_over(below: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
 
 
 def follow(follower: Follower, devices: list[Device]) -> None:
-    """Calls it with each device's resource now, and from here on with each that takes its place."""
+    """Calls ``follower`` with each device's resource now, and again whenever one changes."""
     with _following:
         _followers.append((follower, devices))
         _call_followers()
 
 
 def changed(mr: DeviceMemoryResource) -> None:
-    """Another resource of Isthmus is behind it."""
+    """Must be called after ``mr`` replaced its wrapped resource of Isthmus."""
     if mr in _resources.values():
         _call_followers()
 

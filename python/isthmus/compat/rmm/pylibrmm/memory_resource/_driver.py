@@ -1,4 +1,4 @@
-"""Resources that have their memory from the driver, without keeping any of it."""
+"""Resources that allocate from the driver and cache nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PREFERRED_LOCATION = 3  # CU_MEM_ADVISE_SET_PREFERRED_LOCATION
 
 
 class DriverMemoryResource(DeviceMemoryResource):
-    """The driver's memory of one kind, on the current device. Pools stand in its place."""
+    """Driver memory of one kind, on the current device. A pool over it replaces it entirely."""
 
     _kind: ClassVar[str]
 
@@ -39,7 +39,7 @@ class DriverMemoryResource(DeviceMemoryResource):
 
     @classmethod
     def of_device(cls, device: Device) -> DriverMemoryResource:
-        """On a device that is not the current one."""
+        """The resource for a device other than the current one."""
         made = cls.__new__(cls)
         made._use(cls._on(device))
         return made
@@ -50,37 +50,38 @@ class DriverMemoryResource(DeviceMemoryResource):
 
 
 class CudaMemoryResource(DriverMemoryResource):
-    """Device memory, of any back-end's driver."""
+    """Device memory, of any backend's driver."""
 
     _kind = "device"
 
 
 class ManagedMemoryResource(DriverMemoryResource):
-    """Memory that moves to where it is used: Isthmus' shared kind."""
+    """Memory that migrates to where it is used: Isthmus' shared kind."""
 
     _kind = "shared"
 
 
 class PinnedHostMemoryResource(DriverMemoryResource):
-    """Host memory that devices reach and copy at full speed: Isthmus' host kind."""
+    """Host memory that devices can access and copy at full speed: Isthmus' host kind."""
 
     _kind = "host"
 
 
 class SystemMemoryResource(DriverMemoryResource):
-    """Memory that host and device use by the same addresses, on any device: of shared kind.
+    """Memory that host and device access by the same addresses, on any device: of shared kind.
 
-    RMM's is malloc's, which few devices can reach.
+    RMM uses malloc instead, whose memory few devices can access.
     """
 
     _kind = "shared"
 
 
 class SamHeadroomMemoryResource(DeviceMemoryResource):
-    """As ``SystemMemoryResource``, leaving ``headroom`` bytes of the device's memory to others.
+    """As ``SystemMemoryResource``, leaving ``headroom`` bytes of the device's memory free.
 
-    Of each allocation what fits into the rest is to stay on the device; what does not is put on the
-    host. Where the driver takes no such advice the memory is shared memory as any other.
+    The part of each allocation that fits into the remaining free memory is advised to stay on the
+    device; the rest is placed on the host. If the driver does not support such advice, this is
+    ordinary shared memory.
     """
 
     def __init__(self, headroom: int) -> None:
@@ -92,7 +93,7 @@ class SamHeadroomMemoryResource(DeviceMemoryResource):
 
 
 class _Headroom:
-    """The allocator behind it."""
+    """The allocator of ``SamHeadroomMemoryResource``."""
 
     def __init__(self, headroom: int, device: Device) -> None:
         self._headroom, self._device = headroom, device
@@ -115,11 +116,11 @@ class _Headroom:
 
 
 class CudaAsyncViewMemoryResource(DeviceMemoryResource):
-    """A CUDA memory pool of the caller's, which must outlive it.
+    """Allocates from the caller's CUDA memory pool, which must outlive this resource.
 
-    ``pool_handle``: a ``cudaMemPool_t`` or ``CUmemoryPool`` of cuda.bindings, else ValueError;
-    RuntimeError for a null one, and where the current device is not CUDA's. Its memory may be of
-    any kind. MemoryError of the pool's allocations, whatever the driver's reason.
+    ``pool_handle``: a ``cudaMemPool_t`` or ``CUmemoryPool`` of cuda.bindings, otherwise ValueError.
+    RuntimeError for a null handle, and if the current device is not a CUDA device. The memory may
+    be of any kind. Allocations raise MemoryError for any failure of the driver.
     """
 
     _is_mixed = True

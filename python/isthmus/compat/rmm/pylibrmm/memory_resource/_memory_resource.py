@@ -1,4 +1,4 @@
-"""RMM's compiled module of this name, from which programs and its own tests import."""
+"""Stands for RMM's compiled module of this name, which programs and RMM's own tests import."""
 
 from . import *  # noqa: F403
 from ._current import _flush_logs

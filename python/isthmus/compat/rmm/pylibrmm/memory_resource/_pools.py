@@ -1,4 +1,4 @@
-"""Resources that keep memory and cut it up."""
+"""Resources that cache memory and sub-allocate from it."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ __all__ = [
     "PoolMemoryResource",
 ]
 
-_GRANULE = 2 << 20  # what drivers map at a time: a pool cannot hold less
+_GRANULE = 2 << 20  # the mapping granularity of drivers: a pool cannot hold less
 
 
 class CudaAsyncMemoryResource(DeviceMemoryResource):
-    """A pool of device memory, in the order of streams: Isthmus' own, on any device.
+    """A stream-ordered pool of device memory: Isthmus' own pool, on any device.
 
-    ``initial_pool_size``: bytes that are taken at once. ``release_threshold``: beyond it what is
-    free goes back before the pool grows; None: never by itself. ``enable_ipc``: memory that
-    ``isthmus.Buffer.ipc_handle()`` can export; UnsupportedError, a RuntimeError, on devices without
-    the capability "ipc". ``enable_fabric``: a pool of CUDA's driver whose memory has fabric
-    handles; UnsupportedError where the driver has no such pools.
+    ``initial_pool_size``: bytes that are obtained at once. ``release_threshold``: if the pool holds
+    more than this, it returns free memory to the driver before it grows; None: it never does so by
+    itself. ``enable_ipc``: memory can be exported by ``isthmus.Buffer.ipc_handle()``;
+    UnsupportedError, a RuntimeError, on devices without the capability "ipc". ``enable_fabric``: a
+    pool of the CUDA driver whose memory has fabric handles; UnsupportedError if the driver has no
+    such pools.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
             0 if initial_pool_size is None else initial_pool_size, "initial_pool_size"
         )
         threshold = release_threshold
-        if threshold is not None:  # 0 would mean none: the least there is
+        if threshold is not None:  # 0 would mean no limit, so use the minimum of 1
             threshold = max(count_of(threshold, "release_threshold"), 1)
         if enable_fabric:
             types = FABRIC | POSIX_FILE if enable_ipc else FABRIC
@@ -98,11 +99,11 @@ def _of_driver(device: Device, types: int, initial: int, threshold: int | None) 
 class PoolMemoryResource(UpstreamResourceAdaptor):
     """A pool over ``upstream_mr``.
 
-    It takes ``initial_pool_size`` bytes (None: none) at once and holds ``maximum_pool_size``,
-    rounded up to 2 MiB, at most (None: no limit), both integers or text: "1GiB". Over the
-    driver's memory what is free moves to where a larger request needs it. A pool cannot stand on
-    another pool: there arenas do. RuntimeError for an initial size beyond the maximum, and for a
-    maximum of 0.
+    It obtains ``initial_pool_size`` bytes (None: none) at once and holds at most
+    ``maximum_pool_size``, rounded up to 2 MiB (None: no limit). Both are integers or text: "1GiB".
+    Directly over driver memory, free memory is remapped to serve larger requests. A pool cannot
+    have another pool as its upstream; arenas take its place in that case. RuntimeError for an
+    initial size beyond the maximum, and for a maximum of 0.
     """
 
     def __init__(
@@ -116,12 +117,12 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
         self._use(_pool_over(upstream_mr, upstream, initial, most))
 
     def pool_size(self) -> int:
-        """Bytes that it holds, in use and free."""
+        """The bytes that the pool holds, in use and free."""
         return self._resource.held_bytes
 
 
 def pool_sizes(initial: int | str | None, maximum: int | str | None) -> tuple[int, int | None]:
-    """Both in bytes, the maximum as a pool keeps to it."""
+    """Both sizes in bytes, the maximum rounded up to the pool's granularity."""
     least = bytes_of(0 if initial is None else initial, "initial_pool_size")
     if maximum is None:
         return least, None
@@ -148,11 +149,11 @@ def _pool_over(
 
 
 class ArenaMemoryResource(UpstreamResourceAdaptor):
-    """Arenas that threads and streams do not share.
+    """Arenas that are not shared between threads or streams.
 
-    They hold ``arena_size`` bytes together at most (None: no limit), an integer or text.
-    RuntimeError for 0. ``dump_log_on_failure``: where there is no memory, the log (see
-    ``level_enum``) has a message.
+    Together they hold at most ``arena_size`` bytes (None: no limit), an integer or text.
+    RuntimeError for 0. ``dump_log_on_failure``: failed allocations write a message to the log (see
+    ``level_enum``).
     """
 
     def __init__(
@@ -184,9 +185,9 @@ def _teller_of(arenas: ArenaResource) -> Callable[[int], bool]:
 
 
 class FixedSizeMemoryResource(UpstreamResourceAdaptor):
-    """Blocks of ``block_size`` bytes, cut from slabs of ``blocks_to_preallocate``.
+    """Blocks of ``block_size`` bytes, from slabs of ``blocks_to_preallocate`` blocks.
 
-    The first slab is taken with the first block. MemoryError for more than a block has.
+    The first slab is allocated with the first block. MemoryError for requests larger than a block.
     """
 
     def __init__(
@@ -205,11 +206,11 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
 
 
 class BinningMemoryResource(UpstreamResourceAdaptor):
-    """Chooses a bin by size; what exceeds all of them goes to ``upstream_mr``.
+    """Selects a bin by the size of the request; larger requests go to ``upstream_mr``.
 
-    Bins may be of other kinds of memory than ``upstream_mr``.
-    With both exponents there is a bin of fixed-size blocks for each power of two from
-    ``2**min_size_exponent`` to ``2**max_size_exponent``.
+    Bins may have other kinds of memory than ``upstream_mr``. If both exponents are given, there is
+    a bin of fixed-size blocks for each power of two from ``2**min_size_exponent`` to
+    ``2**max_size_exponent``.
     """
 
     def __init__(
@@ -234,11 +235,11 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
     def add_bin(
         self, allocation_size: int, bin_resource: DeviceMemoryResource | None = None
     ) -> None:
-        """From here on what needs up to ``allocation_size`` bytes has a bin of its own.
+        """Adds a bin for requests of up to ``allocation_size`` bytes.
 
-        ``bin_resource`` None: one of fixed-size blocks. A bin of that size is replaced; memory from
-        it goes back to it. RuntimeError once another resource stands on this one, which would not
-        see the bin; ValueError for a resource of another device's memory.
+        ``bin_resource``: None for fixed-size blocks. An existing bin of that size is replaced; its
+        memory still returns to it. RuntimeError if this is already the upstream of another
+        resource, which would not see the bin; ValueError for a resource of another device.
         """
         if self._is_below:
             raise RefusedError(f"another resource stands on {self!r} already: add bins before that")
@@ -255,13 +256,13 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
             is_other = bin_resource.resource.kind != self._upstream_mr.resource.kind
             self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other
             self._bin_mrs.append(bin_resource)
-        from ._current import changed  # which stands on this module
+        from ._current import changed  # here, as it imports this module
 
         changed(self)
 
     @property
     def bin_mrs(self) -> list[DeviceMemoryResource]:
-        """The resources that were given for bins, as a new list."""
+        """The resources that were passed to ``add_bin``, as a new list."""
         return list(self._bin_mrs)
 
     def _cut(self) -> MemoryResource:

@@ -1,4 +1,4 @@
-"""Counts of what goes through a resource, and of what a part of a program allocates."""
+"""Counts of the allocations of a resource, and of those of a section of a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
 
 __all__ = ["Statistics", "StatisticsResourceAdaptor"]
 
-# Of this thread or asyncio task, the innermost last: only there can a scope be left.
+# Scopes of this thread or asyncio task, innermost last. A scope can be left only where it was
+# entered.
 _pushed: ContextVar[tuple[tuple[StatisticsResource, StatisticsScope], ...]] = ContextVar(
     "isthmus.compat.rmm.pushed", default=()
 )
@@ -19,7 +20,7 @@ _pushed: ContextVar[tuple[tuple[StatisticsResource, StatisticsScope], ...]] = Co
 
 @dataclass
 class Statistics:
-    """Bytes, as requested, and allocations."""
+    """Counts of requested bytes and of allocations."""
 
     current_bytes: int
     """Live now."""
@@ -33,13 +34,13 @@ class Statistics:
 
 
 class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
-    """Counts what goes through it.
+    """Counts the allocations that pass through it.
 
-    ``push_counters`` begins counters at 0, for the calling thread or asyncio task and the tasks
-    that it starts meanwhile; ``pop_counters`` ends them there. They nest. They count what is
-    allocated between the two, that memory's end, wherever it comes, and the end of older memory
-    that is freed there: where that is more, what is live is below 0. What other threads allocate
-    meanwhile counts in the resource's own counters alone.
+    ``push_counters`` starts new counters at 0, for the calling thread or asyncio task and the tasks
+    that it starts meanwhile; ``pop_counters`` ends them there. They nest. They count allocations
+    made between the two calls, frees of those allocations on any thread, and frees of older
+    memory made between the two calls. If those exceed the allocations, the live counts are
+    negative. Allocations of other threads are counted only by the resource's own counters.
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
@@ -48,12 +49,12 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
 
     @property
     def allocation_counts(self) -> Statistics:
-        """Of the counters begun last here; where there are none, of all that came through."""
+        """The innermost counters of this thread or task; without any, the resource's own."""
         place = self._innermost()
         return _read(self._counted if place is None else _pushed.get()[place][1])
 
     def push_counters(self) -> Statistics:
-        """Begins new counters; what those before them have now."""
+        """Starts new counters and returns the values of the previous ones."""
         before = self.allocation_counts
         scope = self._counted.statistics()
         scope.__enter__()
@@ -61,10 +62,10 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
         return before
 
     def pop_counters(self) -> Statistics:
-        """Ends the counters begun last here; what they have.
+        """Ends the innermost counters of this resource and returns their values.
 
-        IndexError where none were begun by this thread or task. RuntimeError for counters that are
-        not the innermost: those of another resource were begun since.
+        IndexError if this thread or task has started none. RuntimeError if counters of another
+        resource were started since and are still active.
         """
         place = self._innermost()
         if place is None:
@@ -78,9 +79,9 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
         return _read(scope)
 
     def end_block(self) -> Statistics:
-        """``pop_counters`` for a block, which ends also what other resources began in it.
+        """``pop_counters`` at the end of a block: also ends counters of other resources within it.
 
-        RuntimeError where there are none any more.
+        RuntimeError if the block's counters have ended already.
         """
         place, pushed = self._innermost(), _pushed.get()
         if place is None:

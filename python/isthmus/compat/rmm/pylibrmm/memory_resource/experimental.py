@@ -1,4 +1,4 @@
-"""What RMM calls experimental."""
+"""The resources that RMM calls experimental."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["CudaAsyncManagedMemoryResource"]
 
 
 class CudaAsyncManagedMemoryResource(DeviceMemoryResource):
-    """The default pool of managed memory that CUDA has from version 13 on.
+    """CUDA's default pool of managed memory, which exists from CUDA 13 on.
 
-    Elsewhere a pool of shared memory, which is Isthmus' own.
+    Without it, a pool of Isthmus with shared memory.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class CudaAsyncManagedMemoryResource(DeviceMemoryResource):
             self._use(any_kind(self._pool, "shared", device))
 
     def pool_handle(self) -> int:
-        """The pool's ``cudaMemPool_t``. UnsupportedError, a RuntimeError, of Isthmus' own."""
+        """The pool's ``cudaMemPool_t``. UnsupportedError, a RuntimeError, for Isthmus' pool."""
         if self._pool is None:
             raise UnsupportedError("the pool is Isthmus' own and has no handle of CUDA's")
         return self._pool.handle
