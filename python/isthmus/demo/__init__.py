@@ -1,7 +1,7 @@
-"""The demos: a photograph goes there and back; a map lives on both sides; batches of arrays.
+"""The demos: a photograph on a device, a map in a unified buffer, and batches of arrays.
 
-Of the first, ``photo`` finds and enlarges the photograph, ``kernels`` has the kernel three times
-(for OpenCL, as a function for a queue, and as NumPy's reference), ``workers`` run it, ``run`` moves
-and checks, ``picture`` draws. The others have folders of their own, ``unified`` and ``arrays``.
-They share ``launch``, ``shipped``, ``checks`` and ``figure``.
+For the first, ``photo`` finds and enlarges the photograph, ``kernels`` contains the kernel in
+several forms and the NumPy reference, ``workers`` run it, ``run`` copies and checks, ``picture``
+draws. The others are the subpackages ``unified`` and ``arrays``. All share ``launch``, ``shipped``,
+``checks`` and ``figure``.
 """

@@ -1,4 +1,4 @@
-"""What the demos' pictures are drawn on."""
+"""The figure that the demos' pictures are drawn on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FAINT = "#777777"
 
 
 def new_figure() -> Any:
-    """An empty one of 1920 x 1152 pixels, which needs no display. ImportError tells the remedy."""
+    """An empty figure of 1920 x 1152 pixels; needs no display. ImportError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ def new_figure() -> Any:
 
 
 def without_ticks(axes: Any) -> None:
-    """For an image: a thin frame and no numbers."""
+    """Prepares axes for an image: a thin frame and no tick labels."""
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():

@@ -1,9 +1,9 @@
-"""The user's kernel: Sobel edges of each colour as ink on white paper, in whole numbers.
+"""The user-defined kernel: Sobel edges of each colour as ink on white paper, in integers.
 
-For each byte, with neighbours at a distance of ``reach`` pixels and those past an edge taken from
-the edge: ``255 - min(255, (|gx| + |gy|) >> 1)``. The same bytes by a kernel in OpenCL C, one in
-CUDA C, tensors of PyTorch's, a function for ``queue.submit``, and the reference that all of these
-are held against.
+For each byte it computes ``255 - min(255, (|gx| + |gy|) >> 1)``, with neighbours at a distance of
+``reach`` pixels; neighbours outside of the picture are replaced by the edge. The same bytes result
+from a kernel in OpenCL C, one in CUDA C, PyTorch tensors, a function for ``queue.submit``, and the
+NumPy reference that all of these are compared with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Picture = NDArray[np.uint8]
 
-# Each work item makes 16 bytes: at once where no neighbour is past an edge, else one by one.
+# Each work item computes 16 bytes: as a vector if all neighbours are inside, else one by one.
 BYTES_PER_ITEM = 16
 OPENCL = """
 #define TAP(line, at) convert_short16(vload16(0, (line) + (at)))
@@ -63,7 +63,7 @@ void ink(__global const uchar* photo, __global uchar* result, int width, int hei
 }
 """
 
-# Each thread makes a byte.
+# Each thread computes one byte.
 CUDA = """
 extern "C" __global__ void ink(const unsigned char* photo, unsigned char* result, int width,
                                int height, int reach_in_pixels) {
@@ -85,9 +85,9 @@ extern "C" __global__ void ink(const unsigned char* photo, unsigned char* result
 }
 """
 
-# Rows of tensors worked on at a time: what lies between photograph and result stays small.
+# Rows of tensors processed at a time, to keep intermediate tensors small.
 _TENSOR_BAND = 1024
-# Rows worked on at a time: the intermediate values stay in a processor's cache.
+# Rows processed at a time, so that intermediate values stay in the processor's cache.
 _BAND = 8
 _SOBEL_X = ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1))
 
@@ -105,7 +105,7 @@ def function(shape: tuple[int, ...], reach: int) -> Callable[[memoryview, memory
 
 
 def draw_with_torch(torch: Any, photo: Any, result: Any, reach: int) -> None:
-    """The kernel in operations of PyTorch's on tensors of shape (height, width, 3)."""
+    """The kernel as operations of PyTorch on tensors of shape (height, width, 3)."""
     lines = torch.arange(photo.shape[0], device=photo.device)
     columns = torch.arange(photo.shape[1], device=photo.device)
 
@@ -124,7 +124,7 @@ def draw_with_torch(torch: Any, photo: Any, result: Any, reach: int) -> None:
 
 
 def reference(photo: Picture, reach: int) -> Picture:
-    """What NumPy says: the sum over the nine neighbours, written out."""
+    """The NumPy reference: the sum over the nine neighbours, written out."""
     result = np.empty_like(photo)
     for rows in _bands(photo.shape[0]):
         above, here, below = (_row_of(photo, rows, step, reach) for step in (-1, 0, 1))
@@ -143,7 +143,7 @@ def _bands(height: int) -> Iterator[slice]:
 
 
 def _row_of(photo: Picture, rows: slice, step: int, reach: int) -> NDArray[np.int16]:
-    """Rows ``step * reach`` away, widened at both ends by ``reach`` copies of the edge."""
+    """The rows ``step * reach`` away, padded at both ends with ``reach`` copies of the edge."""
     wanted = np.clip(np.arange(rows.start, rows.stop) + step * reach, 0, photo.shape[0] - 1)
     return np.pad(photo[wanted].astype(np.int16), ((0, 0), (reach, reach), (0, 0)), "edge")
 
@@ -159,7 +159,7 @@ def _as_ink(gx: NDArray[np.int16], gy: NDArray[np.int16]) -> Picture:
 
 
 def _separated(photo: Picture, rows: slice, reach: int) -> Picture:
-    """Down the columns first, then along the rows: half the work, the same whole numbers."""
+    """Separated into columns first, then rows: half the work, the same integers."""
     above, here, below = (_row_of(photo, rows, step, reach) for step in (-1, 0, 1))
     smooth = above + 2 * here + below
     slope = below - above

@@ -1,4 +1,4 @@
-"""Ways to have kernels of one's own work on Isthmus' memory, in the order of its queue."""
+"""Ways to run user-defined kernels on memory of Isthmus, in the order of its queue."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 Span = tuple[float, float]  # seconds of time.perf_counter()
 Items = tuple[int, int]  # of work, along x and y
-_THREADS = 256  # of CUDA's, in a block, along x
+_THREADS = 256  # CUDA threads in a block, along x
 
 
 def span(event: isthmus.Event | None, began: float) -> Span:
-    """Waits, and tells when it ran: by its device's clock if that has one, else by this side's."""
+    """Waits for ``event`` and returns when it ran.
+
+    The times are those of the device's clock if it has one, otherwise of the host's.
+    """
     assert event is not None
     event.wait()
     ended = time.perf_counter()
@@ -33,26 +36,26 @@ def span(event: isthmus.Event | None, began: float) -> Span:
 
 
 def memory_of(array: isthmus.Array) -> isthmus.Buffer:
-    """The part of its buffer that an array without gaps takes up."""
+    """The part of its buffer that a contiguous array occupies."""
     return array.buffer[array.offset : array.offset + array.nbytes]
 
 
 class Program(Protocol):
-    """Kernels by their names, compiled for the device of a queue."""
+    """Kernels by name, compiled for the device of a queue."""
 
     queue: isthmus.Queue
 
     def run(
         self, name: str, items: Items, buffers: Sequence[isthmus.Buffer], numbers: Sequence[int]
     ) -> Span:
-        """Waits until the kernel has run, and tells when that was.
+        """Runs the kernel, waits for it, and returns when it ran.
 
-        Isthmus does not know these kernels, so ``record`` tells it of the buffers that they use.
+        These kernels are external work, so the buffers that they use are declared by ``record``.
         """
 
 
 class OpenCLProgram:
-    """pyopencl on Isthmus' own context and queue: neither copies nor a second context."""
+    """pyopencl on Isthmus' own context and queue, without copies or a second context."""
 
     def __init__(self, queue: isthmus.Queue, source: str, names: Sequence[str]) -> None:
         import pyopencl as cl
@@ -61,7 +64,7 @@ class OpenCLProgram:
         self._cl_queue = cl.CommandQueue.from_int_ptr(queue.native_handle)
         context = cl.Context.from_int_ptr(queue.context.native_handle)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # compilers that have something to say
+            warnings.simplefilter("ignore")  # ignores compiler output
             program = cl.Program(context, source).build()
         self._kernels = {name: cl.Kernel(program, name) for name in names}
         self._set_pointer = _pointer_setter(queue.device, context.devices[0].platform.int_ptr)
@@ -88,7 +91,7 @@ class OpenCLProgram:
 
 
 def _pointer_setter(device: isthmus.Device, platform: int) -> Any:
-    """The driver's function that makes a USM address a kernel's argument; pyopencl has none."""
+    """The driver's function that sets a USM address as a kernel argument; pyopencl lacks one."""
     library = ctypes.CDLL(device.platform.library)
     signature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_void_p)
     if "usm" not in device.capabilities:
@@ -102,7 +105,7 @@ def _pointer_setter(device: isthmus.Device, platform: int) -> Any:
 
 
 class CudaProgram:
-    """CuPy on Isthmus' own stream and memory, as arrays without a copy."""
+    """CuPy on Isthmus' own stream, with CuPy arrays over its memory, without a copy."""
 
     def __init__(self, queue: isthmus.Queue, source: str, names: Sequence[str]) -> None:
         import cupy
@@ -137,7 +140,7 @@ class CudaProgram:
 
 
 class TorchStream:
-    """PyTorch on Isthmus' own stream and memory, as tensors without a copy."""
+    """PyTorch on Isthmus' own stream, with tensors over its memory, without a copy."""
 
     def __init__(self, queue: isthmus.Queue) -> None:
         import torch
@@ -150,12 +153,12 @@ class TorchStream:
         self._stream = torch.cuda.ExternalStream(queue.native_handle, self.device)
 
     def warm_up(self, work: Callable[..., None], *shapes: tuple[int, ...]) -> None:
-        """PyTorch loads its kernels when they first run: on small tensors of zeros, then."""
+        """Runs ``work`` on small tensors of zeros, because PyTorch loads kernels on first use."""
         with self.torch.cuda.stream(self._stream):
             work(*(self.torch.zeros(s, dtype=self.torch.uint8, device=self.device) for s in shapes))
 
     def run(self, work: Callable[..., None], *buffers: isthmus.Buffer) -> Span:
-        """``work`` on flat tensors of bytes; Isthmus is told of them by ``record``."""
+        """Runs ``work`` on flat tensors of bytes; ``record`` declares the use of the buffers."""
         torch = self.torch
         with torch.cuda.stream(self._stream):
             tensors = [torch.as_tensor(buffer, device=self.device) for buffer in buffers]
@@ -181,9 +184,9 @@ def _cuda_span(milliseconds: float) -> Span:
 def run_function(
     queue: isthmus.Queue, function: Callable[..., None], *buffers: isthmus.Buffer
 ) -> Span:
-    """``function`` on memoryviews of the buffers, the last of which it writes.
+    """Runs ``function`` on memoryviews of the buffers, of which it writes the last.
 
-    Where functions cannot touch device memory, they get shared memory in its stead.
+    If functions cannot access device memory, they receive shared memory with its contents instead.
     """
     began = time.perf_counter()
     if buffers[0].kind != "device" or "run_functions" in queue.device.capabilities:
@@ -204,14 +207,14 @@ Worker = TypeVar("Worker")
 
 @dataclass(frozen=True)
 class Ways(Generic[Worker]):
-    """Who can do one job: on OpenCL, on CUDA the first that is there, and where neither is."""
+    """The workers for one job: on OpenCL, on CUDA (the first usable one), and otherwise."""
 
     opencl: Callable[[isthmus.Queue], Worker]
     cuda: tuple[Callable[[isthmus.Queue], Worker], ...]
     function: Callable[[isthmus.Queue], Worker]
 
     def choose(self, wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-        """The filter's device, who works on it, and notes on why it is not another one."""
+        """The device of the filter, its worker, and notes on why these are not the best ones."""
         device = open_device(wanted)
         if device.backend == "cuda":
             return device, *self._choose_on_cuda(isthmus.Queue(device))

@@ -1,4 +1,4 @@
-"""A real photograph, out of a package that ships one, enlarged to the size of a large camera's."""
+"""A real photograph from an installed package, enlarged to the size of a large camera's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import shipped
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Looked for in this order.
+# In order of preference.
 _PLACES = (
     ("sklearn", "datasets/images/china.jpg"),
     ("sklearn", "datasets/images/flower.jpg"),
@@ -22,12 +22,12 @@ _PLACES = (
 
 
 def find() -> str:
-    """Path of the photograph."""
+    """The path of the photograph."""
     return find_all()[0]
 
 
 def find_all() -> list[str]:
-    """Paths of all that are there."""
+    """The paths of all photographs found. FileNotFoundError if there are none."""
     found = [shipped.find(package, inside) for package, inside in _PLACES]
     paths = [path for path in found if path is not None]
     if not paths:
@@ -38,7 +38,7 @@ def find_all() -> list[str]:
 
 
 def load(path: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
-    """The photograph at ``size`` (width, height; None: its own): height x width x 3 bytes."""
+    """The photograph at ``size`` (width, height; None: its own), as height x width x 3 bytes."""
     try:
         from PIL import Image
     except ImportError:
@@ -50,7 +50,7 @@ def load(path: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
 
 
 def reach_of(path: str, size: tuple[int, int]) -> int:
-    """Pixels of the enlarged photograph to one of the original: how far the kernel looks."""
+    """The scale of the enlargement in pixels, which is the kernel's distance to neighbours."""
     from PIL import Image
 
     with Image.open(path) as opened:

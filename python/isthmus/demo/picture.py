@@ -1,4 +1,4 @@
-"""The demo's picture: the photograph, what the kernel made of it, and when what moved where."""
+"""The demo's picture: the photograph, the kernel's result, and a timeline of the transfers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _image(axes: Any, pixels: NDArray[np.uint8], title: str) -> None:
 
 
 def _timeline(axes: Any, outcome: Outcome) -> None:
-    """A lane for each kind; each begins when the photograph sets out."""
+    """Draws a row for each kind of memory, beginning with the copy to it."""
     kinds = [check.kind for check in outcome.checks]
     longest = 0.0
     for lane, kind in enumerate(kinds):
@@ -80,7 +80,7 @@ def _timeline(axes: Any, outcome: Outcome) -> None:
 
 
 def _labels(axes: Any, outcome: Outcome, kinds: list[str], longest: float) -> None:
-    """Time and bandwidth, in bars that have room for them; of the last one, beside it."""
+    """Labels bars with time and bandwidth if they fit; the last bar's label is beside it if not."""
     starts = {kind: next(s.began for s in outcome.steps if s.kind == kind) for kind in kinds}
     for step in outcome.steps:
         begin = (step.began - starts[step.kind]) * 1e3

@@ -1,4 +1,4 @@
-"""Moves the photograph through memory of each kind, checks every byte, and keeps the times."""
+"""Copies the photograph through memory of each kind, checks every byte, and records the times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST = "NumPy array"
 
 @dataclass
 class Step:
-    """One thing that happened to the bytes of one lane of the timeline."""
+    """One operation in a row of the timeline."""
 
     kind: str
     what: str
@@ -37,7 +37,7 @@ class Step:
 
 @dataclass
 class Check:
-    """How a result compares with NumPy's."""
+    """The comparison of a result with NumPy's."""
 
     kind: str
     nbytes: int
@@ -46,7 +46,7 @@ class Check:
 
 @dataclass
 class Outcome:
-    """All that the demo tells, as it goes into the table, JSON and the picture."""
+    """The results of the demo, as shown in the table, JSON and the picture."""
 
     photograph: str
     size: tuple[int, int]
@@ -60,12 +60,12 @@ class Outcome:
 
     @property
     def exact(self) -> bool:
-        """Whether every result was NumPy's, byte for byte."""
+        """Whether every result equals NumPy's, byte for byte."""
         return bool(self.checks) and all(check.wrong_bytes == 0 for check in self.checks)
 
 
 class Trip:
-    """The way of one photograph through memory of one kind and back."""
+    """Copies one photograph through memory of one kind and back."""
 
     def __init__(self, outcome: Outcome, worker: workers.Worker) -> None:
         self._outcome = outcome
@@ -74,7 +74,10 @@ class Trip:
     def run(
         self, kind: str, source: NDArray[np.uint8], result: NDArray[np.uint8], reach: int
     ) -> int:
-        """Fills ``result`` and returns how many bytes are wrong where they can be read in place."""
+        """Fills ``result``. Returns the bytes in which the kernel's output differs from it.
+
+        Returns 0 for device memory, which cannot be read in place.
+        """
         inside = f"{kind} kind"
         with self._buffer(source, kind) as photograph, self._buffer(source, kind) as drawn:
             began = time.perf_counter()
@@ -98,7 +101,7 @@ class Trip:
 
 
 def run(size: tuple[int, int], wanted: str, output: str, tell: Tell) -> Outcome:
-    """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
+    """Runs the demo. Raises errors of Isthmus, and ImportError for missing packages."""
     check_output(output)
     tell("opening drivers", 0.0)
     device, worker, notes = workers.choose(wanted)

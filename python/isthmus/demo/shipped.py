@@ -1,4 +1,4 @@
-"""Real data out of packages that ship some: found without importing them, which takes seconds."""
+"""Finds data files of installed packages without importing these, which would take seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def find(package: str, inside: str) -> str | None:
-    """Path of a file of an installed package, or None; ``inside`` is separated by slashes."""
+    """The path of a file of an installed package, or None. ``inside`` is separated by slashes."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = os.path.join(folder, *inside.split("/"))

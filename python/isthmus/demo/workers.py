@@ -1,6 +1,6 @@
-"""Who draws the photograph's edges: the kernel in OpenCL C, in CUDA C, as tensors, as a function.
+"""The workers that run the photograph's kernel: OpenCL C, CUDA C, PyTorch, a Python function.
 
-``launch`` has how each of these comes to work on Isthmus' memory.
+``launch`` contains how each of them accesses memory of Isthmus.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Worker(Protocol):
     queue: isthmus.Queue
 
     def run(self, photo: isthmus.Buffer, result: isthmus.Buffer, shape: Shape, reach: int) -> Span:
-        """Waits until it has run, and tells when that was."""
+        """Runs the kernel, waits for it, and returns when it ran."""
 
 
 class OpenCLWorker:
-    """pyopencl, a work item for each ``BYTES_PER_ITEM`` bytes."""
+    """pyopencl, with a work item for each ``BYTES_PER_ITEM`` bytes."""
 
     name = "OpenCL C, run by pyopencl on Isthmus' context and queue"
 
@@ -42,7 +42,7 @@ class OpenCLWorker:
 
 
 class CuPyWorker:
-    """CuPy, a thread for each byte."""
+    """CuPy, with a thread for each byte."""
 
     name = "CUDA C, run by CuPy on Isthmus' stream and memory"
 
@@ -57,7 +57,7 @@ class CuPyWorker:
 
 
 class TorchWorker:
-    """PyTorch, an operation after the other."""
+    """PyTorch, as a sequence of operations."""
 
     name = "operations of PyTorch's, on Isthmus' stream and memory"
 
@@ -79,7 +79,7 @@ class TorchWorker:
 
 
 class FunctionWorker:
-    """A Python function given to the queue: the kernels of the host, and of simulated devices."""
+    """A Python function submitted to the queue, for the host and for simulated devices."""
 
     name = "a NumPy function, given to queue.submit"
 
@@ -91,7 +91,7 @@ class FunctionWorker:
 
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-    """The device that the filter finds, who works on it, and notes on why it is not another one."""
+    """The device of the filter, its worker, and notes on why these are not the preferred ones."""
     return _WAYS.choose(wanted)
 
 

@@ -1,5 +1,5 @@
-"""The demo of arrays: photographs in small patches, a thousand batches, memory that stays flat.
+"""The demo of arrays: small patches of photographs, a thousand batches, constant memory use.
 
-``patches`` cuts them, ``kernels`` measures them, three times over and as NumPy has it, ``workers``
-run that, ``run`` goes through the batches and watches the memory, ``picture`` draws it.
+``patches`` cuts them, ``kernels`` measures them in several forms and in NumPy, ``workers`` run the
+kernels, ``run`` processes the batches and monitors the memory, ``picture`` draws it.
 """

@@ -1,8 +1,9 @@
-"""What the device tells of a patch: its contrast, one number of 32-bit floating point.
+"""The kernel computes the contrast of a patch, one 32-bit floating-point number.
 
 The contrast is the sum of the absolute differences of all neighbours in a plane, along rows and
-columns: 2 * 3 * SIDE * (SIDE - 1) * 255 at most, which is exact in a float. In OpenCL C, in CUDA C,
-as operations of PyTorch's, as a function for ``queue.submit``, and as NumPy's reference.
+columns: 2 * 3 * SIDE * (SIDE - 1) * 255 at most, which a float represents exactly. There is a form
+in OpenCL C, in CUDA C, as operations of PyTorch, as a function for ``queue.submit``, and the NumPy
+reference.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from .patches import Batch
 
-# Each work item has a patch.
+# Each work item computes one patch.
 _BODY = """
   int sum = 0;
   for (int plane = 0; plane < 3; ++plane) {
@@ -54,14 +55,14 @@ extern "C" __global__ void contrast(const unsigned char* patches, float* result,
 
 
 def reference(batch: Batch) -> NDArray[np.float32]:
-    """What NumPy says: differences in 16 bits, as they are written."""
+    """The NumPy reference: straightforward differences in 16 bits."""
     wide = batch.astype(np.int16)
     total = sum(np.abs(np.diff(wide, axis=axis)).sum(axis=(1, 2, 3)) for axis in (2, 3))
     return np.asarray(total, np.float32)
 
 
 def function(patches: memoryview, result: memoryview) -> None:
-    """``contrast`` as a function for ``queue.submit(function, patches, result)``: in bytes."""
+    """``contrast`` as a function for ``queue.submit(function, patches, result)``, on bytes."""
     planes = np.frombuffer(patches, np.uint8).reshape(-1, 3, SIDE, SIDE)
     total = np.zeros(len(planes), np.uint32)
     for here, beside in (
@@ -75,7 +76,7 @@ def function(patches: memoryview, result: memoryview) -> None:
 
 
 def measure_with_torch(torch: Any, patches: Any, result: Any) -> None:
-    """The same of flat tensors of bytes; the result holds floats."""
+    """``contrast`` on flat tensors of bytes; those of ``result`` are floats."""
     planes = patches.view(patches.numel() // BYTES, 3, SIDE, SIDE).to(torch.int16)
     total = planes.diff(dim=2).abs().sum((1, 2, 3)) + planes.diff(dim=3).abs().sum((1, 2, 3))
     result.view(torch.float32).copy_(total)

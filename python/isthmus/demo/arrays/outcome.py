@@ -1,18 +1,18 @@
-"""What the demo of arrays is asked for, and all that it tells."""
+"""The options and results of the demo of arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Batches until everything that is made once is made: pools, the interpreter's and NumPy's memory.
+# Batches until one-time allocations have happened: pools, memory of the interpreter and NumPy.
 WARM_UP = 20
-# Of the process in RAM, which Python, NumPy and drivers use as they like.
+# Tolerated growth of resident memory, since Python, NumPy and drivers allocate, too.
 RESIDENT_SLACK = 32 << 20
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     batches: int = 1000
     patches: int = 1000  # in a batch
@@ -23,7 +23,7 @@ class Wish:
 
 @dataclass
 class Seconds:
-    """Of all batches together."""
+    """The times of all batches together."""
 
     cut: float = 0.0
     upload: float = 0.0
@@ -34,7 +34,7 @@ class Seconds:
 
 @dataclass
 class Memory:
-    """Behind each batch: bytes of the pool's, of these in use, and of the process in RAM."""
+    """After each batch: bytes held by the pool, bytes in use, and resident memory."""
 
     held: list[int] = field(default_factory=list)
     live: list[int] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Memory:
 
 @dataclass
 class Outcome:
-    """All that the demo tells, as it goes into the table, JSON and the picture."""
+    """The results of the demo, as shown in the table, JSON and the picture."""
 
     photographs: list[str]
     different_patches: int
@@ -62,19 +62,19 @@ class Outcome:
     most: float = 0.0
     mean: float = 0.0
     picture: str = ""
-    beside: list[int] = field(default_factory=list)  # held by another program behind each batch
+    beside: list[int] = field(default_factory=list)  # held by another program after each batch
 
     @property
     def exact(self) -> bool:
-        """Whether every number of every batch was NumPy's."""
+        """Whether every number of every batch equals NumPy's."""
         return bool(self.memory.held) and self.wrong_results == 0
 
     @property
     def flat(self) -> bool | None:
-        """Whether behind the warm-up no more was held, asked of the driver or taken in RAM.
+        """Whether memory held, driver allocations and resident memory did not grow after warm-up.
 
-        None: there was no batch behind it.
-        What is in use behind a batch may be none of it, or one that the device has just left.
+        None: there was no batch after the warm-up. Memory in use is not compared: it depends on
+        whether the device had just finished with a batch.
         """
         if len(self.memory.held) <= WARM_UP:
             return None

@@ -1,7 +1,7 @@
-"""Real pixels: square patches of the photographs that packages ship, no two of them the same.
+"""Real pixels: square patches of photographs from installed packages, all at different positions.
 
-A patch is a position in a photograph, as it is or mirrored, of three planes of ``SIDE`` rows of
-``SIDE`` bytes. They come in a random order, the same for the same seed.
+A patch is a position in a photograph or its mirror image; it has three planes of ``SIDE`` rows of
+``SIDE`` bytes. The order is random and determined by the seed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Patches:
 
     @property
     def count(self) -> int:
-        """How many different ones there are."""
+        """The number of different patches."""
         return int(self._ends[-1])
 
     def batch(self, number: int, size: int) -> Batch:
-        """Batch ``number`` of ``size`` patches: (size, 3, SIDE, SIDE). Begins again at the end."""
+        """Batch ``number`` of ``size`` patches: (size, 3, SIDE, SIDE). Wraps around at the end."""
         at = np.arange(number * size, (number + 1) * size) % self.count
         return self.at(self._order[at])
 
@@ -52,11 +52,11 @@ class Patches:
 
 
 def _windows(photograph: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A view: (rows of positions, columns of positions, 3, SIDE, SIDE)."""
+    """A view of all patches: (rows of positions, columns of positions, 3, SIDE, SIDE)."""
     return np.lib.stride_tricks.sliding_window_view(photograph, (SIDE, SIDE), axis=(0, 1))
 
 
 def load(seed: int) -> tuple[list[str], Patches]:
-    """Paths of the photographs found, and their patches."""
+    """The paths of the photographs found, and their patches."""
     paths = photo.find_all()
     return paths, Patches([photo.load(path) for path in paths], seed)

@@ -1,4 +1,4 @@
-"""The picture: memory behind each batch, and patches from the least contrast to the most."""
+"""The picture: memory after each batch, and patches sorted by contrast."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _lines(axes: Any, title: str, lines: Any) -> None:
 
 
 def _patches(axes: Any, shown: Batch) -> None:
-    """In columns, from the least contrast on the left to the most on the right."""
+    """Draws patches in columns, from the least contrast on the left to the most on the right."""
     columns = len(shown) // _ROWS
     cells = shown[: columns * _ROWS].reshape(columns, _ROWS, 3, SIDE, SIDE)
     wide = np.full((_ROWS, SIDE + 1, columns, SIDE + 1, 3), 255, np.uint8)

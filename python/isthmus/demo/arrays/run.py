@@ -1,8 +1,8 @@
-"""Goes through the batches, as the loop of the document does, and watches the memory.
+"""Processes the batches, like the loop in the documentation, and monitors the memory.
 
-The result's array is made once. Each batch becomes an array of the device's, which goes when the
-next one takes its name: its memory is then the next one's, by the pool. Each batch's results are
-NumPy's, or it is told.
+The array of the results is created once. Each batch becomes a device array, which is dropped when
+the next one is assigned; the pool then reuses its memory. The results of each batch are compared
+with NumPy's, and differences are reported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN = 120  # patches in the picture
 
 
 class Pipeline:
-    """The loop, and what it is watched by."""
+    """The loop and its monitoring."""
 
     def __init__(self, outcome: Outcome, source: patches.Patches, worker: workers.Worker) -> None:
         self._outcome, self._source, self._worker = outcome, source, worker
@@ -39,7 +39,7 @@ class Pipeline:
         self.results = np.empty((outcome.wish.batches, outcome.wish.patches), np.float32)
 
     def go(self, tell: Tell) -> None:
-        """All batches. The memory is the pool's, and goes back to it."""
+        """Processes all batches. All memory comes from the pool and returns to it."""
         wish = self._outcome.wish
         with self._worker.queue, isthmus.using(self._counted):
             result = isthmus.empty(wish.patches, isthmus.float32)
@@ -83,14 +83,14 @@ class Pipeline:
         memory.resident.append(_resident_bytes())
 
     def draw(self, path: str) -> str:
-        """Writes the picture, and tells of the results what it shows."""
+        """Writes the picture and fills in the summary of the results."""
         outcome, contrast = self._outcome, self.results.reshape(-1)
         outcome.least, outcome.most = float(contrast.min()), float(contrast.max())
         outcome.mean = float(contrast.mean(dtype=np.float64))
         return picture.draw(outcome, self._patches_by_contrast(contrast), path)
 
     def _patches_by_contrast(self, contrast: NDArray[np.float32]) -> patches.Batch:
-        """Of the least to the most, as many as are shown."""
+        """The patches to show, in evenly spaced ranks from the least contrast to the most."""
         order = np.argsort(contrast, kind="stable")
         shown = order[np.linspace(0, len(order) - 1, _SHOWN).astype(np.int64)]
         size = self._outcome.wish.patches
@@ -98,7 +98,7 @@ class Pipeline:
 
 
 def run(wish: Wish, output: str, tell: Tell) -> Outcome:
-    """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
+    """Runs the demo. Raises errors of Isthmus, and ImportError for missing packages."""
     check_output(output)
     beside = _held_in(wish.beside) if wish.beside else []
     tell("opening drivers", 0.0)
@@ -118,7 +118,7 @@ def run(wish: Wish, output: str, tell: Tell) -> Outcome:
 
 
 def _held_in(path: str) -> list[int]:
-    """The second column of a CSV file with a line for each batch, behind one with their names."""
+    """The second column of a CSV file that has a header and a line for each batch."""
     with open(path, encoding="ascii", newline="") as lines:
         try:
             return [int(held) for _, held in list(csv.reader(lines))[1:]]

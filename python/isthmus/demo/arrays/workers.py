@@ -1,4 +1,4 @@
-"""Who measures the patches: the kernel in OpenCL C, in CUDA C, as tensors, as a function."""
+"""The workers that measure the patches: OpenCL C, CUDA C, PyTorch, a Python function."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Worker(Protocol):
-    """Works on arrays of the device's, in the order of its queue; waits until it has run."""
+    """Processes device arrays, in the order of its queue; its calls block until completion."""
 
     name: str
     queue: isthmus.Queue
 
     def contrast(self, patches: isthmus.Array, result: isthmus.Array) -> Span:
-        """Of each of the patches, which are bytes, a number into ``result``."""
+        """Writes the contrast of each patch (of bytes) to ``result``; returns when it ran."""
 
 
 class _ProgramWorker:
@@ -45,7 +45,7 @@ class _ProgramWorker:
 
 
 class OpenCLWorker(_ProgramWorker):
-    """pyopencl, a work item for each patch."""
+    """pyopencl, with a work item for each patch."""
 
     name = "OpenCL C, run by pyopencl on Isthmus' context and queue"
 
@@ -54,7 +54,7 @@ class OpenCLWorker(_ProgramWorker):
 
 
 class CuPyWorker(_ProgramWorker):
-    """CuPy, a thread for each patch."""
+    """CuPy, with a thread for each patch."""
 
     name = "CUDA C, run by CuPy on Isthmus' stream and memory"
 
@@ -63,7 +63,7 @@ class CuPyWorker(_ProgramWorker):
 
 
 class TorchWorker:
-    """PyTorch, an operation after the other."""
+    """PyTorch, as a sequence of operations."""
 
     name = "operations of PyTorch's, on Isthmus' stream and memory"
 
@@ -80,7 +80,7 @@ class TorchWorker:
 
 
 class FunctionWorker:
-    """NumPy, given to the queue."""
+    """A NumPy function, submitted to the queue."""
 
     name = "a NumPy function, given to queue.submit"
 
@@ -93,7 +93,7 @@ class FunctionWorker:
 
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-    """The device that the filter finds, who works on it, and notes on why it is not another one."""
+    """The device of the filter, its worker, and notes on why these are not the preferred ones."""
     return _WAYS.choose(wanted)
 
 

@@ -1,4 +1,4 @@
-"""Where the map was dirty: how often each block of a coarse grid over it had to move."""
+"""Where the map was dirty: how much of each block of a coarse grid had to be copied."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class DirtyMap:
         self._edges = np.minimum(np.arange(self.shape[1] + 1) * self._block[1], shape[1])
 
     def add(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """One round's dirty ranges, (start, stop) in flat elements."""
+        """Adds the dirty ranges of one round, (start, stop) in flat elements."""
         for start, stop in ranges:
             for row, first, last in self._lines(start, stop):
                 here = np.clip(self._edges, first, last)
                 self._dirty[row // self._block[0]] += np.diff(here)
 
     def _lines(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """The range's part of each row that it touches: row, first column, column past the last."""
+        """The part of the range in each row: row, first column, column past the last."""
         width = self._size[1]
         for row in range(start // width, (stop - 1) // width + 1):
             yield row, max(start - row * width, 0), min(stop - row * width, width)
 
     def shares(self) -> NDArray[np.float64]:
-        """Dirty cells of each block, of all rounds together, to the cells that the block has."""
+        """For each block, the dirty cells of all rounds together divided by the block's cells."""
         high = np.diff(np.minimum(np.arange(self.shape[0] + 1) * self._block[0], self._size[0]))
         cells: NDArray[np.int64] = high[:, None] * np.diff(self._edges)
         return self._dirty / cells
 
     def land(self, cells: Cells) -> NDArray[np.float64]:
-        """The share of land in each block, by sixteen of its cells."""
+        """The share of land in each block, estimated from sixteen of its cells."""
         rows, columns = (
             np.minimum(np.arange(4 * count) * block // 4, size - 1)
             for count, block, size in zip(self.shape, self._block, cells.shape, strict=True)

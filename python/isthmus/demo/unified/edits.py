@@ -1,8 +1,9 @@
-"""What happens to the map on the host: a survey follows the coast, corrections fall anywhere on it.
+"""The edits on the host: a survey that follows the coast, and corrections anywhere on it.
 
-The survey's window moves along the coast; by turns its sea takes a cell of the land all along the
-shore, and its land one of the sea. Each correction is one cell. The same edit gives the same cells
-to any array that held the same, which is how NumPy's copy stays beside the unified buffer.
+The survey's window moves along the coast. Alternately the sea takes one cell of land all along the
+shore in the window, and the land takes one cell of sea. Each correction is one cell. An edit is
+deterministic: it makes the same changes in equal arrays, which keeps the NumPy copy equal to the
+unified buffer.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from .mask import Cells
 
 WINDOW = (48, 512)  # rows, columns
-CORRECTIONS = 32  # a round
+CORRECTIONS = 32  # per round
 _BAND = 256  # rows searched at a time
-_KEPT = 65536  # cells of coast, of all found
+_KEPT = 65536  # maximum cells of coast, a random choice of those found
 
 
 @dataclass
 class Edit:
-    """One round's changes."""
+    """The changes of one round."""
 
     window: tuple[slice, slice]
     floods: bool
@@ -35,7 +36,7 @@ class Edit:
     columns: NDArray[np.int64]
 
     def apply(self, cells: Cells) -> None:
-        """Writes into ``cells``, which may be any writable array of the map's shape."""
+        """Applies the changes to ``cells``, any writable array of the map's shape."""
         shore = _shore(cells[self.window] & LAND, self.floods)
         cells[self.window] ^= shore
         cells[self.rows, self.columns] ^= LAND
@@ -46,7 +47,7 @@ class Edit:
 
 
 class Coast:
-    """Where sea lies to the east or west of land, and the edits along it."""
+    """The cells where land and sea are adjacent in a row, and the edits along them."""
 
     def __init__(self, cells: Cells, seed: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -72,7 +73,7 @@ class Coast:
         return Edit(window, number % 2 == 0, self._rows[picked], self._columns[picked])
 
     def _move(self) -> None:
-        """To the coast that is nearest to half a window further east, round the globe."""
+        """Moves to the coast nearest to half a window further east, around the globe."""
         row, column = self._at
         width = self._shape[1]
         east = (self._columns - column) % width
@@ -82,7 +83,7 @@ class Coast:
 
 
 def _coast_of(cells: Cells) -> NDArray[np.int64]:
-    """Flat places of cells unlike their neighbour to the west."""
+    """Flat indices of the cells that differ from their western neighbour."""
     width = cells.shape[1]
     found = []
     for first in range(0, cells.shape[0], _BAND):
@@ -98,7 +99,7 @@ def _about(middle: int, length: int, limit: int) -> slice:
 
 
 def _shore(land: Cells, floods: bool) -> Cells:
-    """1 where land has sea beside it if it ``floods``, else where sea has land beside it."""
+    """1 for land cells next to sea if ``floods``, otherwise for sea cells next to land."""
     ours = land if floods else land ^ LAND
     around = np.pad(ours, 1, "edge")
     inner = around[:-2, 1:-1] & around[2:, 1:-1] & around[1:-1, :-2] & around[1:-1, 2:]

@@ -1,9 +1,9 @@
-"""What the device does with the map: it counts land, and stamps bands of it with a date.
+"""The kernels of the device: one counts land, the other stamps bands of the map with a number.
 
-``count`` gives two whole numbers for each row: its cells of land, and the sum of their columns, so
-that a cell in a wrong place is found too (at most 43200 * 43199 / 2, less than 2**32). ``stamp``
-keeps each cell's lowest bit and writes a number above it. In OpenCL C, in CUDA C, as operations of
-PyTorch's, and as functions for ``queue.submit``.
+``count`` computes two integers for each row: its number of land cells, and the sum of their
+columns, which also detects a misplaced cell (at most 43200 * 43199 / 2, less than 2**32). ``stamp``
+keeps each cell's lowest bit and writes a number above it. There are forms in OpenCL C, in CUDA C,
+as operations of PyTorch, and as functions for ``queue.submit``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .mask import Cells
 
 STAMPS = 127  # numbers that fit above the lowest bit, from 1
-ITEMS_PER_ROW = 256  # a stride apart: neighbours read neighbouring bytes
+ITEMS_PER_ROW = 256  # each strides by this many, so that adjacent items read adjacent bytes
 OPENCL = """
 __kernel void count(__global const uchar* cells, __global uint* counts, int width) {
   __global const uchar* row = cells + (size_t)get_global_id(1) * width;
@@ -59,12 +59,12 @@ extern "C" __global__ void stamp(unsigned char* cells, int number, int size) {
 }
 """
 
-_BAND = 64  # rows worked on at a time
+_BAND = 64  # rows processed at a time
 
 
 def count_rows(cells: Cells, counts: Any) -> None:
-    """Fills ``counts``, of shape (rows, 2) and any type of number that holds the sums."""
-    columns = np.arange(cells.shape[1], dtype=np.float64)  # the sums are exact in it
+    """Fills ``counts``, of shape (rows, 2) and any numeric type that can hold the sums."""
+    columns = np.arange(cells.shape[1], dtype=np.float64)  # represents the sums exactly
     for first in range(0, cells.shape[0], _BAND):
         land = cells[first : first + _BAND] & LAND
         counts[first : first + _BAND, 0] = land.sum(axis=1, dtype=np.uint32)
@@ -97,7 +97,7 @@ def stamping(number: int) -> Callable[[memoryview], None]:
 
 
 def count_with_torch(torch: Any, cells: Any, counts: Any) -> None:
-    """The counts of a tensor of shape (rows, width), into one of int32 and shape (rows, 2)."""
+    """``count`` on a tensor of shape (rows, width); ``counts`` is int32 of shape (rows, 2)."""
     columns = torch.arange(cells.shape[1], dtype=torch.int32, device=cells.device)
     for band, result in zip(cells.split(_BAND), counts.split(_BAND), strict=True):
         land = band & int(LAND)
@@ -106,5 +106,5 @@ def count_with_torch(torch: Any, cells: Any, counts: Any) -> None:
 
 
 def stamp_with_torch(cells: Any, number: int) -> None:
-    """The stamp on a tensor of bytes, of any shape."""
+    """``stamp`` on a tensor of bytes, of any shape."""
     cells.bitwise_and_(int(LAND)).bitwise_or_(number << 1)

@@ -1,7 +1,8 @@
-"""A real map: which cells of the Earth are land, out of a package that ships it.
+"""A real map, from an installed package: which cells of the Earth are land.
 
-The GLOBE elevations at 30 arc seconds, 21600 rows from the north by 43200 columns from 180 degrees
-west, a byte each: 1 is land, 0 is sea. The package's own module would load all 933 MB of them.
+It is derived from the GLOBE elevations at 30 arc seconds: 21600 rows from the north by 43200
+columns from 180 degrees west, of one byte each: 1 is land, 0 is sea. The package's own module would
+load all 933 MB.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ if TYPE_CHECKING:
 LAND = np.uint8(1)  # bit of a cell
 ROWS, COLUMNS = 21600, 43200
 _FILE = ("global_land_mask", "globe_combined_mask_compressed.npz")
-_MIDDLE = 5400  # the row at 45 degrees north, about which there is most coast
+_MIDDLE = 5400  # the row at 45 degrees north, around which there is the most coast
 _CHUNK = 4 << 20
 _CELL_KM = 6371.0 * np.pi / ROWS  # from north to south; from west to east at the equator
 
 
 @dataclass
 class Mask:
-    """Rows of the map about 45 degrees north: bytes of 0 and 1, the degrees north of each row."""
+    """Rows of the map around 45 degrees north: bytes of 0 and 1, and the latitude of each row."""
 
     path: str
     cells: Cells
     latitudes: NDArray[np.float64]
 
     def area(self, land_cells: NDArray[np.uint32]) -> float:
-        """Square kilometres of land, of so many cells in each row."""
+        """The area of land in square kilometres, from the number of land cells in each row."""
         return float(land_cells @ np.cos(np.radians(self.latitudes))) * _CELL_KM**2
 
 
 def find() -> str:
-    """Path of the map."""
+    """The path of the map. FileNotFoundError if the package is not installed."""
     path = shipped.find(*_FILE)
     if path is None:
         raise FileNotFoundError("no map found: pip install global-land-mask, or 'isthmus[demo]'")
@@ -49,7 +50,7 @@ def find() -> str:
 
 
 def load(path: str, rows: int) -> Mask:
-    """So many rows of the map, 1 to ROWS, which are as many times COLUMNS bytes and no more."""
+    """Loads ``rows`` rows of the map, 1 to ROWS, allocating only COLUMNS bytes for each."""
     first = min(max(_MIDDLE - rows // 2, 0), ROWS - rows)
     with zipfile.ZipFile(path) as archive:
         with archive.open("lat.npy") as stream:
@@ -59,7 +60,7 @@ def load(path: str, rows: int) -> Mask:
             _skip(stream, first * COLUMNS)
             cells = np.empty((rows, COLUMNS), np.uint8)
             _fill(stream, cells.data.cast("B"), path)
-    np.bitwise_xor(cells, LAND, out=cells)  # the package's bit says sea
+    np.bitwise_xor(cells, LAND, out=cells)  # in the package 1 is sea
     return Mask(path, cells, latitudes[first : first + rows])
 
 

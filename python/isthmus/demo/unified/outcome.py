@@ -1,4 +1,4 @@
-"""What the demo of the unified buffer is asked for, and all that it tells."""
+"""The options and results of the demo of the unified buffer."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Wish:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     rows: int = 6400
     rounds: int = 12
     device: str = ""
     granularity: str = "page"
-    one_copy: bool = False  # where the device reaches the host's memory; else two are kept
+    one_copy: bool = False  # if the device can access host memory; otherwise two copies are kept
     seed: int = 1
 
 
 @dataclass
 class Round:
-    """One round; bytes of all its movements, seconds of the synchronisation to the device."""
+    """The results of one round: bytes of all its transfers, and times of its steps."""
 
     number: int
     state: str  # after the host's edits
@@ -39,7 +39,7 @@ class Round:
 
 @dataclass
 class Outcome:
-    """All that the demo tells, as it goes into the table, JSON and the picture."""
+    """The results of the demo, as shown in the table, JSON and the picture."""
 
     map: str
     shape: tuple[int, int]
@@ -50,8 +50,8 @@ class Outcome:
     wish: Wish
     notes: list[str]
     rounds: list[Round] = field(default_factory=list)
-    # Of each block of a coarse grid over the map: the share that the host had made dirty in the
-    # last round, and the share of land.
+    # For each block of a coarse grid over the map: the share that the host made dirty in the last
+    # round, and the share of land.
     dirty: list[list[float]] = field(default_factory=list)
     land: list[list[float]] = field(default_factory=list)
     wrong_bytes_on_host: int = 0
@@ -60,17 +60,17 @@ class Outcome:
 
     @property
     def exact(self) -> bool:
-        """Whether every count, band and byte was NumPy's."""
+        """Whether every count, band and byte equals NumPy's."""
         wrong = sum(each.wrong_rows + each.wrong_cells for each in self.rounds)
         wrong += self.wrong_bytes_on_host + self.wrong_bytes_on_device
         return bool(self.rounds) and wrong == 0
 
     @property
     def bytes_moved(self) -> int:
-        """In all rounds, both ways."""
+        """The bytes copied in all rounds, in both directions."""
         return sum(each.bytes_to_device + each.bytes_to_host for each in self.rounds)
 
     @property
     def whole_bytes(self) -> int:
-        """What copies of the whole would have moved: each round there, and back for the stamps."""
+        """The bytes of copying the whole array to the device and back in each round."""
         return 2 * self.nbytes * len(self.rounds)

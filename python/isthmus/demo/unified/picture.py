@@ -1,4 +1,4 @@
-"""The picture: the map with what was dirty on it, and each round's bytes and times."""
+"""The picture: the map with its dirty blocks, and the bytes and times of each round."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LAND = 0.35  # how dark
 def draw(outcome: Outcome, land: NDArray[np.float64], dirty: NDArray[np.float64], path: str) -> str:
     """Writes a PNG to ``path`` and returns it.
 
-    ``land`` and ``dirty`` are of one shape: of each block of the map the share of land, and how
-    many times over it was dirty.
+    ``land`` and ``dirty`` have the same shape. For each block of the map they hold the share of
+    land, and the dirty cells of all rounds divided by the block's cells.
     """
     figure = new_figure()
     grid = figure.add_gridspec(
@@ -54,7 +54,7 @@ def _heading(figure: Any, outcome: Outcome) -> None:
 
 
 def _map(axes: Any, land: NDArray[np.float64], dirty: NDArray[np.float64]) -> None:
-    """Land in grey; over it, darker where more of it was, the blocks that were dirty."""
+    """Draws land in grey, overlaid with the dirty blocks, darker where more was dirty."""
     axes.imshow(land * _LAND, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="none")
     shown = np.ma.masked_equal(dirty, 0)
     axes.imshow(shown, cmap="autumn_r", vmin=0, vmax=1, aspect="auto", interpolation="none")
@@ -66,7 +66,7 @@ def _map(axes: Any, land: NDArray[np.float64], dirty: NDArray[np.float64]) -> No
 
 
 def _bars(axes: Any, ours: list[Any], whole: list[Any], title: str, unit: str) -> None:
-    """Each round twice, on a logarithmic scale."""
+    """Draws two bars for each round, on a logarithmic scale."""
     places = np.arange(len(ours))
     axes.bar(places - 0.2, whole, 0.4, color=_WHOLE, label="whole copies")
     axes.bar(places + 0.2, ours, 0.4, color=_OURS, label="unified buffer")

@@ -1,9 +1,9 @@
-"""Goes the rounds: the host edits, what changed moves, the device counts and stamps, all checked.
+"""Runs the rounds: the host edits, the changes are copied, the device counts and stamps.
 
-A round: the host writes into ``buf.host`` as into any NumPy array; the synchronisation finds what
-was written and moves it; the device counts the land of every row; the device stamps a band of rows,
-of which the host then reads no more than it asks for. Beside it, in the same round, the same array
-is copied whole into a buffer, as a library would that moves whole arrays.
+In each round the host writes into ``buf.host`` as into any NumPy array. The synchronization detects
+what was written and copies it. The device counts the land of every row and stamps a band of rows,
+of which the host then reads only that band. All results are checked. For comparison, the same array
+is copied as a whole into a buffer, as by a library that copies whole arrays.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .outcome import Outcome, Round, Wish
 from .truth import Truth
 
 PICTURE = "isthmus_demo_unified.png"
-STAMPED_ROWS = 32  # a round
+STAMPED_ROWS = 32  # per round
 _FINE, _COARSE = (400, 540), (24, 90)  # blocks of the maps for the picture and for the terminal
 
 
 class Rounds:
-    """The unified buffer, NumPy's copy, and the buffer that is copied whole, side by side."""
+    """The unified buffer, the NumPy copy, and the buffer that receives whole copies."""
 
     def __init__(self, outcome: Outcome, source: mask.Mask, worker: workers.Worker) -> None:
         wish, shape, queue = outcome.wish, source.cells.shape, worker.queue
@@ -49,12 +49,12 @@ class Rounds:
         self._counts = isthmus.Buffer(self.truth.counts.nbytes, queue=queue)
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Frees the memory."""
         for buffer in (self.unified, self._whole, self._counts):
             buffer.free()
 
     def go(self, number: int) -> None:
-        """One round. The first moves the whole map, and is not drawn into the dirty map."""
+        """Runs one round. The first copies the whole map and is left out of the dirty map."""
         edit = self._coast.edit(number)
         edit.apply(self.unified.host)
         self.truth.edit(edit)
@@ -91,7 +91,7 @@ class Rounds:
         told.land_km2 = self._source.area(counts[:, 0])
 
     def _stamp(self, told: Round) -> None:
-        """The device writes a band; the host reads that band and no more."""
+        """The device writes a band; the host reads only that band."""
         rows, number = self._band(told.number), 1 + told.number % kernels.STAMPS
         with self.unified.device_write(rows) as band:
             self._worker.stamp(band, number)
@@ -103,14 +103,14 @@ class Rounds:
             told.wrong_cells = differing(read, self.truth.cells[rows])
 
     def _band(self, number: int) -> slice:
-        """From the north, a band after the other."""
+        """The band of a round; consecutive bands from the north."""
         height = self.truth.cells.shape[0]
         length = min(STAMPED_ROWS, height)
         start = number * length % (height - length + 1)
         return slice(start, start + length)
 
     def finish(self) -> None:
-        """Every byte of both copies against NumPy's, and the coarse map."""
+        """Compares every byte of both copies with NumPy's, and fills in the coarse map."""
         outcome, device = self._outcome, self.unified.device
         on_device = device if isinstance(device, np.ndarray) else device.to_numpy()
         outcome.wrong_bytes_on_device = differing(on_device, self.truth.cells)
@@ -125,7 +125,7 @@ class Rounds:
 
 
 def run(wish: Wish, output: str, tell: Tell) -> Outcome:
-    """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
+    """Runs the demo. Raises errors of Isthmus, and ImportError for missing packages."""
     check_output(output)
     path = mask.find()
     tell("opening drivers", 0.0)

@@ -1,4 +1,4 @@
-"""NumPy's own copy of the map, edited beside the unified buffer: what every result must be."""
+"""A NumPy copy of the map with the same edits as the unified buffer: the expected results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Truth:
-    """The cells, and exact counts of each row; rows that nobody wrote are not counted again."""
+    """The cells, and the exact counts of each row. Only rows that were written are recounted."""
 
     def __init__(self, cells: Cells) -> None:
         self.cells = cells
@@ -25,16 +25,16 @@ class Truth:
         self._count(range(cells.shape[0]))
 
     def edit(self, edit: Edit) -> None:
-        """What the host does."""
+        """Applies the host's edit."""
         edit.apply(self.cells)
         self._count(edit.touched().tolist())
 
     def stamp(self, rows: slice, number: int) -> None:
-        """What the device does; land stays land, so the counts stay."""
+        """Applies the device's stamp. Land stays land, so the counts do not change."""
         kernels.stamp_cells(self.cells[rows], number)
 
     def wrong_rows(self, counts: NDArray[np.uint32]) -> int:
-        """Rows of which a count differs."""
+        """The number of rows with a differing count."""
         return int(np.count_nonzero((counts != self.counts).any(axis=1)))
 
     def _count(self, rows: range | list[int]) -> None:

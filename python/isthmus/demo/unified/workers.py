@@ -1,4 +1,4 @@
-"""Who counts and stamps the map: the kernels in OpenCL C, in CUDA C, as tensors, as functions."""
+"""The workers that count and stamp the map: OpenCL C, CUDA C, PyTorch, Python functions."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
     import isthmus
 
-    # What a unified buffer's .device is: of NumPy where one copy serves the host and the device.
+    # The type of `UnifiedBuffer.device`: NumPy's if one copy serves both host and device.
     Array = NDArray[np.uint8] | isthmus.Array
 
 
 class Worker(Protocol):
-    """Works on what ``UnifiedBuffer.device`` and ``device_write`` give; waits until it has run."""
+    """Processes arrays of ``UnifiedBuffer.device`` and ``device_write``. Its calls block."""
 
     name: str
     queue: isthmus.Queue
 
     def count(self, cells: Array, counts: isthmus.Buffer) -> Span:
-        """Two numbers of 32 bits for each row, into ``counts``, which holds zeros."""
+        """Writes two 32-bit numbers per row to ``counts``. Precondition: it contains zeros."""
 
     def stamp(self, cells: Array, number: int) -> Span:
-        """The number above the lowest bit of every cell."""
+        """Writes ``number`` above the lowest bit of every cell."""
 
 
 class _ProgramWorker:
-    """Kernels of a program's."""
+    """Runs the kernels of a ``Program``."""
 
     name: str
 
@@ -111,7 +111,7 @@ def _stamping(number: int) -> Any:
 
 
 class FunctionWorker:
-    """NumPy: given to the queue, or called where the device's array is one of NumPy's."""
+    """NumPy: submitted to the queue, or called directly if the device array is NumPy's."""
 
     name = "NumPy functions"
 
@@ -137,7 +137,7 @@ class FunctionWorker:
 
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
-    """The device that the filter finds, who works on it, and notes on why it is not another one."""
+    """The device of the filter, its worker, and notes on why these are not the preferred ones."""
     return _WAYS.choose(wanted)
 
 
