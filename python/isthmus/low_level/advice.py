@@ -98,7 +98,7 @@ def advise(
 def checked_number(
     ptr: Any, advice: Advice | str, device: Device | str | None, nbytes: int | None
 ) -> tuple[Place, int]:
-    """The bytes, and the driver's number of the advice on them."""
+    """The bytes, and the driver's number for the advice."""
     try:
         wanted = Advice(advice)
     except ValueError:
@@ -187,7 +187,7 @@ def _part(ptr: Any, nbytes: int | None) -> Place:
 
 
 def _is_host(named: Device | str | None, own: Device) -> bool:
-    """Whether the host is meant. UnsupportedError for another device than the memory's own."""
+    """Whether ``named`` is the host. UnsupportedError for any device but that and ``own``."""
     if named is None or named == own:
         return False
     if not isinstance(named, (str, Device)):

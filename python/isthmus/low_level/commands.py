@@ -51,7 +51,7 @@ class CommandList:
     def append_fill(
         self, ptr: Any, pattern: Any, nbytes: int | None = None, *, after: Events = ()
     ) -> None:
-        """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
+        """Appends a fill of ``nbytes`` bytes (None: all) starting at ``ptr``.
 
         Raises InvalidArgumentError if the size is not a multiple of the pattern's, OverflowError
         and TypeError for a value that the type does not hold, ReadOnlyError, ClosedError.
@@ -77,7 +77,7 @@ class CommandList:
         *,
         after: Events = (),
     ) -> None:
-        """``prefetch`` of ``nbytes`` bytes (None: all from ``ptr`` on)."""
+        """Appends a ``prefetch`` of ``nbytes`` bytes (None: all) starting at ``ptr``."""
         of, to_host = prefetched(ptr, nbytes, device)
         self._operations.append(partial(prefetch_on, of=of, to_host=to_host, after=after))
 
@@ -90,7 +90,7 @@ class CommandList:
         *,
         after: Events = (),
     ) -> None:
-        """``advise`` on ``nbytes`` bytes (None: all from ``ptr`` on)."""
+        """Appends ``advise`` for ``nbytes`` bytes (None: all) starting at ``ptr``."""
         of, number = checked_number(ptr, advice, device, nbytes)
         self._operations.append(
             lambda queue: of.holder.advise(

@@ -46,7 +46,8 @@ class Place(NamedTuple):
 def usm_place(given: Any, name: str, *, writes: bool = False) -> Place:
     """From memory of Isthmus; ReadOnlyError if it is read-only and would be written.
 
-    TypeError for anything else, ValueError for an array with gaps.
+    Raises ReadOnlyError if ``writes`` and the memory is read-only, ValueError for an array with
+    gaps, TypeError for any other object.
     """
     if isinstance(given, UsmPointer):
         _check_writes(given.buffer, name, writes)

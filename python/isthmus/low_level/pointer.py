@@ -74,7 +74,7 @@ class UsmPointer:
 
     @property
     def device(self) -> Device:
-        """The device that it was allocated for."""
+        """The device that the memory was allocated for."""
         return self._buffer.device
 
     @property
@@ -84,7 +84,7 @@ class UsmPointer:
 
     @property
     def dtype(self) -> Any:
-        """The isthmus.DType of an element; None: bytes."""
+        """The isthmus.DType of the elements; None: bytes."""
         return self._dtype
 
     @property

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class MemoryProperties(NamedTuple):
-    """One of a device's memories; all numbers are bytes."""
+    """One memory of a device; all numbers are bytes."""
 
     total_size: int
     free_size: int | None

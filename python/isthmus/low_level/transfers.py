@@ -74,7 +74,7 @@ def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Ev
 
 
 def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()) -> Event:
-    """``nbytes`` is a multiple of the pattern's bytes."""
+    """Fills on ``queue``. Precondition: ``nbytes`` is a multiple of the pattern's size."""
     dst.room(nbytes, "destination")
     if dst.dtype is None:
         event = queue.fill(
@@ -93,7 +93,7 @@ def elements_of(typed: Place, count: int) -> Array:
 
 
 def raw(pattern: Any) -> bytes:
-    """The pattern of memory without a type."""
+    """The bytes of a pattern for memory without an element type."""
     if isinstance(pattern, (bytes, bytearray)):
         return bytes(pattern)
     if isinstance(pattern, int) and not isinstance(pattern, bool):
