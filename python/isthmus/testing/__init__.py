@@ -89,7 +89,7 @@ def options_text(options: Mapping[str, Option]) -> str:
 
 
 def _written(key: str, value: Option) -> Iterator[str]:
-    if isinstance(value, Mapping):  # faults: which call of which kind
+    if isinstance(value, Mapping):  # faults: the kind of the call and its number
         for kind, number in value.items():
             yield f"{key}={kind}:{number}"
     elif isinstance(value, (tuple, list)):
