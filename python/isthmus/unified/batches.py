@@ -16,12 +16,12 @@ Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
 Result = TypeVar("Result")
 
-# By name, since a program that has not imported these libraries does not get their errors.
+# Out-of-memory errors by name, so that these libraries need not be imported to recognize them.
 _FOREIGN = {"cupy": "OutOfMemoryError", "torch": "OutOfMemoryError", "pyopencl": "MemoryError"}
 
 
 class Sliceable(Protocol[Batch_co]):
-    """Arrays, sequences, unified buffers, tables."""
+    """Data with a length and slices: arrays, sequences, unified buffers, tables."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, key: slice, /) -> Batch_co: ...

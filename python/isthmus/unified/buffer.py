@@ -115,7 +115,7 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         return 0
 
     def free(self) -> None:
-        """Frees both copies; twice does nothing. Use afterwards is a ClosedError.
+        """Frees both copies. Idempotent; later use raises ClosedError.
 
         Host arrays stay valid: their memory is freed with the last of them.
         """

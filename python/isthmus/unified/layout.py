@@ -1,4 +1,4 @@
-"""Shapes as users give them, and ranges of an array as bytes."""
+"""Validation of shapes, and conversion of ranges of an array to rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def at_least(least: int, name: str, given: int) -> int:
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     """Bytes of an array. ValueError for 0, USMAllocationError if it exceeds the address space.
 
-    TypeError for objects.
+    ValueError if it is 0, USMAllocationError if it exceeds the address space, TypeError for
+    objects.
     """
     if dtype.hasobject:
         raise TypeError(f"dtype {dtype} holds Python objects, which no device can have")

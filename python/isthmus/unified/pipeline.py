@@ -1,4 +1,4 @@
-"""``pipeline``: uploads, work and downloads of neighbouring batches at the same time."""
+"""``pipeline``: overlaps uploads, work and downloads of consecutive batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pipeline(
     progress: bool = False,
     total: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Yields what ``fn`` makes of each batch, in their order.
+    """Yields the result of ``fn`` for each batch, in order.
 
     While the device works on one batch, the next is read and uploaded and the one before is
     downloaded. ``batches``: arrays, or what NumPy makes arrays of, of any shape and dtype. They are
@@ -48,8 +48,8 @@ def pipeline(
     ``device``, or the current one). For work that it submits elsewhere it must wait itself. What is
     yielded depends on what it returns:
 
-    - None, or the array itself: it worked in place, and the batch's new contents are yielded, as an
-      array of its own, or with ``copy=False`` as a view that is valid until the next step;
+    - None, or the array itself: it worked in place. The batch's new contents are yielded, as a new
+      array, or with ``copy=False`` as a view that is valid until the next step;
     - an ``Array`` or another array with ``__cuda_array_interface__`` or
       ``__sycl_usm_array_interface__``: downloaded, as a NumPy array;
     - anything else: unchanged, except that a NumPy array over the batch's memory is copied, or with
@@ -78,7 +78,7 @@ def pipeline(
 
 
 class _Launched(NamedTuple):
-    """A batch whose work and download are on their queues."""
+    """A batch whose work and download have been submitted."""
 
     buf: UnifiedBuffer
     events: tuple[Event, ...]
@@ -162,7 +162,7 @@ class _Run:
     def _step(self, reader: Reader) -> None:
         try:
             got = reader.get()
-        except BaseException:  # it raises nothing itself
+        except BaseException:  # `get` raises nothing itself
             self._is_interrupted = True
             raise
         if got is None or isinstance(got, Failed):
@@ -233,8 +233,8 @@ class _Run:
             reader.join(timeout)
             has_ended = self._wait(reader, upload, timeout)
         finally:
-            # An interrupt, also of these waits, waits neither for the source nor for the work,
-            # which keeps its memory until it has ended.
+            # After an interrupt, also of these waits, do not wait for the source or the work; the
+            # memory is freed in the background once they have ended.
             if has_ended:
                 self._free(reader, upload, pool)
             else:
