@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Cython's view of Isthmus: the whole C ABI, callable without the interpreter's lock, and the handles
 # inside Python's objects.
 #

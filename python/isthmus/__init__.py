@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isthmus: memory management for programs whose data live on a host and on its devices.
 
 ``Buffer`` is memory of one of three kinds (``"device"``, ``"shared"``, ``"host"``) on any device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``python -m isthmus``: the command ``isthmus``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``asarray`` and ``array``: arrays from objects of other libraries and of Python itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``await event``: imported when an event is first awaited."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds drivers that pip installed; called before the first driver is opened."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The element types of arrays, by name: ``isthmus.float32``."""
 
 from __future__ import annotations

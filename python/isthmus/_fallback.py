@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``fallback=`` of isthmus.empty and the like: another kind if the first has no memory left."""
 
 from __future__ import annotations

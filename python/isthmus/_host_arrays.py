@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects that NumPy makes an array of, and those that it would accept unchecked or not at all."""
 
 from __future__ import annotations

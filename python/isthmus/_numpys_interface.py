@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of ``__array_interface__``, whose numbers NumPy uses without a check."""
 
 from __future__ import annotations

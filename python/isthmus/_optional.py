@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Features of a library that may be absent, or may lack what it needs itself."""
 
 from __future__ import annotations

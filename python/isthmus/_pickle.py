@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pickling of buffers and arrays: contents, kind, alignment and device."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Information about a pointer: a plain value, which compares and prints as such."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Information about a pool's memory: plain values, which compare, print and are pickled as such."""
 
 from __future__ import annotations

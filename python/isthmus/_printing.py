@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How arrays print: through a host copy of no more than what is shown."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``allow_scalar()``: single elements of device memory, each with a transfer of its own."""
 
 from __future__ import annotations

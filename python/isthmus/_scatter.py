@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``scatter`` and ``gather``: an array in parts, one on each of several devices."""
 
 from __future__ import annotations

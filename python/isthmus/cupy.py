@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isthmus as CuPy's allocator: ``use()``, or ``cupy.cuda.set_allocator(isthmus.cupy.allocator)``.
 
 Arrays have their memory on CuPy's current stream and device. It is returned in the order of that

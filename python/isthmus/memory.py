@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """USM memory by the names that SYCL users know from ``dpctl.memory``, resources and counts.
 
 Resources compose: for example a ``StatisticsResource`` over a ``LimitResource`` over a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isthmus as Numba's memory manager.
 
 ``numba.cuda.set_memory_manager(isthmus.numba.MemoryManager)`` before Numba uses a device, or

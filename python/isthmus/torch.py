@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isthmus as PyTorch's CUDA allocator.
 
 ``use()`` before PyTorch uses a device; from then on every tensor comes from a pool of Isthmus, one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command ``isthmus``: one module for each of its subcommands.
 
 Exit status: 0 success, 1 failure (the reason is on stderr, in one line), 2 wrong usage, 130 Ctrl-C.
@@ -24,7 +25,7 @@ _DESCRIPTION = "One memory layer for hosts and devices: what is here, how fast i
 
 
 def parser() -> argparse.ArgumentParser:
-    """The argument parser with all subcommands."""
+    """The command line and all its subcommands."""
     made = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
     made.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)

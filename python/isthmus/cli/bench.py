@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus bench``: every direction and kind, beside the peers that are installed."""
 
 from __future__ import annotations

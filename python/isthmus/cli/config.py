@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus config``: where compilers and build systems find the library."""
 
 from __future__ import annotations

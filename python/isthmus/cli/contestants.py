@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Isthmus and its peers, each with its own way to copy, to allocate and to wait."""
 
 from __future__ import annotations
@@ -40,18 +41,15 @@ class Contestant(ABC):
 
     @abstractmethod
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
-        """The function to time, or None if the library has no such operation.
-
-        ``source`` and ``destination`` are NumPy arrays of ``case.nbytes`` bytes of host memory.
-        """
+        """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
 
     def default(self, case: Case) -> Work | None:  # noqa: ARG002 (a peer has none)
-        """The same as ``work``, for a case of ``DEFAULTS``."""
+        """The same for a case of ``DEFAULTS``."""
         return None
 
 
 class Isthmus(Contestant):
-    """Isthmus: blocking calls on a new queue."""
+    """Blocking calls on a queue of its own."""
 
     name = "isthmus"
 
@@ -105,7 +103,7 @@ class NumPy(Contestant):
 def import_dpctl() -> None:
     """Imports dpctl, if it is installed, after Isthmus has found the drivers that pip installed.
 
-    dpctl lists the drivers on its first use and never again.
+    dpctl lists the drivers when it is first used, and never again.
     """
     isthmus.devices()
     with contextlib.suppress(ImportError):
@@ -157,7 +155,7 @@ class Dpctl(Contestant):
 
 
 class PyOpenCL(Contestant):
-    """cl.Buffer in the same context as Isthmus; supports device memory only."""
+    """cl.Buffer, on the same context as Isthmus; it has device memory only."""
 
     name = "pyopencl"
 
@@ -192,7 +190,7 @@ class PyOpenCL(Contestant):
 
 
 class CuPy(Contestant):
-    """Memory of the first CUDA device, from CuPy's pool."""
+    """Device memory of the first CUDA device, from CuPy's pool."""
 
     name = "CuPy"
 

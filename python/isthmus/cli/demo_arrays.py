@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus demo arrays``: a thousand batches of real pixels through arrays, in constant memory."""
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 HELP = "measures a million patches of photographs in batches of arrays; tells what memory it took"
 _BARS = "▁▂▃▄▅▆▇█"
-_COLUMNS = 60  # the width of a bar chart
+_COLUMNS = 60  # of a line of bars
 
 
 def add_to(commands: Any) -> Any:

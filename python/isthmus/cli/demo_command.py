@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus demo``: a photograph, a kernel of the user's own, and what was copied where."""
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _HELP = "brings a photograph to a device, runs a kernel on it, brings it back; w
 
 
 def add_to(commands: Any) -> None:
-    """Adds the command to the parser's subcommands; without a name it runs the photograph demo.
+    """Adds the command to the parser's subcommands; without a demo's name it runs the photograph's.
 
     Options of all demos may stand on either side of the name.
     """

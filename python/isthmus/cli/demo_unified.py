@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus demo unified``: a map that both sides edit, and how little of it is copied."""
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def rows(text: str) -> int:
 
 
 def rounds(text: str) -> int:
-    """Parses the number of rounds after the first."""
+    """Rounds after the first."""
     return whole_number(text, 1, 1000)
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus info``: platforms and devices, their capabilities, and what is missing and why."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times of alternatives, measured alternately so that a busy machine affects all alike."""
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def interleaved(
     seconds: float = 1e-4,
     budget: float = 1.0,
 ) -> dict[str, float]:
-    """Median seconds of one call of each contestant.
+    """Median seconds of one call of each.
 
     In each round each runs for about ``seconds``, or once if that takes longer, and another one
     goes first. Rounds are many and short: on a busy machine most of them are not interrupted. No

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of the subcommands: tables, progress, and numbers for readers.
 
 Output to a pipe or file is plain lines of any width, without colour; on a terminal its width is
@@ -20,7 +21,7 @@ _PIPE_WIDTH = 500
 
 
 def console() -> Console:
-    """A rich console on standard output."""
+    """Standard output."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
@@ -35,7 +36,7 @@ def verdict(exact: bool) -> int:
 
 
 def print_json(value: Any) -> None:
-    """Prints one JSON document to standard output."""
+    """One JSON document on standard output."""
     print(json.dumps(value, indent=2))
 
 
@@ -51,7 +52,7 @@ def print_line(text: str = "", style: str = "") -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Prints an empty line and a table.
+    """A table, after an empty line.
 
     A column whose name begins with '>' is right-aligned. On a terminal that is too narrow the
     columns on the left are folded, except the first.
@@ -91,7 +92,7 @@ class Progress(Protocol):
 
 @contextmanager
 def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
-    """Shows a progress bar on stderr if that is a terminal, otherwise nothing."""
+    """A progress bar on stderr if that is a terminal, else nothing."""
     if quiet or not sys.stderr.isatty():
         yield lambda what, done: None  # noqa: ARG005
         return
@@ -111,7 +112,7 @@ def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
 
 
 def bytes_text(nbytes: float) -> str:
-    """Formats ``134217728`` as ``128 MiB``."""
+    """``134217728`` as ``128 MiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if nbytes < 1024:
             return f"{nbytes:.4g} {unit}"
@@ -120,7 +121,7 @@ def bytes_text(nbytes: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Formats ``0.0000123`` as ``12.3 us``."""
+    """``0.0000123`` as ``12.3 us``."""
     for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
         if seconds * factor < 999.5:
             return f"{seconds * factor:.3g} {unit}"

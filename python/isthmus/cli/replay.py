@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``isthmus replay``: a recorded trace, replayed on a device; its time and the memory held."""
 
 from __future__ import annotations
@@ -128,8 +129,7 @@ def _play(
         try:
             told[name] = replay(trace, make_resource(name, chosen.kind, device, chosen.growth))
         except (isthmus.Error, MemoryError) as fault:
-            # The traceback's frames would keep the resource alive, and with it memory that the
-            # next resource needs.
+            # Its frames would keep the resource, and with it memory that the next one needs.
             told[name] = fault.with_traceback(None)
     return told
 

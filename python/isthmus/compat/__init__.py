@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compatibility packages: the names and behaviour of other libraries, with memory of Isthmus.
 
 To use one, change the import to ``isthmus.compat.dpctl.memory``, ``isthmus.compat.rmm`` or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demos: a photograph on a device, a map in a unified buffer, and batches of arrays.
 
 For the first, ``photo`` finds and enlarges the photograph, ``kernels`` contains the kernel in

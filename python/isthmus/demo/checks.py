@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the demos share: the output directory, and the equality of arrays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The figure that the demos' pictures are drawn on."""
 
 from __future__ import annotations

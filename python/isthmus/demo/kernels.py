@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user-defined kernel: Sobel edges of each colour as ink on white paper, in integers.
 
 For each byte it computes ``255 - min(255, (|gx| + |gy|) >> 1)``, with neighbours at a distance of

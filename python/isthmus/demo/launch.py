@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ways to run user-defined kernels on memory of Isthmus, in the order of its queue."""
 
 from __future__ import annotations

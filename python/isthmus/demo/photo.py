@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real photograph from an installed package, enlarged to the size of a large camera's."""
 
 from __future__ import annotations

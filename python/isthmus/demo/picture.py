@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's picture: the photograph, the kernel's result, and a timeline of the transfers."""
 
 from __future__ import annotations

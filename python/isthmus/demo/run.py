@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies the photograph through memory of each kind, checks every byte, and records the times."""
 
 from __future__ import annotations

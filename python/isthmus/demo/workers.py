@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workers that run the photograph's kernel: OpenCL C, CUDA C, PyTorch, a Python function.
 
 ``launch`` contains how each of them accesses memory of Isthmus.

@@ -1,4 +1,5 @@
-"""The interface below arrays: pointers, copies counted in elements, command lists, advice.
+# SPDX-License-Identifier: Apache-2.0
+"""Memory below arrays: pointers, copies counted in elements, lists of operations, advice.
 
 The names are those of oneAPI.jl's low level, without its exclamation marks. The current device and
 context are ``isthmus.current_device()`` and the context of the current queue; everything else is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Advice on shared memory by name, prefetch, residency. What a driver lacks is an error.
 
 The driver's own numbers of an advice are for ``Buffer.advise``.
@@ -98,7 +99,7 @@ def advise(
 def checked_number(
     ptr: Any, advice: Advice | str, device: Device | str | None, nbytes: int | None
 ) -> tuple[Place, int]:
-    """The bytes, and the driver's number for the advice."""
+    """The bytes, and the driver's number of the advice on them."""
     try:
         wanted = Advice(advice)
     except ValueError:
@@ -187,7 +188,7 @@ def _part(ptr: Any, nbytes: int | None) -> Place:
 
 
 def _is_host(named: Device | str | None, own: Device) -> bool:
-    """Whether ``named`` is the host. UnsupportedError for any device but that and ``own``."""
+    """Whether the host is meant. UnsupportedError for another device than the memory's own."""
     if named is None or named == own:
         return False
     if not isinstance(named, (str, Device)):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations that are submitted to a queue together, in their order."""
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class CommandList:
     def append_fill(
         self, ptr: Any, pattern: Any, nbytes: int | None = None, *, after: Events = ()
     ) -> None:
-        """Appends a fill of ``nbytes`` bytes (None: all) starting at ``ptr``.
+        """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
 
         Raises InvalidArgumentError if the size is not a multiple of the pattern's, OverflowError
         and TypeError for a value that the type does not hold, ReadOnlyError, ClosedError.
@@ -77,7 +78,7 @@ class CommandList:
         *,
         after: Events = (),
     ) -> None:
-        """Appends a ``prefetch`` of ``nbytes`` bytes (None: all) starting at ``ptr``."""
+        """``prefetch`` of ``nbytes`` bytes (None: all from ``ptr`` on)."""
         of, to_host = prefetched(ptr, nbytes, device)
         self._operations.append(partial(prefetch_on, of=of, to_host=to_host, after=after))
 
@@ -90,7 +91,7 @@ class CommandList:
         *,
         after: Events = (),
     ) -> None:
-        """Appends ``advise`` for ``nbytes`` bytes (None: all) starting at ``ptr``."""
+        """``advise`` on ``nbytes`` bytes (None: all from ``ptr`` on)."""
         of, number = checked_number(ptr, advice, device, nbytes)
         self._operations.append(
             lambda queue: of.holder.advise(

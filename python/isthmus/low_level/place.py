@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources, destinations and pointers: where their bytes lie, how many, of which type."""
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ class Place(NamedTuple):
 def usm_place(given: Any, name: str, *, writes: bool = False) -> Place:
     """From memory of Isthmus; ReadOnlyError if it is read-only and would be written.
 
-    Raises ReadOnlyError if ``writes`` and the memory is read-only, ValueError for an array with
-    gaps, TypeError for any other object.
+    TypeError for anything else, ValueError for an array with gaps.
     """
     if isinstance(given, UsmPointer):
         _check_writes(given.buffer, name, writes)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pointers that own their memory, and the functions that allocate and free it."""
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class UsmPointer:
 
     @property
     def device(self) -> Device:
-        """The device that the memory was allocated for."""
+        """The device that it was allocated for."""
         return self._buffer.device
 
     @property
@@ -84,7 +85,7 @@ class UsmPointer:
 
     @property
     def dtype(self) -> Any:
-        """The isthmus.DType of the elements; None: bytes."""
+        """The isthmus.DType of an element; None: bytes."""
         return self._dtype
 
     @property

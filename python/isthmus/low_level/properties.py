@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties of a device's memory, and of a pointer."""
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = [
 
 
 class MemoryProperties(NamedTuple):
-    """One memory of a device; all numbers are bytes."""
+    """One of a device's memories; all numbers are bytes."""
 
     total_size: int
     free_size: int | None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies and fills that are counted in elements."""
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Ev
 
 
 def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()) -> Event:
-    """Fills on ``queue``. Precondition: ``nbytes`` is a multiple of the pattern's size."""
+    """``nbytes`` is a multiple of the pattern's bytes."""
     dst.room(nbytes, "destination")
     if dst.dtype is None:
         event = queue.fill(
@@ -93,7 +94,7 @@ def elements_of(typed: Place, count: int) -> Array:
 
 
 def raw(pattern: Any) -> bytes:
-    """The bytes of a pattern for memory without an element type."""
+    """The pattern of memory without a type."""
     if isinstance(pattern, (bytes, bytearray)):
         return bytes(pattern)
     if isinstance(pattern, int) and not isinstance(pattern, bool):

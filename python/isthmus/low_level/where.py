@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where work goes that names no queue: the current device and context, and their queue."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For the tests of programs that use Isthmus: queues, simulated devices, and leak checks.
 
 With pytest the fixtures ``device``, ``queue``, ``sim_device`` and ``leak_check`` are available
@@ -89,7 +90,7 @@ def options_text(options: Mapping[str, Option]) -> str:
 
 
 def _written(key: str, value: Option) -> Iterator[str]:
-    if isinstance(value, Mapping):  # faults: the kind of the call and its number
+    if isinstance(value, Mapping):  # faults: which call of which kind
         for kind, number in value.items():
             yield f"{key}={kind}:{number}"
     elif isinstance(value, (tuple, list)):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leak checks: live memory, counted before and after."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pytest plug-in, active wherever Isthmus is installed.
 
 ``device``      the test runs once for each device found: the host, a simulated device, and every
@@ -66,7 +67,7 @@ def sim_device() -> Callable[..., isthmus.Device]:
 def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails the test if more memory of Isthmus is live after it than before, with the numbers.
 
-    A test that failed is not checked, because its traceback keeps its variables alive.
+    A test that failed is not checked: its traceback keeps its variables alive.
     """
     from ._leaks import leaks, live_now
 
@@ -83,7 +84,7 @@ def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Records failed tests for ``leak_check``."""
+    """Remembers failures for ``leak_check``."""
     if call.when == "call" and call.excinfo is not None:
         item.stash[_failed] = True
     return (yield)
@@ -108,7 +109,7 @@ def _is_ours(metafunc: pytest.Metafunc) -> bool:
 
 @functools.lru_cache
 def _found(filters: tuple[str, ...]) -> list[str]:
-    """Filter strings of the devices to test on. Opens drivers."""
+    """Filters of the devices to test on. Opens drivers."""
     import isthmus
 
     if filters:

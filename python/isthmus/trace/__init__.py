@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded allocations and frees: reading them, and replaying them on a memory resource.
 
 ``load`` reads ``.npz`` files, CSV logs in RMM's format, and memory snapshots of PyTorch; ``replay``

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readers of trace files. Nothing in a file is executed."""
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ class _Freeing:
 def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
     """The history of the first device with events to replay, else of the first device that has any.
 
-    Taking a snapshot adds an entry to the history of every device, including unused ones.
+    Taking a snapshot adds an entry to the history of each device, also of those never used.
     """
     histories = snapshot.get("device_traces") if isinstance(snapshot, dict) else None
     if not isinstance(histories, (list, tuple)):

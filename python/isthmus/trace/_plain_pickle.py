@@ -1,4 +1,5 @@
-"""Reads a pickle of builtin containers and scalars, and nothing else. Safe for untrusted input.
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a pickle of builtin containers and scalars, and nothing else.
 
 The standard unpickler, even if it admits no class, can be made to fill memory with the slots of a
 memo that its input only names, to hash objects nested too deep for the stack, and to return objects
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = ["loads"]
 
-_KEYED_HASH = frozenset({str, bytes})  # hashes are keyed per process and cached in the object
+_KEYED_HASH = frozenset({str, bytes})  # keyed per process and kept by the object
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
 _MOST_KEY = 1 << 10  # characters or bytes of a key
 _MOST_MEMBERS = 16  # of a tuple as a key
 _MOST_OTHERS = 256  # keys of a dictionary, members of a set, that are neither text nor bytes
-_MOST_DIGITS = 1 << 12  # of a decimal number, whose conversion takes quadratic time
+_MOST_DIGITS = 1 << 12  # of a number in decimal, which takes quadratic time
 
 
 def loads(data: bytes) -> Any:
-    """The object of the pickle at the beginning of ``data``, of any protocol.
+    """The object of the pickle that ``data`` begins with, of any protocol.
 
     Keys and members of sets are text and bytes of at most 1,024 elements; at most 256 in each may
     be other scalars, including integers of 64 bits, or tuples of at most 16 such. Memo entries are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replays a trace on a memory resource."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces: the result of every reader, and the input of a replay."""
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class TraceError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Events in chronological order: ``events`` has the dtype ``EVENT``.
+    """Events in the order in which they happened: ``events`` has the dtype ``EVENT``.
 
     An id stands for one block from its allocation to its free, which repeats the block's size;
     queues are numbered from 0. What ``load`` returns has been checked, and ``replay`` checks again.
@@ -62,7 +63,7 @@ class Trace:
 
     @cached_property
     def requested(self) -> np.ndarray[Any, Any]:
-        """The live requested bytes after each event."""
+        """Bytes requested and not freed, after each event."""
         nbytes = self.events["nbytes"].astype(np.int64)
         return np.cumsum(np.where(self.events["action"] == ALLOCATE, nbytes, -nbytes))
 

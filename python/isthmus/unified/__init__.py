@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unified buffer, and utilities for it."""
 
 from .accelerator import Accelerator, MemoryInfo, get_accelerator

@@ -1,4 +1,5 @@
-"""``get_accelerator()``: the devices by number, and their free memory."""
+# SPDX-License-Identifier: Apache-2.0
+"""``get_accelerator()``: the devices by number, and how much memory is free on them."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ class Accelerator:
         return known[number]
 
     def set_device(self, device_id: int | Device | str) -> Device:
-        """Makes it the current device of this thread or asyncio task from now on; returns it.
+        """Makes it the current one of this thread or asyncio task from here on, and returns it.
 
         Not inside ``with device:``, which then ends with a RuntimeError: use that statement
         instead.
@@ -190,5 +191,5 @@ _accelerator = Accelerator()
 
 
 def get_accelerator() -> Accelerator:
-    """The process's accelerator, always the same object."""
+    """The process's devices, always the same object."""
     return _accelerator

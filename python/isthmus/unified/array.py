@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The common base of a unified buffer and its parts, and the part."""
 
 # ruff: noqa: A002 (a range is a range)
@@ -70,7 +71,7 @@ class UnifiedArray:
 
     @property
     def itemsize(self) -> int:
-        """The size of an element in bytes."""
+        """Bytes of an element."""
         return int(self.dtype.itemsize)
 
     @property
@@ -87,13 +88,13 @@ class UnifiedArray:
     def state(self) -> BufferState:
         """The state of the copies now: checks for host writes.
 
-        A part reports the state of the whole buffer. ClosedError after ``free``.
+        Of the whole buffer, for a part too. ClosedError after ``free``.
         """
         return STATES[self._whole._state()]
 
     @property
     def pinned(self) -> bool:
-        """Whether the host copy is currently registered with the device's driver."""
+        """Whether the host copy is registered with the device's driver now."""
         return bool(self._whole._info()["pinned"])
 
     @property
@@ -115,7 +116,7 @@ class UnifiedArray:
     # -- ranges
 
     def _rows(self, wanted: Range) -> tuple[tuple[int, ...], int, int]:
-        """Shape, first byte and end of a range along the first axis, within the whole buffer."""
+        """Shape, first byte and end, in the whole buffer, of a range along the first axis."""
         start, stop = rows_of(wanted, self.shape)
         if not self.shape:
             return (), self._offset, self._offset + self.nbytes
@@ -209,13 +210,13 @@ class UnifiedArray:
     def resolve(self, winner: str, range: Range = None) -> None:
         """Chooses whose bytes win in ``range``: ``"host"`` or ``"device"``.
 
-        The other side's writes there are discarded.
+        The other side's writes there are dropped.
         """
         if winner not in ("host", "device"):
             raise ValueError(f"winner must be 'host' or 'device', not {winner!r}")
         self._whole._resolve(WINNERS[winner], *self._bytes(range))
 
-    # -- access to exact ranges
+    # -- exact access
 
     @contextmanager
     def host_read(self, range: Range = None) -> Iterator[NDArray[Any]]:
@@ -247,7 +248,7 @@ class UnifiedArray:
 
     @contextmanager
     def device_write(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
-        """The device array of ``range``, which counts as written by the device at the end.
+        """The device's array of ``range``, which counts as written by the device at the end.
 
         Pending host writes in the range are uploaded first.
         """
@@ -266,7 +267,7 @@ class UnifiedArray:
     # -- contents
 
     def copy_from(self, source: Any) -> Self:
-        """Copies ``source``, anything that NumPy converts to an array, into the host copy.
+        """Copies ``source`` into the host copy: anything that NumPy makes an array of.
 
         Its shape is broadcast. Its dtype is cast as NumPy's ``same_kind`` allows; Python integers,
         alone and in lists, are cast to any integers that they fit. TypeError, ValueError,
@@ -380,7 +381,7 @@ class UnifiedPart(UnifiedArray):
 
     @property
     def base(self) -> UnifiedBuffer:
-        """The buffer that this is a part of."""
+        """The buffer that it is a part of."""
         return self._base
 
     @property

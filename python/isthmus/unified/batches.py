@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``batches``: data in batches, which become smaller if memory does not suffice."""
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ Batch = TypeVar("Batch")
 Batch_co = TypeVar("Batch_co", covariant=True)
 Result = TypeVar("Result")
 
-# Out-of-memory errors by name, so that these libraries need not be imported to recognize them.
+# By name, since a program that has not imported these libraries does not get their errors.
 _FOREIGN = {"cupy": "OutOfMemoryError", "torch": "OutOfMemoryError", "pyopencl": "MemoryError"}
 
 
 class Sliceable(Protocol[Batch_co]):
-    """Data with a length and slices: arrays, sequences, unified buffers, tables."""
+    """Arrays, sequences, unified buffers, tables."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, key: slice, /) -> Batch_co: ...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``UnifiedBuffer``: one array on the host and on a device, synchronized lazily."""
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
         return 0
 
     def free(self) -> None:
-        """Frees both copies. Idempotent; later use raises ClosedError.
+        """Frees both copies; twice does nothing. Use afterwards is a ClosedError.
 
         Host arrays stay valid: their memory is freed with the last of them.
         """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be copied into a unified buffer: anything that NumPy makes an array of that fits."""
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:
     import numpy as np
 
     if isinstance(source, (int, list, tuple)) and _are_integers(array.dtype, dtype):
-        _check_bounds(array, dtype)  # Python integers have no dtype and take the buffer's
+        _check_bounds(array, dtype)  # numbers without a type of their own take the buffer's
     elif not np.can_cast(array.dtype, dtype, "same_kind"):
         raise TypeError(f"a source of {array.dtype} cannot be cast to {dtype}: use astype() first")
 
@@ -96,7 +97,7 @@ def _check_bounds(array: NDArray[Any], dtype: Any) -> None:
 
 
 def _may_be_a_host_copy(array: Any) -> bool:
-    """Whether the array may lie in a unified buffer's host copy.
+    """Whether it may lie in a unified buffer's host copy.
 
     The library writes that through another mapping, so NumPy cannot see from the addresses that
     source and target overlap.

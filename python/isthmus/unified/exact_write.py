@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of a write of an exact range."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Validation of shapes, and conversion of ranges of an array to rows."""
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes as users give them, and ranges of an array as bytes."""
 
 from __future__ import annotations
 
@@ -48,8 +49,7 @@ def at_least(least: int, name: str, given: int) -> int:
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     """Bytes of an array. ValueError for 0, USMAllocationError if it exceeds the address space.
 
-    ValueError if it is 0, USMAllocationError if it exceeds the address space, TypeError for
-    objects.
+    TypeError for objects.
     """
     if dtype.hasobject:
         raise TypeError(f"dtype {dtype} holds Python objects, which no device can have")

@@ -1,4 +1,5 @@
-"""``pipeline``: overlaps uploads, work and downloads of consecutive batches."""
+# SPDX-License-Identifier: Apache-2.0
+"""``pipeline``: uploads, work and downloads of neighbouring batches at the same time."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def pipeline(
     progress: bool = False,
     total: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Yields the result of ``fn`` for each batch, in order.
+    """Yields what ``fn`` makes of each batch, in their order.
 
     While the device works on one batch, the next is read and uploaded and the one before is
     downloaded. ``batches``: arrays, or what NumPy makes arrays of, of any shape and dtype. They are
@@ -48,8 +49,8 @@ def pipeline(
     ``device``, or the current one). For work that it submits elsewhere it must wait itself. What is
     yielded depends on what it returns:
 
-    - None, or the array itself: it worked in place. The batch's new contents are yielded, as a new
-      array, or with ``copy=False`` as a view that is valid until the next step;
+    - None, or the array itself: it worked in place, and the batch's new contents are yielded, as an
+      array of its own, or with ``copy=False`` as a view that is valid until the next step;
     - an ``Array`` or another array with ``__cuda_array_interface__`` or
       ``__sycl_usm_array_interface__``: downloaded, as a NumPy array;
     - anything else: unchanged, except that a NumPy array over the batch's memory is copied, or with
@@ -78,7 +79,7 @@ def pipeline(
 
 
 class _Launched(NamedTuple):
-    """A batch whose work and download have been submitted."""
+    """A batch whose work and download are on their queues."""
 
     buf: UnifiedBuffer
     events: tuple[Event, ...]
@@ -162,7 +163,7 @@ class _Run:
     def _step(self, reader: Reader) -> None:
         try:
             got = reader.get()
-        except BaseException:  # `get` raises nothing itself
+        except BaseException:  # it raises nothing itself
             self._is_interrupted = True
             raise
         if got is None or isinstance(got, Failed):
@@ -233,8 +234,8 @@ class _Run:
             reader.join(timeout)
             has_ended = self._wait(reader, upload, timeout)
         finally:
-            # After an interrupt, also of these waits, do not wait for the source or the work; the
-            # memory is freed in the background once they have ended.
+            # An interrupt, also of these waits, waits neither for the source nor for the work,
+            # which keeps its memory until it has ended.
             if has_ended:
                 self._free(reader, upload, pool)
             else:

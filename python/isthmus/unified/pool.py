@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``BufferPool``: released unified buffers, kept for requests of the same kind."""
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class BufferPoolStats:
 
 
 class BufferPool:
-    """Caches released buffers: ``BufferPool(max_buffers=100, max_buffer_bytes=1 << 30)``.
+    """Keeps released buffers: ``BufferPool(max_buffers=100, max_buffer_bytes=1 << 30)``.
 
     At most ``max_buffers`` are kept, none larger than ``max_buffer_bytes`` bytes; beyond that,
     those that were released longest ago are freed. 0: keeps none. Kept buffers release their device
@@ -59,7 +60,7 @@ class BufferPool:
         # Reentrant: a garbage collection under the lock may release buffers of the objects it
         # collects.
         self._lock = threading.RLock()
-        self._kept: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), oldest release first
+        self._kept: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), released longest ago first
         self._by_key: dict[Key, dict[int, UnifiedBuffer]] = {}  # the same, in the same order
         self._lent: dict[int, tuple[weakref.ref[UnifiedBuffer], Key]] = {}
         self._cached_bytes = self._hits = self._misses = self._released = 0
@@ -71,7 +72,7 @@ class BufferPool:
 
     @property
     def max_buffer_bytes(self) -> int:
-        """The maximum size of a cached buffer in bytes."""
+        """Bytes of the largest buffer that it keeps."""
         return self._max_buffer_bytes
 
     def acquire(
@@ -142,7 +143,7 @@ class BufferPool:
             self.release(buf)
 
     def clear(self) -> None:
-        """Frees all cached buffers. Buffers in use can still be released to the pool."""
+        """Frees all buffers that it keeps. Those in use can be released as before."""
         with self._lock:
             kept = [buf for buf, _ in self._kept.values()]
             self._kept.clear()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The thread of a pipeline that reads batches ahead and starts their uploads."""
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Failed(NamedTuple):
 class Reader:
     """Fills buffers of ``pool`` from ``source``, ``depth`` at a time, until it is stopped.
 
-    ``queues``: the queue of the uploads and the queue of the buffers.
+    ``queues``: that of the uploads, and that of the buffers.
     """
 
     def __init__(
@@ -45,9 +46,7 @@ class Reader:
         self._slots = threading.Semaphore(depth)
         self._filled: SimpleQueue[UnifiedBuffer | Failed | None] = SimpleQueue()
         self._stopped = threading.Event()
-        # Cleared before `_stopped` is checked: after `stop`, either the thread sees `_stopped`, or
-        # `is_idle` sees that it is busy.
-        self._idle = threading.Event()
+        self._idle = threading.Event()  # cleared before `_stopped` is checked, so that both agree
         self._idle.set()
         self._is_in_source = True
         self.taken: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
@@ -68,17 +67,17 @@ class Reader:
 
     @property
     def is_reading(self) -> bool:
-        """Whether ``get`` would wait for the source rather than for a copy."""
+        """Whether ``get`` would wait for the source, and not for a copy."""
         return self._is_in_source and self._filled.empty()
 
     def give_back(self, buf: UnifiedBuffer) -> None:
-        """Returns a buffer for refilling. Precondition: nothing uses it any more."""
+        """Nothing uses it any more: it can be filled again."""
         del self.taken[id(buf)]
         self._pool.release(buf)
         self._slots.release()
 
     def stop(self) -> None:
-        """Stops the reader; batches that it reads from now on are discarded."""
+        """What it reads from now on is dropped."""
         self._stopped.set()
         self._slots.release()
 
@@ -90,7 +89,7 @@ class Reader:
     def is_idle(self, timeout: float | None) -> bool:
         """Whether it uses no buffer any more; waits at most that long.
 
-        Precondition: ``stop`` was called. The thread may still be blocked in the source.
+        Pre: it was stopped. The thread itself may still be blocked in the source.
         """
         return self._idle.wait(timeout)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``BufferRegistry``: unified buffers by an id, so that a message only has to carry the id."""
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class _Entry:
         self.nbytes = nbytes
         self.number = number  # id() of the buffer
         self.count = 0
-        self.held: UnifiedBuffer | None = None  # not None while the count is not 0
-        self.is_weak = False  # stays registered at a count of 0
+        self.held: UnifiedBuffer | None = None  # while the count is not 0
+        self.is_weak = False  # may be found with a count of 0 too
 
 
 class BufferRegistry:
-    """Assigns ids to unified buffers, by which other threads look them up; nothing is copied.
+    """Gives unified buffers ids, by which other threads find them; nothing is copied.
 
     Registrations are counted, and keep the buffer alive until it was released as often:
 
@@ -63,7 +64,7 @@ class BufferRegistry:
         self._ids: dict[int, str] = {}  # by id() of the buffer, which lives as long as the entry
 
     def register(self, buf: UnifiedBuffer, *, weak: bool = False) -> str:
-        """Registers a buffer and returns its id, a UUID as text.
+        """Its id, a UUID as text: the same one for the same buffer while it is registered.
 
         TypeError unless it is a whole ``UnifiedBuffer``; for a part, register its buffer.
         """
@@ -114,7 +115,7 @@ class BufferRegistry:
     def count(self, buffer_id: str) -> int:
         """How often it has to be released; 0 if it is only registered weakly.
 
-        Raises UnknownBufferError.
+        UnknownBufferError.
         """
         entry = self._entries.get(buffer_id)
         if entry is None:
@@ -138,7 +139,7 @@ class BufferRegistry:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[str]:
-        """The ids registered at the time of the call."""
+        """The ids that are known at this moment."""
         return iter(list(self._entries))
 
     def __contains__(self, buffer_id: object) -> bool:

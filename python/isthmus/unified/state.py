@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of the two copies of a unified buffer."""
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ STATES = tuple(BufferState)
 
 
 class DirtyRanges(NamedTuple):
-    """Where one copy is newer than the other, as ``(start, stop)`` in flat elements.
+    """What one copy has newer than the other, as ``(start, stop)`` in flat elements.
 
-    A range that begins or ends within an element is widened to whole elements.
+    A range that begins or ends within an element is widened to whole ones.
     """
 
     host: tuple[tuple[int, int], ...]
@@ -55,14 +56,14 @@ class DirtyRanges(NamedTuple):
 def in_elements(
     ranges: Iterable[tuple[int, int]], offset: int, nbytes: int, itemsize: int
 ) -> tuple[tuple[int, int], ...]:
-    """Converts ascending byte ranges to flat elements of the ``nbytes`` bytes at ``offset``."""
+    """Ascending ranges of bytes as flat elements of the ``nbytes`` at ``offset``."""
     found: list[tuple[int, int]] = []
     for begin, end in ranges:
         begin, end = max(begin - offset, 0), min(end - offset, nbytes)
         if begin >= end:
             continue
         start, stop = begin // itemsize, -(-end // itemsize)
-        if found and start <= found[-1][1]:  # adjacent, or in the same element
+        if found and start <= found[-1][1]:  # different bytes of neighbours, or of one element
             start = found.pop()[0]
         found.append((start, stop))
     return tuple(found)
@@ -78,7 +79,7 @@ class TransferStatistics(NamedTuple):
 
 
 def describe(array: UnifiedArray) -> str:
-    """The text of ``repr``: dtype, shape, state and device."""
+    """For ``repr``."""
     try:
         state = str(array.state)
     except ClosedError:

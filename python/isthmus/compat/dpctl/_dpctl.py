@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imports dpctl after Isthmus has made the pip-installed OpenCL driver visible to it.
 
 The order matters: dpctl lists its platforms on first use and never again.

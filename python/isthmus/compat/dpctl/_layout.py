@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that dpctl's memory objects have the ABI layout that the native module assumes."""
 
 from __future__ import annotations

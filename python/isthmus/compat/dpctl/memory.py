@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dpctl.memory's names and behaviour, with pooled memory and with copies made by Isthmus.
 
 The three classes are subclasses of dpctl's own and are accepted wherever those are: by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyDotCompute's memory interface on Isthmus: that of release 0.2.0 and that of its documentation.
 
 Change the imports: ``from isthmus.compat.pydotcompute import UnifiedBuffer``. The submodules have

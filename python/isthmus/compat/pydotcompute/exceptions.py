@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The errors of PyDotCompute's memory interface, under their original names.
 
 Errors that Isthmus raises through this package are instances of both libraries' classes, for

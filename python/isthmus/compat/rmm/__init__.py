@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python interface of RMM on Isthmus: ``import isthmus.compat.rmm as rmm``.
 
 Programs for RMM run with only their imports changed, on CUDA and on every other backend, including

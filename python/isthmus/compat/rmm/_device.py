@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The equivalent of CUDA's current device in RMM, and the numbering of devices.
 
 Numbers count the devices of the current device's platform; for CUDA they are CUDA's numbers. The

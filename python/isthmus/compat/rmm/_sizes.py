@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsing and validation of byte counts in the forms that RMM accepts."""
 
 from __future__ import annotations

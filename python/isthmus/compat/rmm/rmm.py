@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reinitialization of the memory resources, and the hooks called before it."""
 
 from __future__ import annotations

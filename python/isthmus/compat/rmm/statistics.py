@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of the current device's resource, and a memory profiler for functions and blocks."""
 
 from __future__ import annotations

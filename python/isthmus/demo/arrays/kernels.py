@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel computes the contrast of a patch, one 32-bit floating-point number.
 
 The contrast is the sum of the absolute differences of all neighbours in a plane, along rows and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options and results of the demo of arrays."""
 
 from __future__ import annotations

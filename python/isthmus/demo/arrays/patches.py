@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real pixels: square patches of photographs from installed packages, all at different positions.
 
 A patch is a position in a photograph or its mirror image; it has three planes of ``SIDE`` rows of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The picture: memory after each batch, and patches sorted by contrast."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes the batches, like the loop in the documentation, and monitors the memory.
 
 The array of the results is created once. Each batch becomes a device array, which is dropped when

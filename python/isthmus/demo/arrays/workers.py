@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workers that measure the patches: OpenCL C, CUDA C, PyTorch, a Python function."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo of the unified buffer: host and device edit a map of the Earth's land in rounds.
 
 ``mask`` loads the map, ``edits`` changes its coast on the host, ``kernels`` and ``workers`` count

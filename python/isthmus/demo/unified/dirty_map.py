@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where the map was dirty: how much of each block of a coarse grid had to be copied."""
 
 from __future__ import annotations

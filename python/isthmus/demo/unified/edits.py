@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The edits on the host: a survey that follows the coast, and corrections anywhere on it.
 
 The survey's window moves along the coast. Alternately the sea takes one cell of land all along the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels of the device: one counts land, the other stamps bands of the map with a number.
 
 ``count`` computes two integers for each row: its number of land cells, and the sum of their

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real map, from an installed package: which cells of the Earth are land.
 
 It is derived from the GLOBE elevations at 30 arc seconds: 21600 rows from the north by 43200

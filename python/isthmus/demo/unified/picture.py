@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The picture: the map with its dirty blocks, and the bytes and times of each round."""
 
 from __future__ import annotations

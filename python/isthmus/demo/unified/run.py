@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the rounds: the host edits, the changes are copied, the device counts and stamps.
 
 In each round the host writes into ``buf.host`` as into any NumPy array. The synchronization detects

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A NumPy copy of the map with the same edits as the unified buffer: the expected results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workers that count and stamp the map: OpenCL C, CUDA C, PyTorch, Python functions."""
 
 from __future__ import annotations

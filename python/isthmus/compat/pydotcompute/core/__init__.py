@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory interface of ``pydotcompute.core``."""
 
 from .accelerator import Accelerator

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA device properties that PyDotCompute reports and Isthmus does not, from the driver."""
 
 from __future__ import annotations

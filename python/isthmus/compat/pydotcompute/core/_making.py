@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One lock for all objects that this package creates once. It is taken rarely and held briefly."""
 
 from __future__ import annotations

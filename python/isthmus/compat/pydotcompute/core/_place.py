@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The default location of a buffer: PyDotCompute's rules, expressed as devices and queues."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pools for device copies while a ``MemoryPool`` is enabled.
 
 There is one pool for each pair of device and context, which the code calls `place`.

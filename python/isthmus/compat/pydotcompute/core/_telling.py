@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A unified buffer whose errors are also PyDotCompute's errors."""
 
 from __future__ import annotations

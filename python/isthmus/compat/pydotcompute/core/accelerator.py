@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``Accelerator``: the devices by number, in PyDotCompute's numbering."""
 
 from __future__ import annotations

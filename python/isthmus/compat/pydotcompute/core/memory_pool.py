@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``MemoryPool``: the buffer cache of PyDotCompute's documentation and the pools of its release.
 
 The released class differs from the documented one; this class has both interfaces.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``UnifiedBuffer`` as in PyDotCompute's release 0.2.0 and as in its documentation."""
 
 # ruff: noqa: A002 (a range is a range)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Direct calls of the CUDA driver, through the library that Isthmus has opened."""
 
 from __future__ import annotations

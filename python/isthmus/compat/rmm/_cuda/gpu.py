@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's queries of CUDA devices, under the names that programs and RMM's own tests use.
 
 They call the CUDA runtime through cuda.bindings; ImportError without that package.

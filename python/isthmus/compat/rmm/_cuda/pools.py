@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Memory pools of the CUDA driver: the caller's, the default managed pool, and new ones."""
 
 from __future__ import annotations

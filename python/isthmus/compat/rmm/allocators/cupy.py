@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The current device's resource as CuPy's allocator."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The current device's resource as Numba's memory manager.
 
 Use ``cuda.set_memory_manager(RMMNumbaManager)``, or set ``NUMBA_CUDA_MEMORY_MANAGER`` to this

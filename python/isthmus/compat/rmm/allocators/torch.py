@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The current device's resource as PyTorch's allocator: ``rmm_torch_allocator``.
 
 Pass it to ``torch.cuda.memory.change_current_allocator`` before PyTorch allocates CUDA memory. It

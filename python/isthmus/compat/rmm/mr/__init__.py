@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's memory resources, under its names, on the resources of Isthmus, for any device.
 
 They compose by their first argument, the upstream, which they keep alive. All are thread-safe.

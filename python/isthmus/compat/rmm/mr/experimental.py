@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resources that RMM calls experimental."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's native modules under their names: device buffers, streams, resources, the logger."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts host objects, arrays and addresses to sources and destinations of Isthmus' copies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pool of streams that are created once and returned in rotation."""
 
 from __future__ import annotations

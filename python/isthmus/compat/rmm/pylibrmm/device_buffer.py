@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Untyped device memory, and copies between it, the host and any address."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's debug log, as a logger of Python's ``logging`` with the name ``isthmus.compat.rmm``.
 
 The program's ``logging`` configuration decides where messages go. If ``RMM_DEBUG_LOG_FILE`` is set

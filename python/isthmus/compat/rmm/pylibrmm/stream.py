@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams: queues of Isthmus under RMM's names."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RMM's resources on those of Isthmus: see ``isthmus.compat.rmm.mr``."""
 
 from __future__ import annotations

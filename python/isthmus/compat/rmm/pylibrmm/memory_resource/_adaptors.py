@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources that observe or limit the allocations that pass through them."""
 
 from __future__ import annotations

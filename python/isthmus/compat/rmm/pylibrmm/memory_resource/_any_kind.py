@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources whose memory may be of several kinds, and their restriction to one kind."""
 
 from __future__ import annotations

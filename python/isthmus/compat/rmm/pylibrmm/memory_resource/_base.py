@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The base classes: a resource of Isthmus with the methods of RMM's resources."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A resource that allocates with functions of the program."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The current resource of each device, which serves allocations that do not name one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources that allocate from the driver and cache nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stands for RMM's compiled module of this name, which programs and RMM's own tests import."""
 
 from . import *  # noqa: F403

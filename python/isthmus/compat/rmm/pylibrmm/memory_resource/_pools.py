@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources that cache memory and sub-allocate from it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts of the allocations of a resource, and of those of a section of a program."""
 
 from __future__ import annotations
