@@ -208,8 +208,8 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
     if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
         raise TypeError(
-            f"an array is made of arrays, Python's and NumPy's numbers and lists of them, not of "
-            f"{name}: give a dtype for other numbers"
+            f"cannot make an array of {name}: pass arrays, Python or NumPy numbers, or lists of "
+            "them, or give a dtype for other numbers"
         )
     return made
 

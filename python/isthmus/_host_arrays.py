@@ -31,7 +31,7 @@ def host_array(obj: Any, dtype: Any = None) -> NDArray[Any]:
     except Exception as failed:
         if isinstance(failed, _REASONS) or not isinstance(obj, (list, tuple)):
             raise
-        raise TypeError("a list has an item that is no number") from failed
+        raise TypeError("a list has an item that is not a number") from failed
 
 
 def _made_of(source: Any, dtype: Any) -> NDArray[Any]:

@@ -53,8 +53,8 @@ def _array_of(obj: Any, entries: dict[str, Any]) -> Any:
     array = np.asarray(_Interface({**entries, "data": memory}))
     if array.dtype.hasobject:
         raise TypeError(
-            f"the __array_interface__ of {type(obj).__name__} takes bytes for references to Python "
-            "objects: give it a numeric typestr"
+            f"the __array_interface__ of {type(obj).__name__} would read bytes as references to "
+            "Python objects: give it a numeric typestr"
         )
     _require_within(array, memory)
     return array
@@ -114,7 +114,10 @@ def _require_addresses(first: int, shape: list[int], strides: list[int], told: A
     low = first + sum(step for step in steps if step < 0)
     high = first + sum(step for step in steps if step > 0)
     if low < 0 or high >= _ADDRESSES or high - low >= _NUMBERS:
-        raise ValueError(f"__array_interface__ reaches beyond any address, 2**64: {told!r}")
+        raise ValueError(
+            "the elements of __array_interface__ do not fit in the address space of 2**64 bytes: "
+            f"{told!r}"
+        )
 
 
 def _require_within(array: NDArray[Any], memory: memoryview) -> None:
@@ -126,8 +129,8 @@ def _require_within(array: NDArray[Any], memory: memoryview) -> None:
     if array.size and not begin <= low <= high <= begin + memory.nbytes:
         raise ValueError(
             f"__array_interface__: elements of {array.itemsize} bytes, of shape {array.shape} and "
-            f"strides {array.strides}, take bytes {low - begin} to {high - begin} of memory that "
-            f"has {memory.nbytes}: correct its shape, strides or offset"
+            f"strides {array.strides}, need bytes {low - begin} to {high - begin} of memory that "
+            f"has {memory.nbytes} bytes: correct its shape, strides or offset"
         )
 
 

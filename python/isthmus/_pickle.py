@@ -65,8 +65,8 @@ def frame_of(contents: Any, nbytes: int | None) -> memoryview:
     view = memoryview(contents)
     if nbytes is not None and view.nbytes != nbytes:
         raise ValueError(
-            f"the pickle is of a buffer of {nbytes} bytes, but {view.nbytes} came with it: the "
-            "out-of-band buffers must be those that its pickler gave, whole and in their order"
+            f"the pickled buffer has {nbytes} bytes, but {view.nbytes} bytes were passed for it: "
+            "pass the out-of-band buffers of the pickler, whole and in the same order"
         )
     if view.nbytes == 0:
         return memoryview(b"")  # a memoryview with a 0 in its shape cannot be cast
@@ -81,7 +81,7 @@ def device_or_default(name: str) -> Device:
     except (DeviceNotFoundError, InvalidArgumentError):  # a simulated one of an ended process
         default = Device("")
         warnings.warn(
-            f"the buffer was pickled on {name}, which is not here: it is loaded on "
+            f"the buffer was pickled on {name}, which is not available: it is loaded on "
             f"{default.filter}",
             RuntimeWarning,
             stacklevel=3,

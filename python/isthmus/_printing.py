@@ -61,9 +61,9 @@ def _elements_or_reason(array: Array) -> str:
     try:
         return _elements(array, time.monotonic() + LONGEST_WAIT)
     except WaitTimeoutError:
-        return "(work on it has not ended)"
+        return "(not shown: work on it has not completed)"
     except Error as failed:
-        return f"(not to be read: {failed})"
+        return f"(cannot be read: {failed})"
 
 
 def _elements(array: Array, deadline: float | None) -> str:

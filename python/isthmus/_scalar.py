@@ -38,15 +38,18 @@ class allow_scalar:  # noqa: N801
     def __exit__(self, *exc: object) -> None:
         before = _entered.get() - 1
         if before < 0:
-            raise RuntimeError("allow_scalar() is left that was not entered in this thread or task")
+            raise RuntimeError(
+                "allow_scalar() was left without being entered in this thread or task"
+            )
         _entered.set(before)
         _core._scalar_is_allowed.set(before > 0)
 
     def __call__(self, function: Function) -> Function:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
-                f"{function.__qualname__} is a generator function, whose caller would be allowed "
-                "single elements, too: use `with isthmus.allow_scalar():` in it, without a yield"
+                f"{function.__qualname__} is a generator function, and its caller would be "
+                "allowed single elements, too: use `with isthmus.allow_scalar():` in it, around "
+                "code without a yield"
             )
         if inspect.iscoroutinefunction(function):
 

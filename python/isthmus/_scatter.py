@@ -75,7 +75,7 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     bfloat16 without ``out`` if the package ml_dtypes is not installed. Nothing was copied then.
     """
     if isinstance(parts, Array):
-        raise TypeError("gather() takes the parts, a list of arrays, not one array")
+        raise TypeError("gather() takes a list of arrays, not one array")
     sources = [_array_of(each) for each in iterator("parts", parts)]
     shape, dtype, along = _joined(sources, axis)
     if out is None:
@@ -115,7 +115,7 @@ def _all_at_once(submitted: Iterable[Event | None]) -> None:
 
 def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
     if isinstance(devices, (str, Device, Queue)):
-        raise TypeError(f"devices must be a list of them, not one: [{devices!r}]")
+        raise TypeError(f"devices must be a list, not one device: pass [{devices!r}]")
     queues = [
         each if isinstance(each, Queue) else Device(each).default_queue
         for each in iterator("devices", devices)
@@ -137,9 +137,9 @@ def _array_of(data: Any) -> Any:
 def _axis(given: int, ndim: int) -> int:
     axis = integer("axis", given)
     if ndim == 0:
-        raise ValueError("an array without dimensions has no parts")
+        raise ValueError("an array without dimensions has no axis to split or join")
     if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is none of an array of {ndim} dimensions")
+        raise ValueError(f"axis {axis} is out of range for an array of {ndim} dimensions")
     return axis % ndim
 
 
@@ -167,12 +167,15 @@ def _joined(sources: list[Any], axis: int) -> tuple[Shape, Any, int]:
     length = 0
     for number, each in enumerate(sources):
         if each.dtype != first.dtype:
-            raise TypeError(f"part {number} has elements of {each.dtype}, part 0 of {first.dtype}")
+            raise TypeError(
+                f"part {number} has dtype {each.dtype}, but part 0 has {first.dtype}: all parts "
+                "must have the same dtype"
+            )
         same = len(each.shape) == len(first.shape)
         if not same or _with_extent(each.shape, along, 0) != _with_extent(first.shape, along, 0):
             raise ValueError(
-                f"part {number} has shape {each.shape}, part 0 {first.shape}: they may differ "
-                f"along axis {along} alone"
+                f"part {number} has shape {each.shape}, but part 0 has {first.shape}: shapes "
+                f"may differ only along axis {along}"
             )
         length += each.shape[along]
     return _with_extent(first.shape, along, length), first.dtype, along
@@ -184,8 +187,8 @@ def _check_out(out: Any, shape: Shape, dtype: Any) -> None:
     if not isinstance(out, (Array, np.ndarray)):
         raise TypeError(f"out must be a NumPy array or an Array, not {type(out).__name__}")
     if tuple(out.shape) != shape:
-        raise ValueError(f"out has shape {tuple(out.shape)}, all parts together {shape}")
+        raise ValueError(f"out has shape {tuple(out.shape)}, but all parts together have {shape}")
     if out.dtype != dtype:
-        raise TypeError(f"out has elements of {out.dtype}, the parts of {dtype}")
+        raise TypeError(f"out has dtype {out.dtype}, but the parts have {dtype}")
     if out.read_only if isinstance(out, Array) else not out.flags.writeable:
         raise ReadOnlyError(f"out of type {type(out).__name__} is read-only")

@@ -16,7 +16,8 @@ try:
     import cupy as _cupy
 except ImportError as absent:
     raise ImportError(
-        "isthmus.cupy needs CuPy: pip install cupy-cuda13x, or as your CUDA has it", name="cupy"
+        "isthmus.cupy needs CuPy: pip install cupy-cuda13x, or the package for your CUDA version",
+        name="cupy",
     ) from absent
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
         device = current_device()
         if resource is not None and resource.device != Device(f"cuda:{device}"):
             raise ValueError(
-                f"CuPy is on device {device}, and the resource that serves it on "
-                f"{resource.device.filter}: make one for each device, or name none"
+                f"CuPy is on device {device}, but its resource is on "
+                f"{resource.device.filter}: create one for each device, or pass none"
             )
         chosen = _core._device_pool(device) if resource is None else resource
         place = (chosen, Queue.from_stream(stream, f"cuda:{device}"), device)

@@ -19,8 +19,8 @@ try:
     from numba import cuda as _cuda
 except ImportError as absent:
     raise ImportError(
-        "isthmus.numba needs Numba with CUDA: pip install 'numba-cuda[cu13]', or as your CUDA has "
-        "it",
+        "isthmus.numba needs Numba with CUDA: pip install 'numba-cuda[cu13]', or the extra for "
+        "your CUDA version",
         name="numba",
     ) from absent
 
@@ -78,8 +78,8 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
     def get_ipc_handle(self, memory: object) -> Any:  # noqa: ARG002
         """UnsupportedError: memory of a pool that moves cannot be shared with other processes."""
         raise UnsupportedError(
-            "memory of Isthmus' pools cannot be shared with other processes through Numba: make "
-            "that array before set_memory_manager, with Numba's own manager"
+            "memory of Isthmus' pools cannot be shared with other processes through Numba: "
+            "create such an array before set_memory_manager, with Numba's own manager"
         )
 
     def reset(self) -> None:

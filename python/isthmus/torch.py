@@ -62,13 +62,13 @@ def use(resource: MemoryResource | None = None) -> None:
         return
     if _used is not None:
         raise RuntimeError(
-            "PyTorch has its memory from another resource of Isthmus already, and an allocator is "
-            "chosen once in a process; for a part of a program there is isthmus.torch.allocator"
+            "PyTorch already uses another resource of Isthmus, and its allocator can be set only "
+            "once in a process: use isthmus.torch.allocator for a part of a program"
         )
     if torch.cuda.is_initialized():
         raise RuntimeError(
             "PyTorch's own allocator is in use already: call isthmus.torch.use() before anything "
-            "that touches a CUDA device, at best right behind `import torch`"
+            "that touches a CUDA device, preferably right after `import torch`"
         )
     torch.cuda.memory.change_current_allocator(
         torch.cuda.memory._CUDAAllocator(_allocator_of(torch, number))
@@ -109,7 +109,7 @@ def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:
         index = torch.cuda.current_device()
     number = _used if resource is None else _core._torch_number(resource)
     if number is None:
-        raise RuntimeError("PyTorch has no memory of Isthmus: call isthmus.torch.use() first")
+        raise RuntimeError("PyTorch does not use Isthmus: call isthmus.torch.use() first")
     return Stats(**_core._torch_usage(number, index))
 
 
@@ -123,7 +123,7 @@ def _torch() -> Any:
     if not hasattr(torch._C, "_cuda_customAllocator"):
         raise ImportError(
             f"isthmus.torch: PyTorch {torch.__version__} is built without CUDA, or is older than "
-            "2.0, and takes no allocator",
+            "2.0, and does not support other allocators",
             name="torch",
         )
     return torch

@@ -196,7 +196,7 @@ async def test_tasks_that_share_one_leave_it_in_any_order(q: Queue) -> None:
         assert made[3] == 3
     with pytest.raises(TypeError, match="allow_scalar"):
         made[0]
-    with pytest.raises(RuntimeError, match="not entered"):
+    with pytest.raises(RuntimeError, match="without being entered"):
         allow.__exit__(None, None, None)
 
 

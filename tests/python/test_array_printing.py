@@ -122,7 +122,7 @@ def test_repr_of_one_that_work_is_pending_on(
     monkeypatch.setattr(_printing, "LONGEST_WAIT", 0.01)
     made = isthmus.zeros(3, kind=kind, queue=q)
     made.fill(1, after=gate, blocking=False)
-    assert "work on it has not ended" in repr(made)
+    assert "work on it has not completed" in repr(made)
     gate.complete()
     assert str(made) == "[1. 1. 1.]"
 
@@ -139,7 +139,7 @@ def test_repr_behind_work_on_other_memory(
     q.fence(gate)
     other.fill(2, blocking=False)
     for told in (repr(made), made._repr_html_()):
-        assert "work on it has not ended" in told
+        assert "work on it has not completed" in told
     gate.complete()
     assert str(made[0]) == "[1. 1. 1.]"
 
@@ -147,7 +147,7 @@ def test_repr_behind_work_on_other_memory(
 def test_repr_of_what_cannot_be_read() -> None:
     device = sim(fail="copy:1")
     made = isthmus.empty(3, device=device)
-    assert "not to be read" in repr(made)
+    assert "cannot be read" in repr(made)
 
 
 def test_views_of_a_buffer(q: Queue, kind: str) -> None:

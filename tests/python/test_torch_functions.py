@@ -337,7 +337,7 @@ isthmus.torch.use(pool)
 isthmus.torch.use(pool)
 (made,) = torch.changes
 assert set(made.set) == {"alloc", "free", "record", "reset"} and all(made.set.values())
-refused(isthmus.torch.use, RuntimeError, "chosen once in a process")
+refused(isthmus.torch.use, RuntimeError, "set only once in a process")
 assert isthmus.torch.stats().live_bytes == 0
 assert isthmus.torch.stats(device=0, resource=pool).held_bytes == pool.held_bytes
 assert isthmus.torch.allocator(pool) is made

@@ -235,7 +235,7 @@ def test_copies(dev: Device, way: Callable[[Any], Any]) -> None:
 
 def test_on_a_device_that_is_not_here() -> None:
     load, (contents, options, _) = UnifiedBuffer(3, device="host").fill(2).__reduce__()
-    with pytest.warns(RuntimeWarning, match=r"host:gpu:7.*not here"):
+    with pytest.warns(RuntimeWarning, match=r"host:gpu:7.*not available"):
         again = load(contents, options, "host:gpu:7")
     assert again.host.tolist() == [2, 2, 2]
     assert again.queue.device == Device()
