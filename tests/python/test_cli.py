@@ -82,7 +82,7 @@ def test_info_names_every_device_and_what_is_absent(capsys: pytest.CaptureFixtur
         assert device.name.strip() in told
         assert device.lacks in told
     for backend, reason in isthmus.absent():
-        assert f"{backend} is not here: {reason}" in told
+        assert f"{backend} is not available: {reason}" in told
     assert isthmus.get_library() in told
 
 
@@ -91,7 +91,7 @@ def test_info_tells_what_finds_writes() -> None:
     assert told["means"] in ("pages", "hashes")
     assert (told["reason"] == "") == (told["means"] == "pages")
     assert told["granule"] in (4096, 65536, 2 << 20)
-    assert f"tracking: {told['means']}, a write counts for " in run("info", "-v").stdout
+    assert f"tracking: {told['means']}, with a granularity of " in run("info", "-v").stdout
 
 
 @pytest.mark.parametrize(("means", "granule"), [("bytes", 1), ("hashes", 65536)])
@@ -99,7 +99,7 @@ def test_info_tells_of_forced_tracking(means: str, granule: int) -> None:
     done = run("info", "--json", ISTHMUS_TRACKING=means)
     told = json.loads(done.stdout)["tracking"]
     assert told == {"means": means, "granule": granule, "reason": "requested"}
-    line = f"tracking: {means}, a write counts for {bytes_text(granule)}: requested"
+    line = f"tracking: {means}, with a granularity of {bytes_text(granule)}: requested"
     assert line in run("info", "-v", ISTHMUS_TRACKING=means).stdout
 
 

@@ -131,7 +131,7 @@ def test_wrong_bytes_are_told(
     monkeypatch.setattr(kernels, "reference", with_a_flaw)
     assert main(["demo", "--device", "host", "--size", "64x48", "--output", str(tmp_path)]) == 1
     told = capsys.readouterr()
-    assert "1 bytes NOT as NumPy's result" in told.out
+    assert "1 bytes DIFFER from NumPy's result" in told.out
     assert "differs from NumPy's" in told.err
 
 

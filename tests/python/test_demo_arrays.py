@@ -55,8 +55,8 @@ def test_the_command_prints_times_and_memory(
     assert main(["demo", "arrays", "--batches", "30", "--patches", "20", *arguments]) == 0
     told = capsys.readouterr().out
     for word in (
-        "30 of 20 patches", "held by the pool", "driver's allocations", "every number is NumPy's",
-        "memory      flat", "█",
+        "30 of 20 patches", "held by the pool", "driver's allocations",
+        "every number equals NumPy's", "memory      flat", "█",
     ):  # fmt: skip
         assert word in told
     assert (tmp_path / "isthmus_demo_arrays.png").exists()
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_told(
     assert main(["demo", "arrays", *arguments]) == 1
     told = capsys.readouterr()
     if flaw == "kernel":
-        assert "40 numbers NOT as NumPy has them, first in batch 0" in told.out
+        assert "40 numbers DIFFER from NumPy's, first in batch 0" in told.out
         assert "differs from NumPy's" in told.err
     else:
         assert "NOT flat" in told.out
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_told(
 @pytest.mark.parametrize("option", ["--batches", "--patches"])
 def test_numbers_that_cannot_be(option: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "arrays", option, text]) == 2
-    assert "no number from 1" in capsys.readouterr().err
+    assert "not a number from 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("library", ["cupy", "torch"])

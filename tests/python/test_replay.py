@@ -415,7 +415,7 @@ def test_nothing_to_play_is_told(
     assert main(["replay", str(empty), "--device", "host", *options]) == 1
     told = capsys.readouterr()
     assert not told.out
-    assert f"{empty}: there is no event in it to play: record while" in told.err
+    assert f"{empty}: it contains no events to replay: record while" in told.err
 
 
 def test_frees_of_what_came_before_are_told(
@@ -424,7 +424,7 @@ def test_frees_of_what_came_before_are_told(
     log = tmp_path / "begun_late.csv"
     log.write_text("Action,Pointer,Size\nfree,0x7,64\nallocate,0x7,128\nfree,0x7,128\n")
     assert main(["replay", str(log), "--device", "host"]) == 0
-    assert "left out: 1 free of what was allocated before" in capsys.readouterr().out
+    assert "left out: 1 free of memory that was allocated before" in capsys.readouterr().out
     assert main(["replay", str(log), "--device", "host", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["events"], told["frees_before"]) == (2, 1)

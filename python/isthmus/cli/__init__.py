@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_DESCRIPTION = "One memory layer for hosts and devices: what is here, how fast it is, and a demo."
+_DESCRIPTION = "One memory layer for hosts and devices: lists devices, measures speed, runs demos."
 
 
 def parser() -> argparse.ArgumentParser:

@@ -11,5 +11,5 @@ __all__ = ["whole_number"]
 def whole_number(text: str, least: int, most: int) -> int:
     """A whole number; argparse's error for other text, or outside of the two bounds."""
     if not (text.isdecimal() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
     return int(text)

@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
     made = commands.add_parser("bench", help=_HELP, description=_HELP)
     made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
     made.add_argument(
-        "--sizes", type=sizes, metavar="N,...", help="such as 64,4KiB,64MiB (the default has 1MiB)"
+        "--sizes", type=sizes, metavar="N,...", help="sizes; default: 64,4KiB,1MiB,64MiB"
     )
     made.add_argument("--json", action="store_true", help="seconds, as one JSON document")
     made.add_argument("--quick", action="store_true", help="two sizes and fewer rounds")
@@ -153,8 +153,8 @@ def _print(told: dict[str, Any]) -> None:
         columns = ("kind", ">size", *(f">{name}" for name in names), ">bandwidth", ">ratio")
         print_table(what, columns, rows)
     print_line()
-    print_line("medians, taken in turn; bandwidth: Isthmus'; ratio: the fastest neighbour's time")
-    print_line("over Isthmus', so above 1 Isthmus is the faster. NumPy copies host memory only.")
+    print_line("medians, taken in turn; bandwidth: Isthmus'; ratio: the time of the fastest peer")
+    print_line("over that of Isthmus: above 1, Isthmus is faster. NumPy copies host memory only.")
 
 
 def _cells(row: dict[str, Any], names: list[str]) -> list[str]:

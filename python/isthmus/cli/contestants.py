@@ -120,7 +120,7 @@ def dpctl_queue(device: isthmus.Device) -> Any:
         kind = found.device_type.name
         if kind == device.type and found.has_aspect_usm_device_allocations:
             return dpctl.SyclQueue(found)
-    raise LookupError(f"it finds no {device.type} with USM")
+    raise LookupError(f"it finds no {device.type} device with USM")
 
 
 class Dpctl(Contestant):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from isthmus.demo.arrays.outcome import Memory, Outcome
 
-HELP = "measures a million patches of photographs in batches of arrays; tells what memory it took"
+HELP = "measures a million patches of photographs in batches of arrays; reports the memory used"
 _BARS = "▁▂▃▄▅▆▇█"
 _COLUMNS = 60  # of a line of bars
 
@@ -38,10 +38,12 @@ def add_to(commands: Any) -> Any:
     made.add_argument(
         "--patches", type=patches, default=1000, metavar="N", help="in a batch; default: 1000"
     )
-    made.add_argument("--seed", type=int, default=1, metavar="N", help="of their order; default: 1")
+    made.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of the order of the patches; default: 1"
+    )
     made.add_argument(
         "--beside", default="", metavar="CSV",
-        help="what another program held behind each batch, as examples/cpp-array writes: drawn too",
+        help="another program's memory after each batch, as examples/cpp-array writes: drawn too",
     )  # fmt: skip
     made.set_defaults(run=run)
     return made
@@ -91,14 +93,14 @@ def _print(outcome: Outcome) -> None:
     print_line(
         f"contrast    {outcome.least:.0f} to {outcome.most:.0f}, on average {outcome.mean:.1f}"
     )
-    told = "every number is NumPy's" if outcome.exact else (
-        f"{outcome.wrong_results} numbers NOT as NumPy has them, first in batch "
+    told = "every number equals NumPy's" if outcome.exact else (
+        f"{outcome.wrong_results} numbers DIFFER from NumPy's, first in batch "
         f"{outcome.wrong_batches[0]}"
     )  # fmt: skip
     print_line(f"result      {told}", "green" if outcome.exact else "bold red")
     flat, colour = {
         True: ("flat", "green"),
-        False: ("NOT flat: it grew behind the first batches", "bold red"),
+        False: ("NOT flat: it grew after the first batches", "bold red"),
         None: (f"too few batches to tell: more than {WARM_UP} are needed", "yellow"),
     }[outcome.flat]
     print_line(f"memory      {flat}", colour)
@@ -127,11 +129,11 @@ def _print_times(outcome: Outcome) -> None:
 def _print_memory(memory: Memory) -> None:
     rows = [
         ("held by the pool", *_told(memory.held, bytes_text)),
-        ("in use of it", *_told(memory.live, bytes_text)),
-        ("the process in RAM", *_told(memory.resident, bytes_text)),
+        ("of that, in use", *_told(memory.live, bytes_text)),
+        ("the process's RAM", *_told(memory.resident, bytes_text)),
         ("driver's allocations", *_told(memory.driver_allocations, str)),
     ]
-    print_table("memory behind each batch", ("what", ">first", ">last", "from the first on"), rows)
+    print_table("memory after each batch", ("what", ">first", ">last", "from the first on"), rows)
     print_line()
 
 

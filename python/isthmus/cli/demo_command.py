@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
 
 
 def _add_common(made: argparse.ArgumentParser, output: str, device: str, json: Any) -> None:
-    made.add_argument("--output", default=output, metavar="DIR", help="where the picture goes")
+    made.add_argument("--output", default=output, metavar="DIR", help="directory for the picture")
     made.add_argument(
         "--device", default=device, metavar="F", help="filter; default: the best device"
     )
@@ -95,11 +95,13 @@ def _print(outcome: Outcome) -> None:
         )
         for step in outcome.steps
     ]
-    print_table("what moved where", columns, rows)
-    print_line("times are of first use: they hold what the system takes to hand out fresh pages")
+    print_table("what was copied where", columns, rows)
+    print_line("times are of first use: they include the time that the system needs for new pages")
     print_line()
     for check in outcome.checks:
-        verdict = "the same as" if check.wrong_bytes == 0 else f"{check.wrong_bytes} bytes NOT as"
+        verdict = (
+            "the same as" if check.wrong_bytes == 0 else f"{check.wrong_bytes} bytes DIFFER from"
+        )
         print_line(
             f"{check.kind:<7} {verdict} NumPy's result, of {check.nbytes} bytes",
             "green" if check.wrong_bytes == 0 else "bold red",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from isthmus.demo.unified.outcome import Outcome, Round
 
-HELP = "edits a map of the Earth on both sides of a unified buffer; tells how little of it moves"
+HELP = "edits a map of the Earth on both sides of a unified buffer; reports how little is copied"
 _SHADES = " ░▒"  # sea, coast, land
 _LITTLE, _MUCH = "+", "█"  # share of a block that was dirty
 _MUCH_FROM = 0.05
@@ -44,7 +44,7 @@ def add_to(commands: Any) -> Any:
     )  # fmt: skip
     made.add_argument(
         "--one-copy", action="store_true",
-        help="one copy for both sides where the device reaches the host's memory; default: two",
+        help="one copy for both sides where the device can access host memory; default: two",
     )  # fmt: skip
     made.set_defaults(run=run)
     return made
@@ -83,7 +83,7 @@ def _print(outcome: Outcome) -> None:
         print_line(note, "yellow")
     print_line(f"map         {outcome.map}")
     high, wide = outcome.shape
-    print_line(f"array       {high} x {wide} cells of a byte, {bytes_text(outcome.nbytes)}")
+    print_line(f"array       {high} x {wide} cells of one byte, {bytes_text(outcome.nbytes)}")
     print_line(f"device      {outcome.device}: {outcome.device_name}")
     print_line(f"worker      {outcome.worker}")
     _print_rounds(outcome)
@@ -97,8 +97,8 @@ def _print_rounds(outcome: Outcome) -> None:
         "round", "state", ">ranges", ">dirty", ">to device", ">to host", ">sync", ">whole copy",
         ">count", ">read band", ">land, km2", "as NumPy",
     )  # fmt: skip
-    print_table("what moved in each round", columns, (_row(each) for each in outcome.rounds))
-    print_line("round 0 brings the map to the device for the first time, into fresh pages")
+    print_table("what was copied in each round", columns, (_row(each) for each in outcome.rounds))
+    print_line("round 0 copies the map to the device for the first time, into new pages")
 
 
 def _row(told: Round) -> tuple[str, ...]:
@@ -124,8 +124,8 @@ def _print_map(outcome: Outcome) -> None:
 
     print_line()
     print_line(
-        f"the dirty map of round {outcome.wish.rounds}: {_LITTLE} where something was dirty, "
-        f"{_MUCH} from {_MUCH_FROM:.0%} of the block", "bold",
+        f"the dirty map of round {outcome.wish.rounds}: {_LITTLE} where anything was dirty, "
+        f"{_MUCH} where at least {_MUCH_FROM:.0%} of the block was", "bold",
     )  # fmt: skip
     to = console()
     for shares, dirty in zip(outcome.land, outcome.dirty, strict=True):
@@ -144,15 +144,15 @@ def _print_map(outcome: Outcome) -> None:
 def _print_totals(outcome: Outcome) -> None:
     later = outcome.rounds[1:]
     moved, whole = outcome.bytes_moved, outcome.whole_bytes
-    print_line(f"moved       {bytes_text(moved)}; as whole copies {bytes_text(whole)}")
+    print_line(f"copied      {bytes_text(moved)}; with whole copies {bytes_text(whole)}")
     spent = sum(each.sync_seconds for each in later)
     copies = sum(each.whole_seconds for each in later)
     print_line(
         f"time        {time_text(spent)} to bring the device up to date in rounds 1 to "
-        f"{later[-1].number}; {time_text(copies)} as whole copies"
+        f"{later[-1].number}; {time_text(copies)} with whole copies"
     )
     wrong = outcome.wrong_bytes_on_host + outcome.wrong_bytes_on_device
-    verdict = "every count, band and byte is NumPy's" if outcome.exact else (
-        f"NOT as NumPy has it: {wrong} bytes at the end, and the rounds marked NO"
+    verdict = "every count, band and byte equals NumPy's" if outcome.exact else (
+        f"DIFFERS from NumPy's: {wrong} bytes at the end, and the rounds marked NO"
     )  # fmt: skip
     print_line(f"result      {verdict}", "green" if outcome.exact else "bold red")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _HELP = "platforms, devices, kinds, limits, memory, and what is missing and why"
 # How to get a driver that was not found.
-_REMEDIES = {"opencl": "pip install 'isthmus[opencl]' brings Intel's driver for processors"}
+_REMEDIES = {"opencl": "pip install 'isthmus[opencl]' installs Intel's driver for processors"}
 _VARIABLES = (
     "ISTHMUS_DEVICE",
     "ISTHMUS_SIM",
@@ -120,7 +120,7 @@ def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
                 device["filter"] + (" *" if device["filter"] == default else ""),
                 device["name"].strip(),
                 ", ".join(device["kinds"]) or "none",
-                "not told" if free is None else bytes_text(free),
+                "unknown" if free is None else bytes_text(free),
                 bytes_text(total),
                 bytes_text(device["max_allocation"]),
                 str(device["copy_engines"]),
@@ -129,7 +129,7 @@ def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
     print_table("devices", columns, rows)
     print_line()
     print_line("* the default; ISTHMUS_DEVICE, or `with isthmus.Device(...)`, chooses another")
-    print_line("largest: allocation; copies: copy engines")
+    print_line("largest: the largest allocation; copies: the number of copy engines")
 
 
 def _print_missing(told: dict[str, Any]) -> None:
@@ -138,7 +138,7 @@ def _print_missing(told: dict[str, Any]) -> None:
             if device["lacks"]:
                 print_line(f"{device['filter']} lacks: {device['lacks']}", "yellow")
     for absent in told["absent"]:
-        print_line(f"{absent['backend']} is not here: {absent['reason']}", "yellow")
+        print_line(f"{absent['backend']} is not available: {absent['reason']}", "yellow")
     here = {platform["backend"] for platform in told["platforms"]}
     for backend, remedy in _REMEDIES.items():
         if backend not in here:
@@ -156,7 +156,7 @@ def _print_details(told: dict[str, Any]) -> None:
 
 
 def _tracking_text(means: str, granule: int, reason: str) -> str:
-    text = f"{means}, a write counts for {bytes_text(granule)}"
+    text = f"{means}, with a granularity of {bytes_text(granule)}"
     return f"{text}: {reason}" if reason else text
 
 

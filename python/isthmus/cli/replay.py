@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .output import Progress
 
-_HELP = "plays recorded allocations: the time of each, memory held over memory requested"
+_HELP = "replays recorded allocations: the time of each, memory held over memory requested"
 _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands."""
     made = commands.add_parser("replay", help=_HELP, description=_HELP)
     made.add_argument(
-        "trace", type=Path, help=".npz, a .csv log as RMM writes it, or a .pickle of PyTorch's"
+        "trace", type=Path, help=".npz, a .csv log of RMM, or a .pickle snapshot of PyTorch"
     )
     made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
     made.add_argument("--kind", choices=("device", "shared", "host"), default="device")
@@ -50,7 +50,7 @@ def add_to(commands: Any) -> None:
     made.add_argument(
         "--compare",
         action="store_true",
-        help="all that have a name, one after the other, and with --resource that one too",
+        help="all resources with a name, one after the other, and that of --resource",
     )
     made.add_argument("--growth", type=_growth, metavar="MIB", help="a pool's growth_bytes, in MiB")
     made.add_argument("--plot", type=Path, metavar="FILE", help="a picture of both sizes over time")
@@ -64,13 +64,15 @@ def _known_resource(name: str) -> str:
         function and all(part.isidentifier() for part in module.split("."))
     ):
         known = ", ".join(_RESOURCES)
-        raise argparse.ArgumentTypeError(f"'{name}' is none of {known}, and no MODULE:FUNCTION")
+        raise argparse.ArgumentTypeError(f"'{name}' is not one of {known}, nor a MODULE:FUNCTION")
     return name
 
 
 def _growth(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_GROWTH:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of MiB from 1 to {_MOST_GROWTH}")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a number of MiB from 1 to {_MOST_GROWTH}"
+        )
     return int(text)
 
 
@@ -87,8 +89,8 @@ def run(chosen: argparse.Namespace) -> int:
     trace = load(chosen.trace)
     if not len(trace.events):
         raise TraceError(
-            f"{chosen.trace}: there is no event in it to play: record while the program allocates "
-            "(failed allocations, those of 0 bytes and frees of what came before do not count)"
+            f"{chosen.trace}: it contains no events to replay: record while the program allocates "
+            "(failed allocations, those of 0 bytes and frees of earlier ones do not count)"
         )
     device = open_device(chosen.device)
     with progress(f"replay {trace.name}", quiet=chosen.json) as tell:
@@ -113,7 +115,7 @@ def _names(chosen: argparse.Namespace) -> tuple[str, ...]:
     if chosen.compare:  # named ones come first: their errors are reported before much is replayed
         return tuple(dict.fromkeys((name, *_RESOURCES)))
     if chosen.growth is not None and name not in _POOLS:
-        chosen.refuse(f"argument --growth: goes with {', '.join(_POOLS)}, not with {name}")
+        chosen.refuse(f"argument --growth: applies to {', '.join(_POOLS)}, not to {name}")
     return (name,)
 
 
@@ -195,15 +197,15 @@ def _print(told: dict[str, Replay | Exception], trace: Trace, where: str) -> Non
     print_line()
     if trace.frees_before:
         frees = "1 free" if trace.frees_before == 1 else f"{trace.frees_before:,} frees"
-        print_line(f"left out: {frees} of what was allocated before the trace begins")
+        print_line(f"left out: {frees} of memory that was allocated before the trace begins")
     for name, each in told.items():
         if isinstance(each, Exception):
             print_line(f"{name}: {each}")
-    print_line("ns: of an event, the mean of a second play with no clock in it; p50, p99, max: of")
+    print_line("ns: mean time of an event in a second replay without clock; p50, p99, max: of")
     print_line(
-        "the first, event by event. requested, held: bytes at their peak; ratio: of the two."
+        "the first, event by event. requested, held: peak bytes; ratio: held over requested."
     )
-    print_line("maps, unmaps: how often the driver gave memory, and got some back.")
+    print_line("maps, unmaps: how often memory came from the driver, and was returned to it.")
 
 
 def _cells(name: str, seen: Replay | Exception) -> list[str]:

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="FILTER",
         help="run tests with the fixture `device` on these devices only: host, sim, opencl:cpu, "
-        "...; may be given several times (default: every back-end found)",
+        "...; may be given several times (default: every backend found)",
     )
 
 
