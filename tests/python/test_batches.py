@@ -170,7 +170,7 @@ def test_bad_arguments() -> None:
         batches([1], size=2.0)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="needs size="):
         batches([1])  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match="name size="):
+    with pytest.raises(TypeError, match="use size="):
         batches([1], 2)  # type: ignore[call-overload]
     for data in (5, {1: 2}, {1, 2}, (k for k in range(3)), np.array(3)):
         with pytest.raises(TypeError, match=type(data).__name__):

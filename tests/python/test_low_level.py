@@ -387,7 +387,7 @@ def test_fills_are_of_memory_that_a_device_has(dev: Device) -> None:
 
 def test_bad_frees(dev: Device) -> None:
     ptr = allocated(dev, "device", 100)
-    with pytest.raises(isthmus.InvalidArgumentError, match="10 bytes behind"):
+    with pytest.raises(isthmus.InvalidArgumentError, match="10 bytes past"):
         low_level.free(ptr.context, ptr + 10)
     with pytest.raises(isthmus.WrongContextError):
         low_level.free(isthmus.Context(dev), ptr)

@@ -221,7 +221,7 @@ def test_advice_about_the_host(dev: Device) -> None:
         if dev.backend != "cuda":
             low_level.advise(ptr, "preferred_location", host)
             continue
-        with pytest.raises(isthmus.UnsupportedError, match="not passed on"):
+        with pytest.raises(isthmus.UnsupportedError, match="not passed to the driver"):
             low_level.advise(ptr, "preferred_location", host)
 
 

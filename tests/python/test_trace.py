@@ -240,14 +240,14 @@ def test_names_of_files(tmp_path: Path) -> None:
 def test_what_cannot_have_happened(kind: str, tmp_path: Path) -> None:
     write = WRITERS[kind]
     first = (ALLOCATE, 7, 1000, 0)
-    refused(tmp_path, kind, write([first, first]), "allocates block", "which is there")
+    refused(tmp_path, kind, write([first, first]), "allocates block", "already allocated")
     full = [first, (ALLOCATE, 8, 2**63 - 1, 0)]
     refused(tmp_path, kind, write(full), "allocates 9223372036854775807 bytes", "1000 live")
     gone = (FREE, 7, 1000, 0)
-    refused(tmp_path, kind, write([first, gone, gone]), "frees block", "is not there")
-    refused(tmp_path, kind, write([gone, gone, first]), "frees block", "is not there")
+    refused(tmp_path, kind, write([first, gone, gone]), "frees block", "is not allocated")
+    refused(tmp_path, kind, write([gone, gone, first]), "frees block", "is not allocated")
     streams = [(ALLOCATE, block, 1, block) for block in range(1, 1026)]
-    refused(tmp_path, kind, write(streams), "one more than 1024")
+    refused(tmp_path, kind, write(streams), "exceeds the limit of 1024 streams")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -271,7 +271,7 @@ def test_too_many_events(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(numbering, "MOST_EVENTS", len(ROWS))
     assert len(read(tmp_path, kind, WRITERS[kind](ROWS)).events) == len(ROWS)
     more: list[Row] = [*ROWS, (FREE, 7, 4096, 0)]
-    refused(tmp_path, kind, WRITERS[kind](more), "one event more than 5")
+    refused(tmp_path, kind, WRITERS[kind](more), "exceeds the limit of 5 events")
 
 
 def test_too_large_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,17 +285,17 @@ def test_too_large_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("replaced", "parts"),
     [
-        ({"op": None}, ["0 arrays 'op'"]),
-        ({"id": None}, ["0 arrays 'id'"]),
-        ({"size": None}, ["0 arrays 'size'"]),
+        ({"op": None}, ["0 arrays are named 'op'"]),
+        ({"id": None}, ["0 arrays are named 'id'"]),
+        ({"size": None}, ["0 arrays are named 'size'"]),
         ({"op": np.zeros(4, "u1")}, ["[4, 5, 5, 5] elements"]),
         ({"op": np.array([1, 1, 2, 1, 0], "u1")}, ["event 2: op 2 is neither"]),
         ({"size": np.full(5, -1, "i8")}, ["event 0: allocates -1 bytes"]),
-        ({"size": np.full(5, np.nan)}, ["'size' of 'float64'"]),
+        ({"size": np.full(5, np.nan)}, ["'size' has dtype 'float64'"]),
         ({"size": np.full(5, 2**63, "u8")}, ["event 0: allocates 9223372036854775808 bytes"]),
         ({"id": np.zeros((5, 1), "u4")}, ["'id'", "2 dimensions"]),
-        ({"id": np.array("x")}, ["'id' of '<U1' with 0 dimensions"]),
-        ({"id": np.array([[], None], object)}, ["'id' of 'object'"]),
+        ({"id": np.array("x")}, ["'id' has dtype '<U1' and 0 dimensions"]),
+        ({"id": np.array([[], None], object)}, ["'id' has dtype 'object'"]),
         ({"stream": np.zeros(5, [("a", "u1")])}, ["'stream'"]),
     ],
     ids=lambda value: str(next(iter(value))) if isinstance(value, dict) else "",
@@ -336,9 +336,9 @@ def test_archives_that_lie_or_swell(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         refused(tmp_path, "npz", archive([("op.npy", lying), *once]), "says", str(says))
     with pytest.warns(UserWarning, match="Duplicate name"):
         twice = archive([*good.items(), ("op.npy", good["op.npy"])])
-    refused(tmp_path, "npz", twice, "2 arrays 'op'")
+    refused(tmp_path, "npz", twice, "2 arrays are named 'op'")
     for other in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        refused(tmp_path, "npz", archive([*good.items()], other), "compressed in another way")
+        refused(tmp_path, "npz", archive([*good.items()], other), "compressed by a method")
     monkeypatch.setattr(readers, "MOST_EVENTS", 1000)
     swollen = archive([("op.npy", npy(np.zeros(1 << 20, "u8"))), *once])
     assert len(swollen) < 20_000
@@ -355,18 +355,18 @@ HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("", ["no line in it"]),
-        ("\n \n", ["no line in it"]),
+        ("", ["no lines"]),
+        ("\n \n", ["no lines"]),
         ("Thread,Time,Action,Pointer,Stream\n", ["no column 'Size'"]),
-        ("Action,Pointer,Size,Size\n", ["2 columns 'Size'"]),
-        (f"{HEADER}1,2,allocate,0x1,64\n", ["line 2: 5 fields, the first line has 6"]),
+        ("Action,Pointer,Size,Size\n", ["2 columns are named 'Size'"]),
+        (f"{HEADER}1,2,allocate,0x1,64\n", ["line 2: 5 fields, but the first line has 6"]),
         (f"{HEADER}\n1,2,allocate,0x1,64,0,9\n", ["line 3: 7 fields"]),
         (f"{HEADER}1,2,frob,0x1,64,0\n", ["line 2: action 'frob'"]),
         (f"{HEADER}1,2,ALLOCATE,0x1,64,0\n", ["line 2: action 'ALLOCATE'"]),
         (f"{HEADER}1,2,\x1b[2J,0x1,64,0\n", ["line 2: action '\\x1b[2J'"]),
         (f"{HEADER}1,2,allocate,,64,0\n", ["line 2: no pointer"]),
         *(
-            (f"{HEADER}1,2,allocate,0x1,{size},0\n", [f"line 2: size '{size}' is no number"])
+            (f"{HEADER}1,2,allocate,0x1,{size},0\n", [f"line 2: size '{size}' is not a number"])
             for size in ("", "-1", "+1", "1.5", "nan", "0x10", "1_000", "²", "1e3")
         ),
         (f"{HEADER}1,2,allocate,0x1,{'9' * 5000},0\n", ["line 2 has more than 4096"]),
@@ -529,7 +529,7 @@ def test_wrong_pickles(data: bytes, tmp_path: Path) -> None:
 def test_wrong_fields(key: str, value: object, tmp_path: Path) -> None:
     entry = {"action": "alloc", "addr": 1, "size": 8, "stream": 0, key: value}
     data = pickle.dumps({"device_traces": [[{"action": "oom"}, entry]]})
-    refused(tmp_path, "pickle", data, f"entry 1 of the history: {key} {value!r} is no integer")
+    refused(tmp_path, "pickle", data, f"entry 1 of the history: {key} {value!r} is not an integer")
 
 
 def test_negative_and_huge_sizes(tmp_path: Path) -> None:
@@ -544,7 +544,7 @@ def test_what_begins_in_the_midst(kind: str, tmp_path: Path) -> None:
     rows: list[Row] = [(FREE, 7, 10, 0), *ROWS, (FREE, 98, 10, 3), (FREE, 7, 4096, 0)]
     data = WRITERS[kind](rows)
     if kind == "npz":  # a recording of this format never starts late
-        refused(tmp_path, kind, data, "event 0: frees block 7, which is not there")
+        refused(tmp_path, kind, data, "event 0: frees block 7, which is not allocated")
         return
     trace = read(tmp_path, kind, data)
     assert trace.events.tolist() == model([*ROWS, (FREE, 7, 4096, 0)])

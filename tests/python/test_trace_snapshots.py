@@ -187,7 +187,7 @@ def test_two_frees(first: str, second: str, tmp_path: Path) -> None:
     for before in ([entry("alloc")], []):
         history = [*before, entry(first), entry(second)]
         if first == second:
-            with pytest.raises(TraceError, match="frees block 64, which is not there"):
+            with pytest.raises(TraceError, match="frees block 64, which is not allocated"):
                 read(tmp_path, whole([history]))
         else:
             trace = read(tmp_path, whole([history]))
@@ -199,7 +199,7 @@ def test_two_frees(first: str, second: str, tmp_path: Path) -> None:
 
 def test_allocated_twice(tmp_path: Path) -> None:
     for between in ([], [entry("segment_free"), entry("snapshot"), entry("oom")]):
-        with pytest.raises(TraceError, match="allocates block 64, which is there"):
+        with pytest.raises(TraceError, match="allocates block 64, which is already allocated"):
             read(tmp_path, whole([[entry("alloc"), *between, entry("alloc")]]))
 
 

@@ -139,10 +139,10 @@ class Counted(int):
 def test_equal_hashes_are_not_compared() -> None:
     names = [Counted(k * MERSENNE) for k in range(500)]
     Counted.compared = 0
-    with pytest.raises(TraceError, match=r"event 0: 0 names a block"):
+    with pytest.raises(TraceError, match=r"event 0: 0 cannot name a block"):
         numbering.from_events("x", events(names))
     assert Counted.compared == 0
-    with pytest.raises(TraceError, match=r"event 8: an integer of 65 bits names a block"):
+    with pytest.raises(TraceError, match=r"event 8: an integer of 65 bits cannot name a block"):
         numbering.from_events("x", events([k * MERSENNE for k in range(1, 500)]))
 
 
@@ -202,7 +202,7 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
     ),
     "equal_hashes_below_0": (b"}" + long1(-(2**63) - 1) + b"Ns.", "an integer of 64 bits"),
     "in_a_tuple": (b"}" + long1(2**64) + b"\x85Ns.", "an integer of 65 bits"),
-    "a_long_integer_of_protocol_0": (b"}L" + b"9" * 4000 + b"L\nNs.", "bits as a key"),
+    "a_long_integer_of_protocol_0": (b"}L" + b"9" * 4000 + b"L\nNs.", "bits, at most 64"),
     "chosen_probes": (
         b"}(" + b"".join(long1(key) + b"N" for key in colliding(10)) + b"u.",
         "more than 256 keys",
@@ -217,7 +217,7 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
         + b"\x90.",
         "more than 256 keys",
     ),
-    "nested_tuples": (b"}" + b")" + b"\x85" * 2 + b"Ns.", "a tuple as a key, or in one"),
+    "nested_tuples": (b"}" + b")" + b"\x85" * 2 + b"Ns.", "a key is, or contains, a tuple"),
     "equal_texts": (
         text(b"a" * 1025)
         + b"\x94"
@@ -227,19 +227,19 @@ ATTACKS: dict[str, tuple[bytes, str]] = {
         + b"("
         + b"h\1N" * 10_000
         + b"u.",
-        "a key of 1025 characters",
+        "a key has 1025 characters",
     ),
-    "equal_bytes": (b"}B\1\4\0\0" + b"a" * 1025 + b"Ns.", "a key of 1025 characters"),
-    "a_text_in_a_tuple": (b"}" + text(b"a" * 1025) + b"\x85Ns.", "a key of 1025 characters"),
+    "equal_bytes": (b"}B\1\4\0\0" + b"a" * 1025 + b"Ns.", "a key has 1025 characters"),
+    "a_text_in_a_tuple": (b"}" + text(b"a" * 1025) + b"\x85Ns.", "a key has 1025 characters"),
     "memo_entries": (
         b"N" + b"".join(map(put, colliding(10))) + b".",
-        "memo entry beyond the next, 2",
+        "memo entry is beyond the next free one, 2",
     ),
-    "memo_entries_of_protocol_0": (b"Np0\np7\n.", "memo entry beyond the next, 1"),
-    "memo_entries_below_0": (b"Np0\n0g-1\n.", "a memo entry below 0"),
-    "digits": (b"I" + b"0" * 5000 + b"\n.", "a number of 5000 digits"),
-    "digits_of_a_fraction": (b"F" + b"0" * 5000 + b"\n.", "a number of 5000 digits"),
-    "digits_of_a_memo_entry": (b"Np0\n0g" + b"0" * 5000 + b"\n.", "a number of 5000 digits"),
+    "memo_entries_of_protocol_0": (b"Np0\np7\n.", "memo entry is beyond the next free one, 1"),
+    "memo_entries_below_0": (b"Np0\n0g-1\n.", "a memo entry is below 0"),
+    "digits": (b"I" + b"0" * 5000 + b"\n.", "a number has 5000 digits"),
+    "digits_of_a_fraction": (b"F" + b"0" * 5000 + b"\n.", "a number has 5000 digits"),
+    "digits_of_a_memo_entry": (b"Np0\n0g" + b"0" * 5000 + b"\n.", "a number has 5000 digits"),
 }
 
 
@@ -250,7 +250,7 @@ def test_what_would_take_quadratic_time(name: str, tmp_path: Path) -> None:
         plain.loads(data)
     assert told in str(raised.value)
     (tmp_path / "some.pickle").write_bytes(data)
-    with pytest.raises(TraceError, match=r"some\.pickle: no \.pickle file of a trace"):
+    with pytest.raises(TraceError, match=r"some\.pickle: not a \.pickle trace file"):
         load(tmp_path / "some.pickle")
 
 
@@ -262,7 +262,7 @@ def test_what_would_take_quadratic_time(name: str, tmp_path: Path) -> None:
 def test_fields_above_64_bits(key: str, value: int, action: str, tmp_path: Path) -> None:
     entry = {"action": action, "addr": 1, "size": 8, "stream": 0, key: value}
     (tmp_path / "some.pickle").write_bytes(pickle.dumps({"device_traces": [[entry]]}))
-    told = f"entry 0 of the history: {key} of {value.bit_length()} bits, 64 are allowed"
+    told = f"entry 0 of the history: {key} has {value.bit_length()} bits, 64 are allowed"
     with pytest.raises(TraceError, match=told):
         load(tmp_path / "some.pickle")
 
@@ -354,5 +354,5 @@ def test_what_is_read_has_few_keys_with_chosen_hashes(parts: list[bytes]) -> Non
 def test_a_log_with_many_columns(tmp_path: Path) -> None:
     file = tmp_path / "some.csv"
     file.write_text("Action,Pointer,Size," + "a," * 1500 + "b\n")
-    with pytest.raises(TraceError, match=r"1500 columns 'a' in the first line"):
+    with pytest.raises(TraceError, match=r"1500 columns are named 'a' in the first line"):
         load(file)

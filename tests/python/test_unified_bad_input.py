@@ -188,7 +188,7 @@ def test_queues_of_calls(dev: Device) -> None:
 def test_shapes_that_do_not_fit(dev: Device) -> None:
     buf = two_copies(dev, (6, 4))
     for shape in ((5, 5), (-1, 5), (-1, -1), (-2, -12), (), 23):
-        with pytest.raises(ValueError, match="has no shape"):
+        with pytest.raises(ValueError, match="cannot reshape"):
             buf.reshape(shape)
     with pytest.raises(TypeError):
         buf.reshape("ab")

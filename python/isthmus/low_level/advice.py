@@ -104,7 +104,7 @@ def checked_number(
         wanted = Advice(advice)
     except ValueError:
         known = ", ".join(each.value for each in Advice)
-        raise InvalidArgumentError(f"{advice!r} is no advice: it is one of {known}") from None
+        raise InvalidArgumentError(f"unknown advice {advice!r}: use one of {known}") from None
     of = _part(ptr, nbytes)
     about_host = _is_host(device, of.holder.device)
     return of, _number(wanted, of.holder.device, about_host)
@@ -113,17 +113,19 @@ def checked_number(
 def _number(advice: Advice, dev: Device, about_host: bool) -> int:
     if "advise" not in dev.capabilities:
         raise UnsupportedError(
-            f"{dev.filter} takes no advice on memory, being without the capability 'advise'"
+            f"{dev.filter} does not support advice on memory: it lacks the capability 'advise'"
         )
     number = _numbers_of(dev, about_host).get(advice)
     if number is None:
         if dev.backend == "cuda" and about_host and advice in _CUDA:
             raise UnsupportedError(
-                f"advice {advice.value!r} about the host is not passed on to the driver of "
-                f"{dev.filter}: give its own device, or none"
+                f"advice {advice.value!r} about the host is not passed to the driver of "
+                f"{dev.filter}: pass the memory's own device, or None"
             )
         about = " about the host" if about_host else ""
-        raise UnsupportedError(f"the driver of {dev.filter} has no advice {advice.value!r}{about}")
+        raise UnsupportedError(
+            f"the driver of {dev.filter} does not support advice {advice.value!r}{about}"
+        )
     return number
 
 
@@ -160,7 +162,9 @@ def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tup
     of = _part(ptr, nbytes)
     own = of.holder.device
     if "prefetch" not in own.capabilities:
-        raise UnsupportedError(f"{own.filter} cannot be asked to prefetch memory")
+        raise UnsupportedError(
+            f"{own.filter} cannot prefetch memory: it lacks the capability 'prefetch'"
+        )
     return of, _is_host(device, own)
 
 
@@ -182,7 +186,7 @@ def _part(ptr: Any, nbytes: int | None) -> Place:
         return of
     count = integer("nbytes", nbytes)
     if count < 0:
-        raise InvalidArgumentError(f"{count} bytes: 0 or more can be")
+        raise InvalidArgumentError(f"nbytes must be 0 or more, not {count}")
     of.room(count, "memory")
     return of._replace(nbytes=count)
 
@@ -199,8 +203,8 @@ def _is_host(named: Device | str | None, own: Device) -> bool:
     if meant.backend == "host":
         return True
     raise UnsupportedError(
-        f"memory of {own.filter} goes there or to the host, not to {meant.filter}: "
-        "allocate it there, or copy it"
+        f"memory of {own.filter} can move only to that device or the host, not to "
+        f"{meant.filter}: allocate it there, or copy it"
     )
 
 
@@ -222,5 +226,5 @@ def _refuse_residency(ctx: Context, dev: Device, ptr: Any, nbytes: int | None) -
     check(ctx, dev)
     _part(ptr, nbytes)
     raise UnsupportedError(
-        f"the driver of {dev.filter} has no call for residency: all that is allocated is resident"
+        f"the driver of {dev.filter} has no call for residency: all allocated memory is resident"
     )

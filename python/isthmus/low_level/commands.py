@@ -63,7 +63,9 @@ class CommandList:
         to.room(count, "destination")
         size = len(raw(pattern)) if to.dtype is None else to.dtype.itemsize
         if size == 0 or count % size:
-            raise InvalidArgumentError(f"{count} bytes are no multiple of the pattern's {size}")
+            raise InvalidArgumentError(
+                f"{count} bytes are not a multiple of the pattern's {size} bytes"
+            )
         if to.dtype is not None:
             elements_of(to, 0).fill(pattern)  # fills nothing, but refuses the same values
         self._operations.append(
@@ -133,13 +135,18 @@ def _collected(operations: Any) -> list[Operation]:
     collected = list(operations)
     for each in collected:
         if not callable(each):
-            raise TypeError(f"an operation is a function of a queue, not {type(each).__name__}")
+            raise TypeError(
+                f"an operation must be a function of a queue, not {type(each).__name__}"
+            )
     return collected
 
 
 def _known(given: Any, name: str, *, writes: bool = False) -> Place:
     if is_address(given):
-        raise TypeError(f"the {name} of a list's copy is no bare address: nothing would keep it")
+        raise TypeError(
+            f"the {name} of a copy in a command list cannot be a bare address, which does not keep "
+            "the memory alive: pass a pointer, an array or a buffer"
+        )
     known = place(given, name, writes=writes)
     _check_lives(known)
     return known
@@ -153,9 +160,9 @@ def _check_lives(of: Place) -> None:
 def _count(nbytes: int | None, of: Place) -> int:
     if nbytes is None:
         if of.nbytes is None:
-            raise TypeError(f"how many bytes of {type(of.holder).__name__} must be told")
+            raise TypeError(f"nbytes is required for memory of type {type(of.holder).__name__}")
         return of.nbytes
     count = integer("nbytes", nbytes)
     if count < 0:
-        raise InvalidArgumentError(f"{count} bytes: 0 or more can be")
+        raise InvalidArgumentError(f"nbytes must be 0 or more, not {count}")
     return count

@@ -40,7 +40,7 @@ class Place(NamedTuple):
         """OutOfRangeError if there are fewer than ``nbytes`` bytes."""
         if self.nbytes is not None and nbytes > self.nbytes:
             raise OutOfRangeError(
-                f"{nbytes} bytes do not lie in the {name}, which has {self.nbytes} from there on"
+                f"{nbytes} bytes exceed the {name}, which has {self.nbytes} bytes from there on"
             )
 
 
@@ -60,7 +60,7 @@ def usm_place(given: Any, name: str, *, writes: bool = False) -> Place:
         if not _is_dense(given.shape, given.strides, given.itemsize):
             raise ValueError(
                 f"the {name} is an array with gaps, of shape {given.shape} and strides "
-                f"{given.strides}: copies of arrays take such, counts of elements do not"
+                f"{given.strides}: pass a contiguous array, or copy it with isthmus.copyto"
             )
         return Place(given.buffer, given.offset, given.nbytes, given.dtype)
     raise TypeError(
@@ -90,7 +90,7 @@ def place(given: Any, name: str, *, writes: bool = False) -> Place:
     if writes and seen.readonly:
         raise ReadOnlyError(f"the {name} of type {type(given).__name__} is read-only")
     if not seen.contiguous:
-        raise ValueError(f"the {name} is an array with gaps, and elements are counted without")
+        raise ValueError(f"the {name} is an array with gaps: pass a contiguous array")
     return Place(given, 0, seen.nbytes, _dtype_of_view(given, seen))
 
 
@@ -108,13 +108,17 @@ def place_at(address: Any, name: str, nbytes: int, queue: Queue) -> Place:
         return Place(bytearray(), 0, 0, None)
     at = integer("an address", address)
     if at <= 0:
-        raise InvalidArgumentError(f"the {name} is the address {at}, where no {nbytes} bytes lie")
+        raise InvalidArgumentError(
+            f"the {name} is {at}, which is not an address of {nbytes} bytes: pass a positive one"
+        )
     known = query(at)
     if known.kind == "unknown":
         known = query(at, context=queue.context)
     is_of_host = known.device is not None and known.device.backend == "host"
     if nbytes >= 1 << 63:
-        raise OutOfRangeError(f"{nbytes} bytes from the {name} on do not fit in 63 bits")
+        raise OutOfRangeError(
+            f"{nbytes} bytes at the {name} are too many: at most 2**63 - 1 are supported"
+        )
     if known.kind == "unknown" or (is_of_host and known.context != queue.context):
         return Place((ctypes.c_ubyte * nbytes).from_address(at), 0, nbytes, None)
     return Place(Buffer.adopt(at, nbytes, queue=queue), 0, nbytes, None)
@@ -151,11 +155,11 @@ def bytes_of(count: int, *places: Place) -> int:
     """Bytes of ``count`` elements of the endpoints' type. TypeError if their types differ."""
     number = integer("a count of elements", count)
     if number < 0:
-        raise ValueError(f"a count of elements is 0 or more, not {number}")
+        raise ValueError(f"a count of elements must be 0 or more, not {number}")
     types = [place.dtype for place in places if place.dtype is not None]
     if any(dtype != types[0] for dtype in types):
         raise TypeError(
-            f"elements of {types[0]} and of {types[1]}: they are counted in one type, which "
-            "ptr.cast(dtype) gives a pointer"
+            f"the elements have different types, {types[0]} and {types[1]}: set a pointer's type "
+            "with ptr.cast(dtype)"
         )
     return number * (types[0].itemsize if types else 1)

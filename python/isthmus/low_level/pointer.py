@@ -43,7 +43,9 @@ class UsmPointer:
         support.
         """
         if not isinstance(buffer, Buffer):
-            raise TypeError(f"a pointer is into an isthmus.Buffer, not {type(buffer).__name__}")
+            raise TypeError(
+                f"a pointer must be into an isthmus.Buffer, not {type(buffer).__name__}"
+            )
         at = integer("offset", offset)
         if not 0 <= at <= buffer.nbytes:
             raise OutOfRangeError(
@@ -167,14 +169,16 @@ def free(ctx: Context, ptr: UsmPointer) -> None:
     """
     if not isinstance(ptr, UsmPointer):
         raise TypeError(
-            f"free() takes what device_alloc, shared_alloc or host_alloc gave, not "
+            f"free() takes a pointer from device_alloc, shared_alloc or host_alloc, not "
             f"{type(ptr).__name__}"
         )
     if ptr.context != ctx:
-        raise WrongContextError(f"{ptr!r} is not of {ctx!r}: free it in the one it was made in")
+        raise WrongContextError(
+            f"{ptr!r} is not memory of {ctx!r}: free it in the context that it was allocated in"
+        )
     if ptr.offset:
         raise InvalidArgumentError(
-            f"{ptr!r} lies {ptr.offset} bytes behind the start of its allocation: free that"
+            f"{ptr!r} lies {ptr.offset} bytes past the start of its allocation: free the start"
         )
     ptr.buffer.free()
 

@@ -106,7 +106,7 @@ def _address_of(ptr: Any) -> int:
         return ptr.ptr
     if isinstance(ptr, (UsmPointer, numbers.Integral)):
         return integer("an address", ptr)
-    raise TypeError(f"an address is a pointer, an array or a number, not {type(ptr).__name__}")
+    raise TypeError(f"an address must be a pointer, an array or a number, not {type(ptr).__name__}")
 
 
 def _check(dev: object) -> None:

@@ -100,12 +100,12 @@ def raw(pattern: Any) -> bytes:
     if isinstance(pattern, int) and not isinstance(pattern, bool):
         if not 0 <= pattern <= 255:
             raise OverflowError(
-                f"{pattern} is no byte, 0 to 255: ptr.cast(dtype) tells the type of the elements"
+                f"{pattern} is not a byte, 0 to 255: set the element type with ptr.cast(dtype)"
             )
         return bytes([pattern])
     if hasattr(pattern, "dtype") and hasattr(pattern, "tobytes") and pattern.shape == ():
         return bytes(pattern.tobytes())
     raise TypeError(
-        f"memory without a type is filled with bytes or a NumPy scalar, not "
-        f"{type(pattern).__name__}: ptr.cast(dtype) tells the type of the elements"
+        f"memory without a type can be filled with bytes or a NumPy scalar, not "
+        f"{type(pattern).__name__}: set the element type with ptr.cast(dtype)"
     )

@@ -66,7 +66,7 @@ def load(path: str | Path) -> Trace:
     except TraceError as fault:
         raise TraceError(f"{file}: {fault}") from None
     except Exception as fault:  # from zipfile, NumPy and the pickle: garbage can raise nearly any
-        raise TraceError(f"{file}: no {file.suffix} file of a trace: {_told(fault)}") from fault
+        raise TraceError(f"{file}: not a {file.suffix} trace file: {_told(fault)}") from fault
 
 
 def _bytes_of(file: Path) -> bytes:
@@ -77,7 +77,7 @@ def _bytes_of(file: Path) -> bytes:
         while part := stream.read(1 << 20):
             left -= len(part)
             if left < 0:
-                raise TraceError(f"{file}: more than {_MOST_BYTES} bytes")
+                raise TraceError(f"{file}: the file has more than {_MOST_BYTES} bytes")
             parts.append(part)
     return b"".join(parts)
 
@@ -93,7 +93,9 @@ def _npz(data: bytes) -> Iterator[Event]:
         columns.append(_column(archive, "stream") if streams else np.zeros(len(columns[0]), "u1"))
     lengths = [len(each) for each in columns]
     if len(set(lengths)) != 1:
-        raise TraceError(f"op, id, size and stream have {lengths} elements")
+        raise TraceError(
+            f"op, id, size and stream have {lengths} elements: they must have the same number"
+        )
     for begin in range(0, lengths[0], _CHUNK):
         parts = [each[begin : begin + _CHUNK].tolist() for each in columns]
         yield from zip(itertools.count(begin), *parts, strict=False)
@@ -104,10 +106,10 @@ def _column(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
     file = f"{name}.npy"
     found = archive.namelist().count(file)
     if found != 1:
-        raise TraceError(f"{found} arrays {name!r}, there must be one")
+        raise TraceError(f"{found} arrays are named {name!r}: there must be one")
     info = archive.getinfo(file)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise TraceError(f"array {name!r} is compressed in another way than NumPy does")
+        raise TraceError(f"array {name!r} is compressed by a method that NumPy does not use")
     most = MOST_EVENTS * 8 + _MOST_HEADER
     with archive.open(info) as member:
         raw = member.read(most + 1)
@@ -125,12 +127,14 @@ def _array(name: str, raw: bytes) -> np.ndarray[Any, Any]:
         shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
     if len(shape) != 1 or dtype.kind not in "ui":
         raise TraceError(
-            f"array {name!r} of {shown(str(dtype))} with {len(shape)} dimensions: it must be of "
-            f"integers, with one"
+            f"array {name!r} has dtype {shown(str(dtype))} and {len(shape)} dimensions: it must "
+            f"have integers and one dimension"
         )
     array = np.frombuffer(raw, dtype, offset=stream.tell())
     if len(array) != shape[0]:
-        raise TraceError(f"array {name!r} has {len(array)} elements and says {shown(shape[0])}")
+        raise TraceError(
+            f"array {name!r} has {len(array)} elements, but its header says {shown(shape[0])}"
+        )
     return array
 
 
@@ -140,11 +144,11 @@ def _csv(data: bytes) -> Iterator[Event]:
         if not at:
             at = _places(row)
         elif len(row) != len(at):
-            raise TraceError(f"line {line}: {len(row)} fields, the first line has {len(at)}")
+            raise TraceError(f"line {line}: {len(row)} fields, but the first line has {len(at)}")
         elif (action := row[at["Action"]]) != "allocate failure":
             yield line, *_of_row(row, action, at, line)
     if not at:
-        raise TraceError("no line in it")
+        raise TraceError("the file has no lines")
 
 
 def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
@@ -166,7 +170,7 @@ def _places(names: list[str]) -> dict[str, int]:
             raise TraceError(f"no column {name!r} in the first line")
     if len(at) != len(names):
         again, count = Counter(names).most_common(1)[0]
-        raise TraceError(f"{count} columns {shown(again)} in the first line")
+        raise TraceError(f"{count} columns are named {shown(again)} in the first line")
     return at
 
 
@@ -174,12 +178,12 @@ def _of_row(
     row: list[str], action: str, at: dict[str, int], line: int
 ) -> tuple[int, str, int, str]:
     if action not in ("allocate", "free"):
-        raise TraceError(f"line {line}: action {shown(action)} is none")
+        raise TraceError(f"line {line}: action {shown(action)} is neither allocate nor free")
     pointer, size = row[at["Pointer"]], row[at["Size"]]
     if not pointer:
         raise TraceError(f"line {line}: no pointer")
     if not (size.isascii() and size.isdecimal() and len(size) <= 20):
-        raise TraceError(f"line {line}: size {shown(size)} is no number of bytes")
+        raise TraceError(f"line {line}: size {shown(size)} is not a number of bytes")
     stream = row[at["Stream"]] if "Stream" in at else ""
     return ALLOCATE if action == "allocate" else FREE, pointer, int(size), stream
 
@@ -244,23 +248,25 @@ def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
     """
     histories = snapshot.get("device_traces") if isinstance(snapshot, dict) else None
     if not isinstance(histories, (list, tuple)):
-        raise TraceError("no memory snapshot of PyTorch: it has no 'device_traces'")
+        raise TraceError("not a memory snapshot of PyTorch: it has no 'device_traces'")
     each_once = {id(each): each for each in histories if isinstance(each, (list, tuple)) and each}
     for history in each_once.values():
         if any(isinstance(entry, dict) and entry.get("action") in _PLAYED for entry in history):
             return history
     for history in each_once.values():
         return history
-    raise TraceError("no history: call torch.cuda.memory._record_memory_history first")
+    raise TraceError(
+        "the snapshot has no history: call torch.cuda.memory._record_memory_history first"
+    )
 
 
 def _integer(entry: dict[Any, Any], key: str, number: int) -> int:
     value = entry.get(key)
     if type(value) is not int:
-        raise TraceError(f"entry {number} of the history: {key} {shown(value)} is no integer")
+        raise TraceError(f"entry {number} of the history: {key} {shown(value)} is not an integer")
     if not fits_64_bits(value):
         raise TraceError(
-            f"entry {number} of the history: {key} of {value.bit_length()} bits, 64 are allowed"
+            f"entry {number} of the history: {key} has {value.bit_length()} bits, 64 are allowed"
         )
     return value
 

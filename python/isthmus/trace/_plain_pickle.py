@@ -105,7 +105,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         end = self.at + count
         if end > len(self.data):
-            raise ValueError(f"byte {self.at}: {count} bytes should follow, the file ends before")
+            raise ValueError(f"byte {self.at}: {count} bytes should follow, but the file ends")
         taken = self.data[self.at : end]
         self.at = end
         return taken
@@ -129,11 +129,13 @@ class _Reader:
         elif 0 <= slot < len(self.memo):
             self.memo[slot] = self.stack[-1]
         else:
-            raise ValueError(f"byte {self.at - 1}: memo entry beyond the next, {len(self.memo)}")
+            raise ValueError(
+                f"byte {self.at - 1}: a memo entry is beyond the next free one, {len(self.memo)}"
+            )
 
     def get(self, slot: int) -> None:
         if slot < 0:
-            raise ValueError(f"byte {self.at - 1}: a memo entry below 0")
+            raise ValueError(f"byte {self.at - 1}: a memo entry is below 0")
         self.push(self.memo[slot])
 
     def extend(self, values: list[Any]) -> None:
@@ -178,7 +180,7 @@ class _Reader:
             _check_scalar(key)
         elif self.good_tuples.get(id(key)) is not key:  # once for all uses of a memo entry
             if len(key) > _MOST_MEMBERS:
-                raise ValueError(f"a tuple of more than {_MOST_MEMBERS} members as a key")
+                raise ValueError(f"a key is a tuple of more than {_MOST_MEMBERS} members")
             for member in key:
                 _check_scalar(member)
             self.good_tuples[id(key)] = key
@@ -190,7 +192,7 @@ class _Reader:
         top = self.stack[-1]
         if type(top) is not kind:
             raise ValueError(
-                f"byte {self.at - 1}: {type(top).__name__} where a {kind.__name__} should be"
+                f"byte {self.at - 1}: found a {type(top).__name__}, expected a {kind.__name__}"
             )
         return top
 
@@ -198,23 +200,23 @@ class _Reader:
 def _refused(opcode: int) -> str:
     names = {each.code: each.name for each in pickletools.opcodes}
     name = names.get(chr(opcode), f"opcode 0x{opcode:02x}")
-    return f"{name}: only builtin containers and scalars are read, no name and no call"
+    return f"{name}: only builtin containers and scalars are read, no names and no calls"
 
 
 def _check_scalar(key: Any) -> None:
     """Ensures that hashing it, and comparing it with an equal one, takes constant time."""
     if type(key) not in _SCALARS:
-        raise ValueError(f"a {type(key).__name__} as a key, or in one")
+        raise ValueError(f"a key is, or contains, a {type(key).__name__}, which is not read")
     if type(key) in _KEYED_HASH and len(key) > _MOST_KEY:
-        raise ValueError(f"a key of {len(key)} characters, {_MOST_KEY} at most are read")
+        raise ValueError(f"a key has {len(key)} characters, at most {_MOST_KEY} are read")
     if type(key) is int and not fits_64_bits(key):
-        raise ValueError(f"an integer of {key.bit_length()} bits as a key, 64 at most are read")
+        raise ValueError(f"a key is an integer of {key.bit_length()} bits, at most 64 are read")
 
 
 def _short(line: bytes) -> bytes:
     """A number of bounded length."""
     if len(line) > _MOST_DIGITS:
-        raise ValueError(f"a number of {len(line)} digits, {_MOST_DIGITS} at most are read")
+        raise ValueError(f"a number has {len(line)} digits, at most {_MOST_DIGITS} are read")
     return line
 
 

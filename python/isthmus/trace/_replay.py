@@ -73,7 +73,7 @@ def replay(trace: Trace, resource: MemoryResource) -> Replay:
     if there is not enough memory, ValueError for an impossible sequence of events.
     """
     if trace.events.dtype != EVENT:
-        raise ValueError(f"events have the dtype {trace.events.dtype}, it must be EVENT")
+        raise ValueError(f"events have the dtype {trace.events.dtype}, but must have EVENT")
     queues = tuple(Queue(resource.device, context=resource.context) for _ in range(trace.queues))
     events = np.array(trace.events, order="C").view(np.uint8)  # aligned, and not shared
     samples = np.zeros(len(trace.events), _SAMPLE)

@@ -118,8 +118,8 @@ def key_of(name: int | str) -> bytes | str:
         return name
     what = f"an integer of {name.bit_length()} bits" if type(name) is int else shown(name)
     raise _ImpossibleError(
-        f"{what} names a block or a stream: integers of 64 bits and texts of {_MOST_NAME} "
-        f"characters do"
+        f"{what} cannot name a block or a stream: use integers of 64 bits, or texts of at most "
+        f"{_MOST_NAME} characters"
     )
 
 
@@ -150,7 +150,7 @@ class _Numbering:
             self._emit(FREE, block_id, held, stream)
         elif nbytes:
             if not self._recorded or key in self._freed:
-                raise _ImpossibleError(f"frees block {shown(block)}, which is not there")
+                raise _ImpossibleError(f"frees block {shown(block)}, which is not allocated")
             self.frees_before += 1
             self._note_free(key)
 
@@ -160,11 +160,11 @@ class _Numbering:
 
     def _allocate(self, key: bytes | str, block: int | str, nbytes: int) -> tuple[int, int]:
         if key in self._live:
-            raise _ImpossibleError(f"allocates block {shown(block)}, which is there")
+            raise _ImpossibleError(f"allocates block {shown(block)}, which is already allocated")
         if not 0 < nbytes <= _MOST_BYTES - self._live_bytes:
             raise _ImpossibleError(
-                f"allocates {_number(nbytes)} bytes, and {self._live_bytes} live: at least 0, and "
-                f"at most 2**63 - 1 in all, can be played"
+                f"allocates {_number(nbytes)} bytes, and {self._live_bytes} are live: a size must "
+                f"be 0 or more, and all together at most 2**63 - 1"
             )
         made = self._live[key] = (self._ids, nbytes)
         self._live_bytes += nbytes
@@ -174,9 +174,11 @@ class _Numbering:
     def _emit(self, action: int, block_id: int, nbytes: int, stream: int | str) -> None:
         queue = self.queues.setdefault(key_of(stream), len(self.queues))
         if queue >= _MOST_QUEUES:
-            raise _ImpossibleError(f"stream {shown(stream)}, one more than {_MOST_QUEUES}")
+            raise _ImpossibleError(
+                f"stream {shown(stream)} exceeds the limit of {_MOST_QUEUES} streams"
+            )
         if len(self.packed) >= MOST_EVENTS * _PACKED.size:
-            raise _ImpossibleError(f"one event more than {MOST_EVENTS}")
+            raise _ImpossibleError(f"exceeds the limit of {MOST_EVENTS} events")
         self.packed += _PACKED.pack(nbytes, block_id, queue, action)
 
 

@@ -56,7 +56,7 @@ class MemoryInfo(_FreeAndTotal):
         if not isinstance(key, str):
             return super().__getitem__(key)
         if key not in self.keys():
-            raise KeyError(f"{key!r}: a MemoryInfo has {', '.join(self.keys())}")
+            raise KeyError(f"unknown key {key!r}: a MemoryInfo has {', '.join(self.keys())}")
         return getattr(self, key)
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class Accelerator:
             return Device(device_id)
         number, known = integer("device_id", device_id), self.devices
         if not 0 <= number < len(known):
-            raise ValueError(f"device {number} is not there: 0 to {len(known) - 1} are")
+            raise ValueError(f"device {number} does not exist: use 0 to {len(known) - 1}")
         return known[number]
 
     def set_device(self, device_id: int | Device | str) -> Device:

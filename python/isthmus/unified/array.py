@@ -313,7 +313,7 @@ class UnifiedArray:
         array = self.host
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ValueError(f"{array.dtype} does not become {dtype} without a copy")
+                raise ValueError(f"cannot convert {array.dtype} to {dtype} without a copy")
             return array.astype(dtype)
         return np.array(array) if copy else array
 

@@ -65,10 +65,10 @@ def batches(
     length = _length_of(data)
     if fn is not None and not callable(fn):
         raise TypeError(
-            f"batches() calls fn with each batch, and {fn!r} is no function: name size="
+            f"batches() calls fn with each batch, and {fn!r} is not callable: use size="
         )
     if size is None and fn is None:
-        raise TypeError("batches() needs size=, or a function whose memory the size is found by")
+        raise TypeError("batches() needs size=, or a function whose memory use determines the size")
     step = max(length, 1) if size is None else at_least(1, "size", size)
     return _iterate(data, length, fn, step, progress)
 

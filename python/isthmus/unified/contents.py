@@ -91,8 +91,8 @@ def _check_bounds(array: NDArray[Any], dtype: Any) -> None:
     limits = np.iinfo(dtype)
     if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
         raise OverflowError(
-            f"{array.min()} to {array.max()} do not lie in {dtype}, which has {limits.min} to "
-            f"{limits.max}"
+            f"{array.min()} to {array.max()} are out of range for {dtype}, which holds "
+            f"{limits.min} to {limits.max}"
         )
 
 

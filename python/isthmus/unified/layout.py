@@ -52,15 +52,15 @@ def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     TypeError for objects.
     """
     if dtype.hasobject:
-        raise TypeError(f"dtype {dtype} holds Python objects, which no device can have")
+        raise TypeError(f"dtype {dtype} holds Python objects, which cannot be stored on a device")
     nbytes: int = dtype.itemsize
     for extent in shape:
         nbytes *= extent
     if nbytes == 0:
-        raise ValueError(f"shape {shape} of {dtype} has no bytes: a unified buffer needs some")
+        raise ValueError(f"shape {shape} of {dtype} has no bytes: a unified buffer cannot be empty")
     if nbytes >= 1 << 63:
         raise USMAllocationError(
-            f"shape {shape} of {dtype} has {nbytes} bytes: no address space has more than 2**63 - 1"
+            f"shape {shape} of {dtype} has {nbytes} bytes: at most 2**63 - 1 are supported"
         )
     return nbytes
 
@@ -78,13 +78,13 @@ def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
         raise ValueError("an array without dimensions has no ranges: leave the range out")
     if isinstance(wanted, slice):
         if wanted.step not in (None, 1):
-            raise ValueError(f"a range has step 1, not {wanted.step}")
+            raise ValueError(f"a range must have step 1, not {wanted.step}")
         start = _from_the_end(wanted.start, 0, shape[0])
         stop = _from_the_end(wanted.stop, shape[0], shape[0])
     elif isinstance(wanted, tuple) and len(wanted) == 2:
         start, stop = integer("start", wanted[0]), integer("stop", wanted[1])
     else:
-        raise TypeError(f"a range is a slice or (start, stop), not {type(wanted).__name__}")
+        raise TypeError(f"a range must be a slice or (start, stop), not {type(wanted).__name__}")
     if start > stop:
         raise OutOfRangeError(f"range {start} to {stop} ends before it begins")
     if not 0 <= start <= stop <= shape[0]:
@@ -108,5 +108,5 @@ def same_size(shape: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, 
     if unknown == 1 and known > 0 and size % known == 0:
         return tuple(size // known if extent == -1 else extent for extent in wanted)
     if unknown or known != size or min(wanted, default=0) < 0:
-        raise ValueError(f"an array of {size} elements has no shape {wanted}")
+        raise ValueError(f"cannot reshape an array of {size} elements to {wanted}")
     return wanted

@@ -27,7 +27,7 @@ class UnknownBufferError(KeyError):
     def __str__(self) -> str:
         return (
             f"no buffer is registered as {self.buffer_id!r}: it never was, was released as often "
-            "as registered, or was registered with weak=True and nobody holds it any more"
+            "as registered, or was registered with weak=True and is not referenced any more"
         )
 
 
@@ -70,8 +70,8 @@ class BufferRegistry:
         """
         if not isinstance(buf, UnifiedBuffer):
             raise TypeError(
-                f"a registry has whole UnifiedBuffers, not {type(buf).__name__}: of a part "
-                "register the buffer it is of, and send the range along"
+                f"a registry takes whole UnifiedBuffers, not {type(buf).__name__}: for a part, "
+                "register its buffer, and pass the range along"
             )
         with self._lock:
             buffer_id = self._ids.get(id(buf)) or self._enter(buf)
