@@ -212,7 +212,7 @@ def test_fewer_bytes_than_elements(which: str, into: str) -> None:
     for make in (bytes, bytearray, lambda n: memoryview(bytes(n))):
         with pytest.raises(ValueError, match="memory that has") as error:
             INTO[into](ByBytes(make(nbytes), **entries))
-        message_has(error, [f"has {nbytes}:"])
+        message_has(error, [f"has {nbytes} bytes"])
 
 
 def test_no_more_bytes_than_elements(host: Queue) -> None:
@@ -289,7 +289,7 @@ def test_items_with_fewer_bytes_than_elements(among: str, into: str) -> None:
     for nbytes, entries in TOO_SHORT.values():
         with pytest.raises(ValueError, match="memory that has") as error:
             INTO[into](AMONG[among](ByBytes(bytes(nbytes), **entries)))
-        message_has(error, [f"has {nbytes}:"])
+        message_has(error, [f"has {nbytes} bytes"])
 
 
 @pytest.mark.parametrize("among", AMONG)

@@ -323,7 +323,7 @@ BAD_COPIES: list[tuple[Any, Any, Any, type[Exception], list[object]]] = [
     ("ptr", np.zeros((10, 10))[:, 0], 5, ValueError, ["gaps"]),
     ("ptr", bytes(10), -1, ValueError, [-1]),
     ("ptr", bytes(10), 1.5, TypeError, ["float"]),
-    ("ptr", 0, 5, isthmus.InvalidArgumentError, ["address 0"]),
+    ("ptr", 0, 5, isthmus.InvalidArgumentError, ["is 0, which is not an address"]),
     ("ptr", -4, 5, isthmus.InvalidArgumentError, ["-4"]),
     ("ptr", "text", 2, TypeError, ["source", "str"]),
     (b"constant", "ptr", 2, isthmus.ReadOnlyError, ["destination", "bytes"]),

@@ -242,7 +242,7 @@ def test_what_cannot_have_happened(kind: str, tmp_path: Path) -> None:
     first = (ALLOCATE, 7, 1000, 0)
     refused(tmp_path, kind, write([first, first]), "allocates block", "already allocated")
     full = [first, (ALLOCATE, 8, 2**63 - 1, 0)]
-    refused(tmp_path, kind, write(full), "allocates 9223372036854775807 bytes", "1000 live")
+    refused(tmp_path, kind, write(full), "allocates 9223372036854775807 bytes", "1000 are live")
     gone = (FREE, 7, 1000, 0)
     refused(tmp_path, kind, write([first, gone, gone]), "frees block", "is not allocated")
     refused(tmp_path, kind, write([gone, gone, first]), "frees block", "is not allocated")
