@@ -42,19 +42,19 @@ CODE = re.compile(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)|<[^>]+>", re.S)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 # For each folder: the number of these words in comments, and of parameters named by prepositions.
 LIMITS = {
-    "include/isthmus": (157, 202),
-    "python/src": (123, 472),
-    "src/array": (7, 121),
-    "src/backend": (176, 341),
-    "src/buffer": (11, 40),
-    "src/c": (6, 46),
-    "src/core": (17, 37),
-    "src/memory": (298, 706),
-    "src/os": (32, 16),
-    "src/trace": (2, 4),
-    "src/tracking": (55, 49),
-    "src/transfer": (23, 127),
-    "src/unified": (30, 36),
+    "include/isthmus": (0, 202),
+    "python/src": (1, 462),
+    "src/array": (0, 121),
+    "src/backend": (2, 340),
+    "src/buffer": (0, 40),
+    "src/c": (0, 46),
+    "src/core": (0, 37),
+    "src/memory": (7, 705),
+    "src/os": (0, 16),
+    "src/trace": (0, 4),
+    "src/tracking": (0, 49),
+    "src/transfer": (0, 127),
+    "src/unified": (0, 35),
 }
 
 
