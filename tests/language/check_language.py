@@ -12,7 +12,6 @@ docs/glossary.md has the terms to use.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ PARAMETER = re.compile(
     r"[&*>\w]\s*[&*\s]\s*(?:on|where|home|from|how|what|most|least|into|of|over|to|by|whom|who)\s*[,)]"
 )
 CODE = re.compile(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)|<[^>]+>", re.S)
+SOURCES = ("src", "include", "python/src")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 # For each folder: the number of these words in comments, and of parameters named by prepositions.
 LIMITS = {
@@ -56,13 +56,6 @@ LIMITS = {
     "src/transfer": (0, 127),
     "src/unified": (0, 35),
 }
-
-
-def tracked(root: Path, *patterns: str) -> list[Path]:
-    found = subprocess.run(
-        ["git", "-C", str(root), "ls-files", *patterns], capture_output=True, text=True, check=True
-    )
-    return [root / name for name in found.stdout.split()]
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
@@ -95,14 +88,18 @@ def check_page(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def check_pages(root: Path) -> Iterator[str]:
-    for path in tracked(root, "README.md", "CONTRIBUTING.md", "docs/*.md"):
+    for path in [
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+        *sorted((root / "docs").rglob("*.md")),
+    ]:
         for number, message in check_page(path):
             yield f"{path.relative_to(root)}:{number}: {message}"
 
 
 def count_sources(root: Path) -> dict[str, tuple[int, int]]:
     counts: dict[str, tuple[int, int]] = {}
-    for path in tracked(root, "src", "include", "python/src"):
+    for path in (each for top in SOURCES for each in sorted((root / top).rglob("*"))):
         if path.suffix not in {".c", ".cpp", ".h", ".hpp"}:
             continue
         text = path.read_text(encoding="utf-8")
