@@ -129,18 +129,18 @@ void allocation::release_last() noexcept {
 // is the only one. After a successful check the block is no longer live, so no look-up finds it.
 bool allocation::end_unused_block() noexcept {
   auto* const from = from_ ? from_->as_pool() : nullptr;
-  auto* const in = from != nullptr ? process_page_map.find(what_.base) : nullptr;
-  const bool ended = in != nullptr && in->is_slab() && never_used() && inherits_in_order() &&
+  auto* const page = from != nullptr ? process_page_map.find(what_.base) : nullptr;
+  const bool ended = page != nullptr && never_used() && inherits_in_order() &&
                      process_registry().remove_if(*this, [&] {
                        const bool last = references() == 1 && never_used() && inherits_in_order();
                        if (last) {
-                         from->end_block(*in, what_.base);
+                         from->end_block(*page, what_.base);
                        }
                        return last;
                      });
   if (ended) {
     const bool in_order = uses_.inherits() || !on_->lent();
-    from->take_in_ended(*in, what_.base, in_order ? on_.get() : nullptr);
+    from->take_in_ended(*page, what_.base, in_order ? on_.get() : nullptr);
     delete this;
   }
   return ended;
@@ -233,11 +233,6 @@ pool* allocation::pool_below() const noexcept {
 bool allocation::end() noexcept {
   if (unused_ || nothing_runs()) {
     reclaim();
-    return true;
-  }
-  if (is_block_ && from_->orders_frees() && uses_.inherits() && never_used() &&
-      inherits_in_order()) {
-    reclaim_behind(*on_);  // as `order_of_free` would return, without its locks and references
     return true;
   }
   if (const auto behind = order_of_free()) {

@@ -329,13 +329,17 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
       return freed_before(pointer);
     }
   } while (!first->is.compare_exchange_weak(was, grain::state::cached, k_relaxed));
-  const lane::run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(first),
-                        first->span.load(k_relaxed)};
+  put_run_in_lane(*first, pointer, on);
+  return {};
+}
+
+void pool::put_run_in_lane(grain& first, void* pointer, queue* on) noexcept {
+  const lane::run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(&first),
+                        first.span.load(k_relaxed)};
   shut(pointer, freed.count * k_grain_bytes, on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_run(*mine, freed)) {
     regions_.give(freed.first, behind(on));
   }
-  return {};
 }
 
 bool pool::keep_run(lane& mine, const lane::run& freed) noexcept {

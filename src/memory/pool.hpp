@@ -72,16 +72,22 @@ class pool final : public memory_resource, public reclaimable {
   // Frees a block whose allocation record has ended, without searching for a record.
   void take_in(void* pointer, queue* on) noexcept;
 
-  // The same in two steps, for a block of a slab. After `end_block` the block is no longer live but
-  // not reusable yet; `take_in_ended` makes it reusable. `in` is the record of its page.
-  void end_block(grain& in, void* pointer) noexcept {
-    if (checks_) {
-      auto& owner = *in.in_slab();
+  // The same in two steps. After `end_block` the block is no longer live but not reusable yet;
+  // `take_in_ended` makes it reusable. `page` is the record of the page where the block begins.
+  void end_block(grain& page, void* pointer) noexcept {
+    if (!page.is_slab()) {
+      page.is.store(grain::state::cached, k_relaxed);
+    } else if (checks_) {
+      auto& owner = *page.in_slab();
       owner.mark_ended(owner.number_of(pointer));
     }
   }
-  void take_in_ended(grain& in, void* pointer, queue* on) noexcept {
-    put_in_lane(in.span.load(k_relaxed), pointer, on);
+  void take_in_ended(grain& page, void* pointer, queue* on) noexcept {
+    if (page.is_slab()) {
+      put_in_lane(page.span.load(k_relaxed), pointer, on);
+    } else {
+      put_run_in_lane(page, pointer, on);
+    }
   }
 
   // Whether any block was freed in the order of a queue while work there may still have used it:
@@ -213,6 +219,8 @@ class pool final : public memory_resource, public reclaimable {
 
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
+  // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
+  void put_run_in_lane(grain& first, void* pointer, queue* on) noexcept;
   [[nodiscard]] ticket behind(queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
   // These return false while another thread revokes the thread cache.

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "backend/drivers.hpp"
@@ -204,7 +205,8 @@ ref<pool> shared_pool(queue& on) {
 TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   const auto on = host_queue();
   const auto from = shared_pool(*on);
-  for (const std::size_t nbytes : {24U, 1000U}) {  // marked live by a bit, and by a byte
+  // Marked live by a bit, by a byte, and by the state of a page.
+  for (const std::size_t nbytes : {24U, 1000U, 300'000U}) {
     auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = record->what().base;
     EXPECT_EQ(process_registry().find_block(base).get(), record.get());
@@ -247,6 +249,7 @@ TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
 TEST(registry_concurrent, blocks_end_while_others_find_them) {
   const auto on = host_queue();
   const auto from = shared_pool(*on);
+  const std::set<std::size_t> sizes{1000, 300'000};
   std::atomic<std::byte*> newest{nullptr};
   std::atomic<bool> done{false};
   std::vector<std::thread> lookers;
@@ -254,13 +257,14 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
     lookers.emplace_back([&] {
       while (!done.load()) {
         if (const auto found = process_registry().find_block(newest.load())) {
-          EXPECT_EQ(found->what().nbytes, 1000u);
+          EXPECT_TRUE(sizes.contains(found->what().nbytes));
         }
       }
     });
   }
   for (int step = 0; step < 20'000; ++step) {
-    auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
+    const std::size_t nbytes = step % 2 == 0 ? 1000 : 300'000;
+    auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     newest.store(static_cast<std::byte*>(record->what().base));
     record.detach()->release_last();
   }
@@ -270,6 +274,37 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   }
   EXPECT_FALSE(process_registry().find_block(newest.load()));
   EXPECT_TRUE(from->verify());
+}
+
+// The record of a block is gone before the block can be reused, so every block that is allocated
+// here is found by its own record alone.
+TEST(registry_concurrent, runs_of_all_lengths_end_and_are_reused) {
+  const auto on = host_queue();
+  const auto from = shared_pool(*on);
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 2; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random{seed};
+      std::vector<ref<allocation>> live(24);
+      for (int step = 0; step < 20'000; ++step) {
+        auto& record = live[random() % live.size()];
+        if (record) {
+          auto* const base = record->what().base;
+          EXPECT_EQ(process_registry().find_block(base).get(), record.get());
+          record.detach()->release_last();
+        } else {
+          const std::size_t nbytes = 1 + (random() % 12) * k_grain_bytes;
+          record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+        }
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  EXPECT_TRUE(from->verify());
+  from->trim(0);
+  EXPECT_EQ(from->usage().held_bytes, 0U);
 }
 
 }  // namespace
