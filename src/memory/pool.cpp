@@ -333,12 +333,12 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
   return {};
 }
 
-void pool::put_run_in_lane(grain& first, void* pointer, queue* on) noexcept {
+void pool::put_run_in_lane(grain& first, void* pointer, queue* order) noexcept {
   const lane::run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(&first),
                         first.span.load(k_relaxed)};
-  shut(pointer, freed.count * k_grain_bytes, on);
-  if (auto* mine = lane_behind(on); mine == nullptr || !keep_run(*mine, freed)) {
-    regions_.give(freed.first, behind(on));
+  shut(pointer, freed.count * k_grain_bytes, order);
+  if (auto* mine = lane_behind(order); mine == nullptr || !keep_run(*mine, freed)) {
+    regions_.give(freed.first, behind(order));
   }
 }
 

@@ -220,7 +220,7 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
   // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
-  void put_run_in_lane(grain& first, void* pointer, queue* on) noexcept;
+  void put_run_in_lane(grain& first, void* pointer, queue* order) noexcept;
   [[nodiscard]] ticket behind(queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
   // These return false while another thread revokes the thread cache.
