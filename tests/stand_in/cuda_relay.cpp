@@ -123,9 +123,10 @@ void end_what_is_in_flight() {
   }
 }
 
+// Returns true for one call only, whichever threads call at once: 0 becomes -1.
 bool counts_down(std::atomic<long>& left) {
   auto now = left.load();
-  while (now > 0 && !left.compare_exchange_weak(now, now - 1)) {
+  while (now >= 0 && !left.compare_exchange_weak(now, now - 1)) {
   }
   return now == 0;
 }
@@ -145,7 +146,6 @@ code refuse(std::string_view name, sort what) {
     return cu::k_error_LAUNCH_FAILED;
   }
   if (what == failing && counts_down(before_failure)) {
-    before_failure = -1;
     return failure;
   }
   return cu::k_success;
