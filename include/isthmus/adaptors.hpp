@@ -64,7 +64,7 @@ isthmus_status_t run_guarded(const char** message, Body&& body) noexcept {
   } catch (const std::exception& problem) {
     *message = keep_text(problem.what());
   } catch (...) {
-    *message = "an exception that is no std::exception";
+    *message = "an exception that is not a std::exception";
   }
   return ISTHMUS_ERROR_CALLBACK;
 }

@@ -90,12 +90,12 @@ namespace detail {
   const std::string filter(where.info().filter);
   if (!where.can(capability::advise)) {
     raise(status::unsupported,
-          filter + " takes no advice on memory, being without the capability \"advise\"");
+          filter + " does not support advice on memory: it lacks the capability \"advise\"");
   }
   const auto number = number_of_advice(where, what);
   if (!number) {
-    raise(status::unsupported,
-          "the driver of " + filter + " has no advice \"" + std::string(name(what)) + "\"");
+    raise(status::unsupported, "the driver of " + filter + " does not support the advice \"" +
+                                   std::string(name(what)) + "\"");
   }
   return *number;
 }

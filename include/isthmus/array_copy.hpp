@@ -115,9 +115,10 @@ class array_place {
   array_place(std::span<T, Extent> memory, const Other& other, int)
       : is_constant_(std::is_const_v<T>) {
     if (memory.size() != other.size()) {
-      raise(status::invalid_argument,
-            std::to_string(memory.size()) + " elements and an array of shape " +
-                to_string(other.shape()) + ", which has " + std::to_string(other.size()));
+      raise(status::invalid_argument, "cannot copy between " + std::to_string(memory.size()) +
+                                          " elements and an array of shape " +
+                                          to_string(other.shape()) + ", which has " +
+                                          std::to_string(other.size()) + " elements");
     }
     where_ = v1::layout<dynamic_rank>::dense(other.shape(), sizeof(T));
     take(memory.data(), dtype_of<T>);
@@ -213,8 +214,8 @@ auto fill_fitting(const dyn_array& to, const Value& value, operation& what) {
   return visit(to.type(), [&]<class T>() {
     if constexpr (is_whole<Value> && is_whole<T>) {
       if (!std::in_range<T>(+value)) {
-        raise(status::out_of_range, std::to_string(+value) + " is no " +
-                                        std::string(name(to.type())) + ", which is from " +
+        raise(status::out_of_range, std::to_string(+value) + " does not fit in " +
+                                        std::string(name(to.type())) + ", whose range is " +
                                         std::to_string(+std::numeric_limits<T>::min()) + " to " +
                                         std::to_string(+std::numeric_limits<T>::max()));
       }

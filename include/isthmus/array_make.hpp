@@ -225,9 +225,9 @@ template <class T, std::size_t N>
 template <element T, std::same_as<dyn_array> Array>
 [[nodiscard]] std::vector<T> to_vector(const Array& from) {
   if (dtype_of<T> != from.type()) {
-    raise(status::invalid_argument, "a vector of " + std::string(name(dtype_of<T>)) +
-                                        " of an array of " + std::string(name(from.type())) +
-                                        ": of the array's type alone");
+    raise(status::invalid_argument, "cannot copy to a vector of " + std::string(name(dtype_of<T>)) +
+                                        " from an array of " + std::string(name(from.type())) +
+                                        ": use the type of the array");
   }
   return detail::copied<T>(from);
 }

@@ -113,7 +113,7 @@ class array_memory {
     const std::size_t nbytes = buffer().size();
     if (!of.lies_within(nbytes, static_cast<std::int64_t>(item))) {
       raise(status::out_of_range, "elements of " + std::to_string(item) + " bytes from byte " +
-                                      std::to_string(of.offset) + " on, of shape " +
+                                      std::to_string(of.offset) + ", of shape " +
                                       to_string(of.shape) + " and strides " +
                                       to_string(of.strides) + ", do not lie in a buffer of " +
                                       std::to_string(nbytes) + " bytes");
@@ -238,7 +238,7 @@ class array_base {
     if (!layout_.is_contiguous(item)) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape()) + " and strides " +
                                           to_string(strides()) +
-                                          " has gaps: its bytes are no buffer");
+                                          " has gaps: its bytes cannot be a buffer");
     }
     const auto all = layout_.reach(item);
     return memory_.part(all.begin, all.end);

@@ -34,7 +34,7 @@ struct axis_size {
   constexpr axis_size(Integer number) : value(static_cast<std::int64_t>(number)) {
     if (number > 0 && value < 0) {
       raise(status::invalid_argument,
-            std::to_string(number) + " elements along an axis are more than memory can have");
+            std::to_string(number) + " elements along an axis exceed the address space");
     }
   }
   std::int64_t value;
@@ -42,7 +42,7 @@ struct axis_size {
 
 template <std::size_t Rank>
 class axes {
-  static_assert(Rank <= most_axes, "an array has 16 axes at most");
+  static_assert(Rank <= most_axes, "an array has at most 16 axes");
 
  public:
   constexpr axes() noexcept = default;
@@ -97,8 +97,8 @@ class axes<dynamic_rank> {
   // Sets new numbers to 0. Throws invalid_argument for more than `most_axes`.
   constexpr void resize(std::size_t count) {
     if (count > most_axes) {
-      raise(status::invalid_argument, "an array of " + std::to_string(count) +
-                                          " axes: " + std::to_string(most_axes) + " at most");
+      raise(status::invalid_argument, "an array cannot have " + std::to_string(count) +
+                                          " axes: the limit is " + std::to_string(most_axes));
     }
     for (std::size_t axis = count_; axis < count; ++axis) numbers_[axis] = 0;
     count_ = count;
@@ -155,7 +155,7 @@ template <std::size_t Rank>
 template <std::size_t Rank>
 [[nodiscard]] constexpr std::int64_t number_at(const axes<Rank>& numbers, std::size_t axis) {
   if (axis >= numbers.size()) {
-    raise(status::out_of_range, "axis " + std::to_string(axis) + " of an array of " +
+    raise(status::out_of_range, "no axis " + std::to_string(axis) + " in an array of " +
                                     std::to_string(numbers.size()) + " axes");
   }
   return numbers[axis];

@@ -54,7 +54,7 @@ class batch_range : public std::ranges::view_base {
  public:
   // Throws invalid_argument for a `size` of 0.
   batch_range(Source from, std::size_t size) : from_(std::move(from)), size_(size) {
-    if (size == 0) raise(status::invalid_argument, "batches of 0 elements: 1 or more can be");
+    if (size == 0) raise(status::invalid_argument, "a batch cannot have 0 elements: use 1 or more");
   }
 
   class iterator {

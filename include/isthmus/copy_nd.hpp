@@ -29,8 +29,8 @@ class dimensions {
   dimensions() noexcept = default;
   dimensions(std::span<const std::size_t> all) {
     if (all.size() > most) {
-      raise(status::invalid_argument, "an array of " + std::to_string(all.size()) +
-                                          " dimensions: " + std::to_string(most) + " at most");
+      raise(status::invalid_argument, "an array cannot have " + std::to_string(all.size()) +
+                                          " dimensions: the limit is " + std::to_string(most));
     }
     for (const std::size_t each : all) numbers_[count_++] = each;
   }

@@ -137,7 +137,7 @@ decltype(auto) visit(dtype of, Function&& function) {
     case dtype::clongdouble: return function.template operator()<std::complex<long double>>();
   }
   raise(status::invalid_argument,
-        std::to_string(static_cast<isthmus_dtype_t>(of)) + " is the number of no dtype");
+        std::to_string(static_cast<isthmus_dtype_t>(of)) + " is not the number of a dtype");
 }
 
 // Bytes of an element. Throws invalid_argument for a number that is not a dtype.

@@ -61,12 +61,13 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   template <element T, std::size_t N>
   [[nodiscard]] array<T, N> as() const {
     if (dtype_of<T> != type_ || rank() != N) {
-      raise(status::invalid_argument,
-            "an array of " + std::to_string(rank()) + " axes and " + std::string(name(type_)) +
-                " is none of " + std::to_string(N) + " axes and " + std::string(name(dtype_of<T>)));
+      raise(status::invalid_argument, "an array of " + std::to_string(rank()) + " axes and " +
+                                          std::string(name(type_)) +
+                                          " cannot be viewed as one of " + std::to_string(N) +
+                                          " axes and " + std::string(name(dtype_of<T>)));
     }
     if (read_only_ && !std::is_const_v<T>) {
-      raise(status::read_only, "this array is read-only: as<const T, N>()");
+      raise(status::read_only, "this array is read-only: use as<const T, N>()");
     }
     v1::layout<N> where{{}, {}, layout_.offset};
     for (std::size_t axis = 0; axis < N; ++axis) {
@@ -149,7 +150,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   }
   [[nodiscard]] dyn_array at(const axes_type& index) const {
     if (index.size() != rank()) {
-      raise(status::invalid_argument, std::to_string(index.size()) + " indices of an array of " +
+      raise(status::invalid_argument, std::to_string(index.size()) + " indices for an array of " +
                                           std::to_string(rank()) + " axes");
     }
     v1::layout<dynamic_rank> where;

@@ -51,8 +51,8 @@ struct element_place {
 inline void require_scalar() {
   if (allow_scalar::here()) return;
   raise(status::unsupported,
-        "a single element of a device array: each is a copy of its own. Copy the array to the host "
-        "(to_vector, copy), or allow it in a scope: const isthmus::allow_scalar scope;");
+        "access to a single element of a device array needs a separate copy: copy the array to the "
+        "host (to_vector, copy), or allow it in a scope: const isthmus::allow_scalar scope;");
 }
 template <class T>
 [[nodiscard]] T load(const std::byte* at) noexcept {

@@ -66,7 +66,7 @@ class host_array_view {
   [[nodiscard]] std::span<T> span() const {
     if (!layout_.is_contiguous(sizeof(T))) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape()) + " and strides " +
-                                          to_string(strides()) + " is no span: it has gaps");
+                                          to_string(strides()) + " cannot be a span: it has gaps");
     }
     return {data_, size()};
   }

@@ -46,7 +46,7 @@ class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
     if (info.nbytes % sizeof(T) != 0 || address % alignof(T) != 0) {
       raise(status::invalid_argument,
             std::to_string(info.nbytes) + " bytes at an address of remainder " +
-                std::to_string(address % alignof(T)) + " do not make whole objects of " +
+                std::to_string(address % alignof(T)) + " are not a whole number of objects of " +
                 std::to_string(sizeof(T)) + " bytes, aligned to " + std::to_string(alignof(T)));
     }
   }

@@ -33,12 +33,12 @@ template <std::size_t Rank>
   for (const std::int64_t extent : shape) {
     if (extent < 0) {
       raise(status::invalid_argument,
-            "an extent of " + std::to_string(extent) + " in the shape " + to_string(shape));
+            "negative extent " + std::to_string(extent) + " in the shape " + to_string(shape));
     }
     if (extent > room) {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
                                           " and elements of " + std::to_string(item) +
-                                          " bytes is more than memory can have");
+                                          " bytes exceeds the address space");
     }
     room /= std::max<std::int64_t>(extent, 1);
     count *= extent;
@@ -146,8 +146,8 @@ struct layout {
       made.strides[axis] = strides[static_cast<std::size_t>(from)];
     }
     if (order.size() != rank() || seen != (1U << rank()) - 1U) {
-      raise(status::invalid_argument, to_string(order) + " is no order of the " +
-                                          std::to_string(rank()) + " axes: each once is");
+      raise(status::invalid_argument, to_string(order) + " is not an order of the " +
+                                          std::to_string(rank()) + " axes: pass each axis once");
     }
     return made;
   }
@@ -184,7 +184,7 @@ struct layout {
     layout<Wanted> made{wanted, detail::dense_strides(wanted, item), offset};
     if (is_contiguous(item) || follow(made)) return made;
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
-                                        to_string(strides) + " has no view of shape " +
+                                        to_string(strides) + " cannot be viewed with shape " +
                                         to_string(wanted) + ": copy it to a dense array first");
   }
 
@@ -196,10 +196,10 @@ struct layout {
     const bool is_dense = rank() != 0 && (strides[rank() - 1] == from || shape[rank() - 1] == 1);
     if (!is_dense || shape[rank() - 1] * from % to != 0) {
       raise(status::invalid_argument,
-            "elements of " + std::to_string(to) + " bytes cannot be made of the last axis of " +
+            "cannot view as elements of " + std::to_string(to) + " bytes the last axis of " +
                 to_string(shape) + " elements of " + std::to_string(from) + " bytes, " +
                 to_string(strides) +
-                " bytes apart: it must have no gaps and a whole number of them");
+                " bytes apart: the axis must have no gaps and a whole number of new elements");
     }
     made.shape[rank() - 1] = shape[rank() - 1] * from / to;
     made.strides[rank() - 1] = to;
@@ -233,7 +233,7 @@ struct layout {
     if (fits && known == all && (open == wanted.size() || wanted[open] >= 0)) return wanted;
     raise(status::invalid_argument, "the " + std::to_string(all) +
                                         " elements of an array of shape " + to_string(shape) +
-                                        " have no shape " + to_string(asked));
+                                        " cannot have the shape " + to_string(asked));
   }
 
   // Sets the strides of `made`, and returns false if that is impossible: groups of axes of either

@@ -96,11 +96,11 @@ inline void free(const v1::context& ctx, void* pointer) {
   const auto its_resource = resource::take(from);
   if (!its_resource) {
     raise(status::invalid_argument,
-          "low_level::free takes what device_alloc, shared_alloc or "
-          "host_alloc gave, and was not freed before");
+          "low_level::free needs memory of device_alloc, shared_alloc or host_alloc that was not "
+          "freed before");
   }
   if (its_context != ctx) {
-    raise(status::wrong_context, "that memory is of another context: free it in its own");
+    raise(status::wrong_context, "the memory belongs to another context: free it in that context");
   }
   v1::detail::check(isthmus_resource_deallocate(its_resource.get(), pointer, 0, 0, nullptr));
 }
@@ -163,7 +163,7 @@ namespace detail {
 [[nodiscard]] inline std::size_t bytes_of(std::size_t count, std::size_t item) {
   if (count > static_cast<std::size_t>(PTRDIFF_MAX) / item) {
     raise(status::invalid_argument, std::to_string(count) + " elements of " + std::to_string(item) +
-                                        " bytes are more than memory can have");
+                                        " bytes exceed the address space");
   }
   return count * item;
 }
@@ -277,7 +277,7 @@ inline void advise(const v1::queue& on, const void* pointer, std::size_t nbytes,
 [[noreturn]] inline void make_resident(const v1::context&, const v1::device& dev, const void*,
                                        std::size_t) {
   raise(status::unsupported, "the driver of " + std::string(dev.info().filter) +
-                                 " has no call for residency: all that is allocated is resident");
+                                 " has no call for residency: all allocated memory is resident");
 }
 [[noreturn]] inline void evict(const v1::context& ctx, const v1::device& dev, const void* pointer,
                                std::size_t nbytes) {

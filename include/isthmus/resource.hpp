@@ -236,8 +236,8 @@ class host_resource final : public std::pmr::memory_resource {
     detail::check(isthmus_resource_query(upstream_.get(), &info));
     if ((info.kinds & 1U << ISTHMUS_KIND_DEVICE) != 0) {
       raise(status::unsupported,
-            "host_resource: the host cannot touch memory of device kind; "
-            "use a resource that gives shared or host memory alone");
+            "host_resource: the host cannot access memory of device kind; use a resource of shared "
+            "or host memory only");
     }
   }
 

@@ -142,8 +142,8 @@ class rmm_resource {
       detail::check(isthmus_resource_query(from.get(), &info));
       auto found = device::share(info.device);
       if (found.info().backend != "cuda") {
-        raise(status::unsupported,
-              "rmm_resource: RMM is for CUDA devices, not " + std::string(found.info().filter));
+        raise(status::unsupported, "rmm_resource: RMM supports only CUDA devices, not " +
+                                       std::string(found.info().filter));
       }
       return found;
     }

@@ -74,7 +74,7 @@ template <class T, std::size_t N, class Data, class Devices>
 [[nodiscard]] std::vector<array<T, N>> scattered(const Data& data, axes<N> shape,
                                                  const Devices& devices, kind of) {
   const auto count = static_cast<std::size_t>(std::ranges::distance(devices));
-  if (count == 0) raise(status::invalid_argument, "no devices to scatter to: give at least one");
+  if (count == 0) raise(status::invalid_argument, "no devices to scatter to: pass at least one");
   const auto rows = static_cast<std::size_t>(shape[0]);
   const auto start_of = [&](std::size_t part) {
     return rows / count * part + std::min(part, rows % count);
@@ -95,16 +95,16 @@ template <class T, std::size_t N, class Data, class Devices>
 // The shape of all parts together. They may differ only in the number of rows.
 template <class T, std::size_t N>
 [[nodiscard]] axes<N> joined_shape(std::span<const array<T, N>> parts) {
-  if (parts.empty()) raise(status::invalid_argument, "no parts to gather: give at least one");
+  if (parts.empty()) raise(status::invalid_argument, "no parts to gather: pass at least one");
   const axes<N> first = parts.front().shape();
   axes<N> all = first;
   for (const auto& each : parts.subspan(1)) {
     axes<N> shape = each.shape();
     all[0] += std::exchange(shape[0], first[0]);
     if (shape != first) {
-      raise(status::invalid_argument, "a part of shape " + to_string(each.shape()) +
-                                          " beside one of " + to_string(first) +
-                                          ": they may differ along the first axis alone");
+      raise(status::invalid_argument, "cannot gather a part of shape " + to_string(each.shape()) +
+                                          " with one of " + to_string(first) +
+                                          ": parts may differ along the first axis only");
     }
   }
   return all;

@@ -37,7 +37,7 @@ template <array_index Integer>
 }
 
 [[noreturn]] inline void raise_index(std::int64_t index, std::int64_t extent, std::size_t axis) {
-  raise(status::out_of_range, "index " + std::to_string(index) + " of axis " +
+  raise(status::out_of_range, "index " + std::to_string(index) + " is out of range for axis " +
                                   std::to_string(axis) + ", which has " + std::to_string(extent) +
                                   " elements");
 }
@@ -86,8 +86,7 @@ class slice {
   constexpr slice() noexcept = default;
   constexpr slice(slice_end first, slice_end last, std::int64_t step = 1)
       : first_(first), last_(last), step_(step) {
-    if (step == 0)
-      raise(status::invalid_argument, "a slice's step is 0: it must be another number");
+    if (step == 0) raise(status::invalid_argument, "the step of a slice cannot be 0");
   }
 
   // The elements of an axis that a slice selects.
@@ -205,10 +204,10 @@ class slicer {
 template <std::size_t Rank, std::size_t New, class... Keys>
 constexpr void slice_into(layout<New>& made, const layout<Rank>& from, const Keys&... keys) {
   constexpr std::size_t used = axes_used<Keys...>;
-  static_assert(count_of<ellipsis_t, Keys...> <= 1, "one ellipsis at most: what would two share?");
+  static_assert(count_of<ellipsis_t, Keys...> <= 1, "an index can have at most one ellipsis");
   if constexpr (Rank == dynamic_rank) {
     if (used > from.rank()) {
-      raise(status::invalid_argument, std::to_string(used) + " indices of an array of " +
+      raise(status::invalid_argument, std::to_string(used) + " indices for an array of " +
                                           std::to_string(from.rank()) + " axes");
     }
   } else {

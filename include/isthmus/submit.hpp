@@ -40,7 +40,7 @@ struct submitted {
     } catch (const std::exception& problem) {
       return self->fail(problem.what(), message);
     } catch (...) {
-      return self->fail("an exception that is no std::exception", message);
+      return self->fail("an exception that is not a std::exception", message);
     }
   }
 

@@ -40,7 +40,8 @@ inline replay_result replay(const resource& from, std::span<const queue> queues,
                             std::span<const trace_event> events,
                             std::span<trace_sample> samples = {}) {
   if (!samples.empty() && samples.size() != events.size()) {
-    raise(status::invalid_argument, "replay: samples must be none, or one for each event");
+    raise(status::invalid_argument,
+          "replay: samples must be empty or have one entry for each event");
   }
   std::vector<isthmus_queue_t*> on;
   for (const queue& one : queues) on.push_back(one.get());

@@ -222,7 +222,7 @@ class unified_buffer {
   void copy_from(std::span<const T> values) const {
     if (values.size() != count_) {
       raise(status::invalid_argument, std::to_string(values.size()) +
-                                          " elements do not fill a unified buffer of " +
+                                          " elements do not match a unified buffer of " +
                                           std::to_string(count_));
     }
     void* start = nullptr;
@@ -311,7 +311,7 @@ class unified_buffer {
     if (count > SIZE_MAX / sizeof(T)) {
       raise(status::invalid_argument, std::to_string(count) + " elements of " +
                                           std::to_string(sizeof(T)) +
-                                          " bytes are more than memory can have");
+                                          " bytes exceed the address space");
     }
     isthmus_unified_options_t raw{};
     raw.struct_size = sizeof raw;

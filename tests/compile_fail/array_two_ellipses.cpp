@@ -1,4 +1,4 @@
-// expect: one ellipsis at most
+// expect: at most one ellipsis
 // SPDX-License-Identifier: Apache-2.0
 // It would be ambiguous how many axes each of the two stands for.
 #include <isthmus/isthmus.hpp>

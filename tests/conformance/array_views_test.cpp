@@ -198,7 +198,7 @@ TEST_P(array_views, on_buffers_of_others) {
   refuses_both(im::status::invalid_argument, less);
   refuses_both(im::status::invalid_argument, less_on);
   refuses_both(im::status::invalid_argument, many);
-  refuses(im::status::invalid_argument, {"more than memory"},
+  refuses(im::status::invalid_argument, {"address space"},
           [&] { (void)im::empty<float>({1LL << 40, 1LL << 40}, im::kind::device, options()); });
   refuses(im::status::invalid_argument, {"-3"},
           [&] { (void)im::empty<float>({2, -3}, im::kind::device, options()); });
@@ -227,11 +227,10 @@ TEST_P(array_views, bad_input) {
           [&] { (void)any.as<float, 3>(); });
   refuses(im::status::invalid_argument, {"float64"}, [&] { (void)any.as<double, 2>(); });
   refuses(im::status::invalid_argument, {"17", "16"}, [&] { (void)axes_of(numbers(17, 1)); });
-  refuses(im::status::invalid_argument, {"no buffer", "gaps"},
-          [&] { (void)a.transpose().bytes(); });
+  refuses(im::status::invalid_argument, {"buffer", "gaps"}, [&] { (void)a.transpose().bytes(); });
   refuses(im::status::out_of_range, {"axis 2", "2 axes"}, [&] { (void)any.extent(2); });
   const auto no_shape = [&](auto&& call) {
-    refuses(im::status::invalid_argument, {"more than memory"}, call);
+    refuses(im::status::invalid_argument, {"address space"}, call);
   };
   const auto none = im::empty<float>({0}, im::kind::device, options());
   no_shape([&] { (void)none.reshape({0, 1LL << 40, 1LL << 40}); });

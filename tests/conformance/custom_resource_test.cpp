@@ -205,7 +205,7 @@ TEST_P(custom_resources, fail_as_they_say) {
   EXPECT_TRUE(told([](std::size_t) -> void* { throw im::unsupported("not that"); },
                    im::status::unsupported, "not that"));
   EXPECT_TRUE(
-      told([](std::size_t) -> void* { throw 1; }, im::status::callback, "no std::exception"));
+      told([](std::size_t) -> void* { throw 1; }, im::status::callback, "not a std::exception"));
   int asked = 0;
   const im::resource from =
       im::resource::custom(queue_.context(), kind,
