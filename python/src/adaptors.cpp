@@ -33,7 +33,8 @@ isthmus_scope_t* raw_scope(nb::handle object) {
 
 nb::object enter_scope(nb::pointer_and_handle<statistics_scope> self) {
   if (self.p->raw) {
-    raise_python(PyExc_RuntimeError, "a scope is entered once: call statistics() for another");
+    raise_python(PyExc_RuntimeError,
+                 "a scope can be entered once: call statistics() for a new one");
   }
   check(isthmus_scope_create(nb::inst_ptr<resource>(self.p->counted)->raw.get(),
                              raw_scope(scopes.top()), self.p->raw.out()));

@@ -77,8 +77,8 @@ nb::object plain_bound(nb::handle slice, const char* name) {
 
 [[noreturn]] void raise_no_alignment(nb::handle integer) {
   raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
-               "alignment %U is no power of two up to the device's max_alignment, nor 0 for the "
-               "device's own",
+               "alignment %U is not a power of two up to the device's max_alignment, nor 0 for the "
+               "device's default",
                shown_integer(integer).ptr());
 }
 
@@ -218,7 +218,7 @@ void* to_pointer(nb::handle value, const char* what) {
   if (PyErr_Occurred() != nullptr || overflow < 0 || negative) {
     PyErr_Clear();
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                 "%s of %U is no address: it must lie in 0..2**64-1", what,
+                 "%s of %U is not an address: it must lie in 0..2**64-1", what,
                  shown_integer(index).ptr());
   }
   return pointer;

@@ -75,7 +75,7 @@ array_numbers to_axes(nb::handle given, std::size_t ndim) {
     const auto axis = to_axis(each, ndim);
     const auto bit = std::uint64_t{1} << axis % 64;
     if ((seen & bit) != 0) {
-      raise_python(PyExc_ValueError, "axes %R name one axis twice", given.ptr());
+      raise_python(PyExc_ValueError, "axes %R contain an axis twice", given.ptr());
     }
     seen |= bit;
     axes.push_back(static_cast<std::int64_t>(axis));
@@ -86,7 +86,7 @@ array_numbers to_axes(nb::handle given, std::size_t ndim) {
 array_numbers to_permutation(nb::handle given, std::size_t ndim) {
   const nb::object all = to_axis_tuple(given);
   if (nb::len(all) != ndim) {
-    raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: name each of them",
+    raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: pass each axis once",
                  nb::len(all), ndim);
   }
   return to_axes(all, ndim);

@@ -19,7 +19,7 @@ namespace {
 [[noreturn]] void raise_no_key(nb::handle key, std::optional<nb::python_error> cause = {}) {
   raise_type_error(cause,
                    "an Array is indexed by integers, slices, None and ..., not by %.100s: for "
-                   "other choices of elements copy it with to_numpy()",
+                   "other indexing copy it with to_numpy()",
                    Py_TYPE(key.ptr())->tp_name);
 }
 
@@ -150,7 +150,7 @@ nb::object view_at(nb::handle object, const typed_array& of, const key_list& key
     ellipses += key == Py_Ellipsis ? 1 : 0;
   }
   if (ellipses > 1) {
-    raise_python(PyExc_IndexError, "an index may have one ... only");
+    raise_python(PyExc_IndexError, "an index can have only one ...");
   }
   if (axes > ndim) {
     raise_too_many(axes, ndim);

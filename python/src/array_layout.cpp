@@ -168,8 +168,8 @@ void require_whole_elements(const void* first, const typed_layout& layout, const
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.shape[i] > 1 && layout.strides[i] % layout.item != 0) {
       raise_python(PyExc_BufferError,
-                   "%s: elements of %s lie %lld bytes apart along axis %zu, which is no multiple "
-                   "of their %d: pass a copy without gaps",
+                   "%s: elements of %s lie %lld bytes apart along axis %zu, which is not a "
+                   "multiple of the element size, %d: pass a contiguous copy",
                    protocol, type.name, static_cast<long long>(layout.strides[i]), i, type.item);
     }
   }

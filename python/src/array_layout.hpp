@@ -12,7 +12,7 @@ namespace isthmus::python {
 
 // The array reaches past any address. Becomes a ValueError in Python.
 struct too_far final : std::length_error {
-  too_far() : length_error{"the array reaches beyond 63 bits"} {}
+  too_far() : length_error{"the array's offsets do not fit in 63 bits"} {}
 };
 
 // An element type that array libraries know, in native byte order. There is one object per type, so

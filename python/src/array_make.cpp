@@ -145,10 +145,9 @@ const element_type& type_of_value(nb::handle value) {
   }
   const nb::object like = numpy_array_of(value);
   if (PyLong_Check(value.ptr()) == 0 && like.attr("dtype").attr("kind").equal(nb::str("O"))) {
-    raise_python(
-        PyExc_TypeError,
-        "fill_value must be a number of Python's or NumPy's, not %.100s: pass float(value)",
-        exact->tp_name);
+    raise_python(PyExc_TypeError,
+                 "fill_value must be a Python or NumPy number, not %.100s: pass float(value)",
+                 exact->tp_name);
   }
   return to_element_type(nb::object(like.attr("dtype")));
 }

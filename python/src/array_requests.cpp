@@ -72,8 +72,9 @@ void require_all(const array_request& read, const array_signature& of) {
   for (Py_ssize_t i = 0; i < again; ++i) {
     auto* const other = PyTuple_GET_ITEM(names, i);
     if (member_of(of, other) == member_of(of, name) && PyUnicode_Compare(other, name) != 0) {
-      raise_python(PyExc_TypeError, "%s() got %U and %U, which mean the same: give one of them",
-                   of.name, other, name);
+      raise_python(PyExc_TypeError,
+                   "%s() got %U and %U, which mean the same: pass only one of them", of.name, other,
+                   name);
     }
   }
   raise_python(PyExc_TypeError, "%s() got '%U' twice", of.name, name);

@@ -15,8 +15,8 @@ namespace {
 
 [[noreturn]] void raise_unknown_type(const char* role) {
   raise_python(PyExc_TypeError,
-               "the %s has a dtype that no array here has: it must be a bool, integer, float or "
-               "complex type in this machine's order of bytes; convert it, as with astype()",
+               "the %s has an unsupported dtype: it must be a bool, integer, float or complex type "
+               "in native byte order; convert it, for example with astype()",
                role);
 }
 
@@ -171,7 +171,8 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
   if (!failed.matches(PyExc_Exception)) {
     throw std::move(failed);
   }
-  nb::raise_from(failed, PyExc_TypeError, "the source has a value that is none of %s", into.name);
+  nb::raise_from(failed, PyExc_TypeError, "the source has a value that cannot be converted to %s",
+                 into.name);
 }
 
 // The dtype in native byte order.
@@ -278,8 +279,8 @@ void warn_of_lost_parts(const element_type& from, const element_type& to) {
 void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting) {
   static constexpr const char* k_rules[] = {"no", "safe", "same_kind", "unsafe"};
   if (from.type != to.type && isthmus_can_cast(from.type->dtype, to.type->dtype, casting) == 0) {
-    raise_python(PyExc_TypeError, "%s does not become %s by the casting rule '%s'", from.type->name,
-                 to.type->name, k_rules[casting]);
+    raise_python(PyExc_TypeError, "cannot cast %s to %s according to the casting rule '%s'",
+                 from.type->name, to.type->name, k_rules[casting]);
   }
   if (from.shape != to.shape) {
     static_cast<void>(broadcast(from, to.shape));

@@ -52,7 +52,8 @@ const element_type& complex128() {
   raise_python(PyExc_OverflowError, "%U does not fit in %s", shown_integer(value).ptr(), type.name);
 }
 [[noreturn]] void raise_no_value(nb::handle value, const element_type& type) {
-  raise_python(PyExc_TypeError, "%R is no value for elements of %s", value.ptr(), type.name);
+  raise_python(PyExc_TypeError, "%R cannot be converted to an element of %s", value.ptr(),
+               type.name);
 }
 
 // -- to elements ----------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, ist
     std::optional<nb::python_error> cause;
     const nb::object number = as_integer(value, &cause);
     if (!number.is_valid()) {
-      raise_type_error(cause, "%s must be an integer of bytes, or text as \"2GiB\", not %R", what,
-                       value.ptr());
+      raise_type_error(cause, "%s must be an integer number of bytes or text like \"2GiB\", not %R",
+                       what, value.ptr());
     }
     return to_size(number, what);
   }

@@ -18,7 +18,7 @@ buffer& require_buffer(nb::handle object) {
     raise_python(PyExc_ValueError, "Buffer.__init__() was not called");
   }
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "a Buffer is needed, not %.100s", Py_TYPE(object.ptr())->tp_name);
+    raise_python(PyExc_TypeError, "expected a Buffer, not %.100s", Py_TYPE(object.ptr())->tp_name);
   }
   return *found;
 }
@@ -88,15 +88,14 @@ Py_ssize_t length_of(PyObject* self) noexcept {
 nb::object slice_of(nb::handle self, nb::handle key) {
   const auto& of = require_buffer(self);
   if (PySlice_Check(key.ptr()) == 0) {
-    raise_python(
-        PyExc_TypeError,
-        "a Buffer is indexed by slices, as buf[100:200], not by %.100s; for single bytes use "
-        "memoryview(buf) where the host can touch it, or tobytes()",
-        Py_TYPE(key.ptr())->tp_name);
+    raise_python(PyExc_TypeError,
+                 "a Buffer is indexed by slices, like buf[100:200], not by %.100s; for single "
+                 "bytes use memoryview(buf) if the host can access the memory, or tobytes()",
+                 Py_TYPE(key.ptr())->tp_name);
   }
   auto [start, stop, step] = to_slice(key);
   if (step != 1) {
-    raise_python(PyExc_ValueError, "slices of a Buffer have step 1, not %zd", step);
+    raise_python(PyExc_ValueError, "slices of a Buffer must have step 1, not %zd", step);
   }
   const auto length =
       PySlice_AdjustIndices(static_cast<Py_ssize_t>(of.nbytes), &start, &stop, step);
@@ -116,10 +115,9 @@ char empty_memory[1];
 
 int refuse_export(const buffer& of, int flags) {
   if (!host_reachable(of.kind)) {
-    PyErr_SetString(
-        PyExc_BufferError,
-        "the host cannot touch memory of kind 'device': copy it with to_numpy(), tobytes() "
-        "or copy_to(), or work on it in queue.submit()");
+    PyErr_SetString(PyExc_BufferError,
+                    "the host cannot access memory of kind 'device': copy it with to_numpy(), "
+                    "tobytes() or copy_to(), or use it in queue.submit()");
     return -1;
   }
   if (of.read_only && (flags & PyBUF_WRITABLE) != 0) {

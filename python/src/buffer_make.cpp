@@ -158,8 +158,8 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
     const auto wanted = std::exchange(kind, kind_of(made.get()));
     if (kind != wanted && allowed == kinds_allowed::wanted_alone) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY),
-                   "there is no '%U' memory left, and the resource in use gave '%U' memory: "
-                   "isthmus.Buffer may have that",
+                   "out of '%U' memory; the current resource returned '%U' memory instead, which "
+                   "only isthmus.Buffer accepts",
                    kind_name(wanted).ptr(), kind_name(kind).ptr());
     }
   }
@@ -239,9 +239,10 @@ nb::handle& argument_of(buffer_request& request, PyObject* name) {
 
 buffer_request read_request(PyObject* const* arguments, std::size_t positional, PyObject* names) {
   if (positional > 1) {
-    raise_python(PyExc_TypeError,
-                 "Buffer() takes one positional argument, nbytes, not %zu: name the others",
-                 positional);
+    raise_python(
+        PyExc_TypeError,
+        "Buffer() takes one positional argument, nbytes, not %zu: pass the others by keyword",
+        positional);
   }
   buffer_request request;
   if (positional == 1) {
@@ -256,7 +257,7 @@ buffer_request read_request(PyObject* const* arguments, std::size_t positional, 
     into = arguments[positional + static_cast<std::size_t>(i)];
   }
   if (!request.nbytes.is_valid()) {
-    raise_python(PyExc_TypeError, "Buffer() needs its size in bytes, nbytes");
+    raise_python(PyExc_TypeError, "Buffer() is missing its argument nbytes, the size in bytes");
   }
   return request;
 }

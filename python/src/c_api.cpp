@@ -11,7 +11,7 @@ namespace {
 template <class Object>
 auto* handle_in(PyObject* object, Object* found, const char* name) noexcept {
   if (found == nullptr) {
-    PyErr_Format(PyExc_TypeError, "an isthmus.%s is needed, not %.100s", name,
+    PyErr_Format(PyExc_TypeError, "expected an isthmus.%s, not %.100s", name,
                  Py_TYPE(object)->tp_name);
   }
   return found != nullptr ? found->raw.get() : nullptr;

@@ -27,7 +27,7 @@ template <class Body>
 [[nodiscard]] isthmus_status_t call_back(const char** message, Body body) noexcept {
   const callback_lock lock;
   if (!lock) {
-    *message = "a Python function was not called: the interpreter is ending";
+    *message = "a Python function was not called: the interpreter is shutting down";
     return ISTHMUS_ERROR_CALLBACK;
   }
   try {
@@ -42,7 +42,7 @@ template <class Body>
     *message = "MemoryError";
     return ISTHMUS_ERROR_OUT_OF_MEMORY;
   } catch (const std::exception&) {
-    *message = "a call into Python failed, and not with one of its exceptions";
+    *message = "a call into Python failed without a Python exception";
     return ISTHMUS_ERROR_CALLBACK;
   }
 }

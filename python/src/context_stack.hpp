@@ -46,8 +46,8 @@ class context_stack {
     const nb::object stack = all();
     if (stack.is_none() || !top_of(stack).is(entry)) {
       raise_python(PyExc_RuntimeError,
-                   "%R is not the innermost here: leave %s in the reverse order, in the thread or "
-                   "task that entered them",
+                   "%R is not the innermost one: exit %s in reverse order, in the thread or task "
+                   "that entered them",
                    entry.ptr(), what);
     }
     set(below(stack));

@@ -46,7 +46,7 @@ named_stream read_protocol(nb::handle stream) {
     told = told();
   }
   if (PySequence_Check(told.ptr()) == 0 || nb::len(told) != 2 || !told[0].equal(nb::int_(0))) {
-    raise_python(PyExc_ValueError, "__cuda_stream__ must give (0, handle), not %R", told.ptr());
+    raise_python(PyExc_ValueError, "__cuda_stream__ must return (0, handle), not %R", told.ptr());
   }
   return {to_number(told[1]), number_in(stream, "device_index")};
 }
@@ -69,7 +69,7 @@ named_stream read_stream(nb::handle stream) {
   }
   raise_python(PyExc_TypeError,
                "stream must have __cuda_stream__, or be a stream of PyTorch or CuPy, not %.100s: "
-               "Queue.from_handle takes a handle",
+               "for a handle use Queue.from_handle",
                Py_TYPE(stream.ptr())->tp_name);
 }
 
@@ -139,7 +139,7 @@ queue_handle queue_of_stream(nb::handle stream, nb::handle device) {
 
 nb::object cuda_stream_of(const queue& self) {
   if (cuda_number_of(self) < 0) {
-    raise_python(PyExc_TypeError, "__cuda_stream__: a queue of %s is no stream of CUDA's",
+    raise_python(PyExc_TypeError, "__cuda_stream__: a queue of %s is not a CUDA stream",
                  describe(*device_of(self.device_object)).c_str());
   }
   return nb::make_tuple(0, lend_stream(self));

@@ -94,8 +94,8 @@ void require_device_of(nb::handle queue, nb::handle device) {
   }
   const nb::object wanted = to_device(device);
   if (device_of(wanted)->key != on.device_key) {
-    raise_python(PyExc_ValueError, "queue and device do not belong together: %R is not on %R",
-                 queue.ptr(), wanted.ptr());
+    raise_python(PyExc_ValueError, "queue and device do not match: %R is not on %R", queue.ptr(),
+                 wanted.ptr());
   }
 }
 
@@ -154,7 +154,7 @@ nb::object to_device(nb::handle wanted) {
     nb::object adopted = find_sycl_device(wanted);
     if (!adopted.is_valid()) {
       raise_python(PyExc_TypeError,
-                   "device must be a Device, one of dpctl's, a filter string or None, not %.100s",
+                   "device must be a Device, a dpctl device, a filter string or None, not %.100s",
                    Py_TYPE(wanted.ptr())->tp_name);
     }
     return adopted;
@@ -171,7 +171,7 @@ nb::object require_queue(nb::handle wanted) {
   }
   nb::object adopted = find_sycl_queue(wanted);
   if (!adopted.is_valid()) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, one of dpctl's or None, not %.100s",
+    raise_python(PyExc_TypeError, "queue must be a Queue, a dpctl queue or None, not %.100s",
                  Py_TYPE(wanted.ptr())->tp_name);
   }
   return adopted;
@@ -218,7 +218,7 @@ nb::object current_device() {
 
 void enter_current(nb::handle entry) {
   if (queue_of(entry) == nullptr && device_of(entry) == nullptr) {
-    raise_python(PyExc_TypeError, "a Device or Queue is needed, not %.100s",
+    raise_python(PyExc_TypeError, "expected a Device or Queue, not %.100s",
                  Py_TYPE(entry.ptr())->tp_name);
   }
   current_stack.push(entry);

@@ -29,7 +29,7 @@ isthmus_status_t allocate(void* owner, size_t nbytes, size_t alignment, isthmus_
   return call_back(message, [&] {
     const nb::object given =
         held_by(owner).attr("allocate")(nbytes, alignment, queue_or_none(queue));
-    *pointer = to_pointer(given, "what allocate() returned");
+    *pointer = to_pointer(given, "the result of allocate()");
   });
 }
 
@@ -52,7 +52,7 @@ void usage(void* owner, std::uint64_t* held_bytes, std::uint64_t* free_bytes) no
 std::uint64_t trim(void* owner, std::uint64_t keep_bytes) noexcept {
   std::uint64_t given_back = 0;
   call_back_told_apart(held_by(owner), [&] {
-    given_back = to_size(held_by(owner).attr("trim")(keep_bytes), "bytes given back");
+    given_back = to_size(held_by(owner).attr("trim")(keep_bytes), "released bytes");
   });
   return given_back;
 }
@@ -65,7 +65,7 @@ void init_custom(custom_resource* self, nb::handle allocator, nb::handle kind, n
                  nb::handle in) {
   for (const char* name : {"allocate", "deallocate"}) {
     if (!has_method(allocator, name)) {
-      raise_python(PyExc_TypeError, "allocator must have a method %s, which %.100s has not", name,
+      raise_python(PyExc_TypeError, "allocator must have a method %s, which %.100s lacks", name,
                    Py_TYPE(allocator.ptr())->tp_name);
     }
   }

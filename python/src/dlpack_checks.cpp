@@ -10,7 +10,7 @@ namespace {
 
 std::size_t item_bytes(const dlpack::tensor& of, std::uint64_t flags) {
   if (of.dtype.code == dlpack::k_opaque_handle) {
-    raise_python(PyExc_BufferError, "DLPack: handles mean nothing outside of their library");
+    raise_python(PyExc_BufferError, "DLPack: opaque handles cannot be imported");
   }
   const auto bits = static_cast<std::size_t>(of.dtype.bits) * of.dtype.lanes;
   const bool is_padded = of.dtype.bits % 8 != 0 && (flags & dlpack::k_is_padded) != 0;
@@ -26,8 +26,8 @@ std::size_t item_bytes(const dlpack::tensor& of, std::uint64_t flags) {
 std::size_t dlpack::packed_bytes(const tensor& of, std::uint64_t flags) {
   auto product = static_cast<std::int64_t>(item_bytes(of, flags));
   if (of.ndim < 0 || of.ndim > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_BufferError, "DLPack: there are 0 to %d dimensions, not %d", PyBUF_MAX_NDIM,
-                 of.ndim);
+    raise_python(PyExc_BufferError, "DLPack: a tensor must have 0 to %d dimensions, not %d",
+                 PyBUF_MAX_NDIM, of.ndim);
   }
   if (of.ndim > 0 && of.shape == nullptr) {
     raise_python(PyExc_BufferError, "DLPack: a tensor of %d dimensions has no shape: it is NULL",
@@ -39,7 +39,7 @@ std::size_t dlpack::packed_bytes(const tensor& of, std::uint64_t flags) {
     is_empty = is_empty || extent == 0;
     if (extent < 0 || (extent > 0 && __builtin_mul_overflow(product, extent, &product))) {
       raise_python(PyExc_BufferError,
-                   "DLPack: extent %lld of dimension %d: extents are 0 or more, and all together "
+                   "DLPack: extent %lld of dimension %d: extents must be 0 or more, and the tensor "
                    "at most 2**63 - 1 bytes",
                    static_cast<long long>(extent), i);
     }
@@ -57,7 +57,7 @@ void* dlpack::lowest_address(const tensor& of, std::size_t before, std::size_t n
   if (__builtin_add_overflow(data, of.byte_offset, &first) || before > first ||
       __builtin_add_overflow(first - before, nbytes, &end)) {
     raise_python(PyExc_BufferError,
-                 "DLPack: %zu bytes around offset %llu of %p reach beyond any address, 2**64",
+                 "DLPack: %zu bytes around offset %llu of %p exceed the address space, 2**64",
                  nbytes, static_cast<unsigned long long>(of.byte_offset), of.data);
   }
   return reinterpret_cast<void*>(first - before);
@@ -92,7 +92,7 @@ void dlpack::require_sound(const tensor& of, std::uint64_t flags) {
     static_cast<void>(lowest_address(of, static_cast<std::size_t>(-box.start),
                                      static_cast<std::size_t>(box.nbytes)));
   } catch (const too_far&) {
-    raise_python(PyExc_BufferError, "DLPack: strides that cannot be: they reach beyond 63 bits");
+    raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
   }
 }
 

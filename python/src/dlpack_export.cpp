@@ -90,12 +90,13 @@ dlpack::device own_device(const buffer& of) {
   if (const int number = oneapi_number_of(on); number >= 0) {
     return {dlpack::k_oneapi, number};
   }
-  raise_python(
-      PyExc_BufferError,
-      "DLPack: memory of kind 'device' on %s can be lent to nobody: copy it into memory of kind "
-      "'host', or use to_numpy()%s",
-      describe(*device_of(on.device_object)).c_str(),
-      is_sycls(on) ? "; where dpctl is imported and its context is the default one it can be" : "");
+  raise_python(PyExc_BufferError,
+               "DLPack: memory of kind 'device' on %s cannot be exported: copy it into memory of "
+               "kind 'host', or use to_numpy()%s",
+               describe(*device_of(on.device_object)).c_str(),
+               is_sycls(on)
+                   ? "; it can be exported if dpctl is imported and its context is the default one"
+                   : "");
 }
 
 // From a queue of dpctl or a Queue. Without one the host waits.
@@ -131,7 +132,7 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
   }
   if (stream.equal(nb::int_(0))) {
     raise_python(PyExc_BufferError,
-                 "DLPack: stream 0 may mean either default stream: pass 1 for the legacy one");
+                 "DLPack: stream 0 is ambiguous: pass 1 for the legacy default stream");
   }
   const auto& where_of = *device_of(queue_of_buffer(of).device_object);
   const auto on = device_handle::retained(where_of.raw.get());
@@ -164,10 +165,11 @@ loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::h
   const bool for_host = where == dlpack::device{dlpack::k_cpu, 0};
   const bool serves_as_it_is = serves(of, where);
   if (!serves_as_it_is && !(for_host && may_copy)) {
-    raise_python(
-        PyExc_BufferError, "DLPack: memory of kind '%U' on %s cannot be lent to device (%d, %d)%s",
-        kind_name(of.kind).ptr(), describe(*device_of(queue_of_buffer(of).device_object)).c_str(),
-        where.type, where.id, for_host ? " without a copy" : "");
+    raise_python(PyExc_BufferError,
+                 "DLPack: memory of kind '%U' on %s cannot be exported to device (%d, %d)%s",
+                 kind_name(of.kind).ptr(),
+                 describe(*device_of(queue_of_buffer(of).device_object)).c_str(), where.type,
+                 where.id, for_host ? " without a copy" : "");
   }
   auto consumer = consumer_queue(of, where, stream);
   const bool is_copy = must_copy || !serves_as_it_is;
@@ -221,8 +223,9 @@ void describe_elements(const loan& what, lent_tensor<Managed>& lent) {
   const auto& type = what.elements.type;
   const int bits = type.item * 8;
   if (bits > UINT8_MAX) {
-    raise_python(PyExc_BufferError, "DLPack: elements of %s have %d bits, which it cannot tell",
-                 type.name, bits);
+    raise_python(PyExc_BufferError,
+                 "DLPack: elements of %s have %d bits, which DLPack cannot represent", type.name,
+                 bits);
   }
   const auto packed = what.is_copy ? dense_strides(shape, type.item) : array_numbers{};
   lent.numbers.reserve(2 * shape.size());
@@ -288,10 +291,10 @@ void refuse_backwards(const array_view& what, bool versioned) {
     return;
   }
   raise_python(PyExc_BufferError,
-               "DLPack: an array that runs backwards, of strides %R, is not exported %s: pass "
-               "copy() of it, or copy=True%s",
+               "DLPack: an array with negative strides, %R, is not exported %s: pass copy() of it, "
+               "or copy=True%s",
                to_tuple(what.strides).ptr(), versioned ? "to PyTorch" : "without a version",
-               versioned ? "" : "; to a consumer of such strides with max_version=(1, 0)");
+               versioned ? "" : "; if the consumer supports such strides, pass max_version=(1, 0)");
 }
 
 bool wants_version(nb::handle max_version) {
@@ -319,14 +322,14 @@ queue_handle legacy_queue_of(const device_handle& device) {
 
 dlpack::device dlpack::to_device(nb::handle given) {
   const auto number = [&](int index) {
-    const auto told = to_size(nb::object(given[index]), "a DLPack device's number");
+    const auto told = to_size(nb::object(given[index]), "a number of a DLPack device");
     if (told > INT32_MAX) {
-      raise_python(PyExc_BufferError, "DLPack: %R is no device", given.ptr());
+      raise_python(PyExc_BufferError, "DLPack: %R is not a device", given.ptr());
     }
     return static_cast<std::int32_t>(told);
   };
   if (PySequence_Check(given.ptr()) == 0 || nb::len(given) != 2) {
-    raise_python(PyExc_BufferError, "DLPack: a device is (type, number), not %R", given.ptr());
+    raise_python(PyExc_BufferError, "DLPack: a device must be (type, number), not %R", given.ptr());
   }
   return {number(0), number(1)};
 }
@@ -355,9 +358,8 @@ nb::object to_dlpack(const array_view& lent, nb::handle stream, nb::handle max_v
         });
   }
   if (lent.read_only && !what.is_copy) {
-    raise_python(
-        PyExc_BufferError,
-        "DLPack: read-only memory can be lent from version 1.0 on: pass max_version=(1, 0)");
+    raise_python(PyExc_BufferError,
+                 "DLPack: exporting read-only memory needs version 1.0: pass max_version=(1, 0)");
   }
   return make_capsule<dlpack::managed>(what, dlpack::k_name, [](PyObject* capsule) {
     drop_capsule<dlpack::managed>(capsule, dlpack::k_name);

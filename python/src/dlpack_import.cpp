@@ -33,7 +33,7 @@ void require_contiguous(const dlpack::tensor& of) {
   for (int i = of.ndim; of.strides != nullptr && i-- > 0;) {
     if (of.shape[i] > 1 && of.strides[i] != step) {
       raise_python(PyExc_ValueError,
-                   "the array is not contiguous: pass a contiguous copy of it, as "
+                   "the array is not contiguous: pass a contiguous copy, for example "
                    "numpy.ascontiguousarray(...)");
     }
     step *= of.shape[i];
@@ -57,7 +57,7 @@ const element_type& type_of(const dlpack::data_type& told) {
     }
   }
   raise_python(PyExc_BufferError,
-               "DLPack: no array here has elements of type code %d, %d bits and %d lanes",
+               "DLPack: elements of type code %d, %d bits and %d lanes are not supported",
                told.code, told.bits, told.lanes);
 }
 
@@ -70,7 +70,7 @@ shared_layout layout_of(const dlpack::tensor& of, std::uint64_t flags) {
                                          : dlpack::byte_strides(of, type.item, is_empty);
     return share_layout(std::move(made));
   } catch (const too_far&) {
-    raise_python(PyExc_BufferError, "DLPack: strides that cannot be: they reach beyond 63 bits");
+    raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
   }
 }
 
@@ -147,8 +147,7 @@ void require_known_version(nb::handle capsule) {
                             ->version;
   if (version.major != 1) {
     raise_python(PyExc_BufferError,
-                 "DLPack: version %u.%u is not known here, 1.x is: ask for "
-                 "max_version=(1, 0)",
+                 "DLPack: version %u.%u is not supported, only 1.x: request max_version=(1, 0)",
                  version.major, version.minor);
   }
 }
@@ -165,8 +164,7 @@ const dlpack::tensor& tensor_in(nb::handle capsule) {
         ->tensor;
   }
   raise_python(PyExc_BufferError,
-               "DLPack: %R is no capsule \"dltensor\" or \"dltensor_versioned\" "
-               "that is still unused",
+               "DLPack: %R is not an unused capsule \"dltensor\" or \"dltensor_versioned\"",
                capsule.ptr());
 }
 
@@ -193,7 +191,7 @@ nb::object default_queue_on(const dlpack::device& where) {
   nb::object found = oneapi_queue(where.id);
   if (!found.is_valid()) {
     raise_python(PyExc_BufferError,
-                 "DLPack: device (%d, %d) is none of dpctl's with USM, or dpctl is not imported",
+                 "DLPack: device (%d, %d) is not a dpctl device with USM, or dpctl is not imported",
                  where.type, where.id);
   }
   return found;
@@ -203,7 +201,7 @@ nb::object default_queue_on(const dlpack::device& where) {
 // queue.
 nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
   if (where.id < 0) {
-    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is no device", where.type, where.id);
+    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is not a device", where.type, where.id);
   }
   if (where.type == dlpack::k_cpu) {
     return wanted.is_none() ? to_queue(nb::handle{}, nb::str("host"))
@@ -211,8 +209,8 @@ nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
   }
   if (!is_cudas(where) && where.type != dlpack::k_oneapi) {
     raise_python(PyExc_BufferError,
-                 "DLPack: memory of device (%d, %d) is not the CPU's, (1, 0), nor CUDA's, (2, n), "
-                 "(3, n) or (13, n), nor SYCL's, (14, n)",
+                 "DLPack: memory of device (%d, %d) is not supported: use memory of the CPU, (1, "
+                 "0), CUDA, (2, n), (3, n) or (13, n), or SYCL, (14, n)",
                  where.type, where.id);
   }
   nb::object on = wanted.is_none() ? current_queue() : to_queue(wanted, nb::handle{});
@@ -220,8 +218,8 @@ nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
     return on;
   }
   if (!wanted.is_none()) {
-    raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) is not of %R", where.type,
-                 where.id, wanted.ptr());
+    raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) does not belong to %R",
+                 where.type, where.id, wanted.ptr());
   }
   return default_queue_on(where);
 }
@@ -263,8 +261,10 @@ struct lent_memory {
                              ? where.type == dlpack::k_cpu || where.type == dlpack::k_cuda_host
                              : told.type == where.type && told.id == where.id;
     if (!is_same) {
-      raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
-                   told.type, told.id, object.ptr());
+      raise_python(
+          PyExc_BufferError,
+          "DLPack: the capsule has memory of device (%d, %d), which is not the device of %R",
+          told.type, told.id, object.ptr());
     }
   }
 
@@ -308,7 +308,7 @@ nb::object from_dlpack(nb::handle object, nb::handle queue) {
 void require_sound_capsule(nb::handle capsule) {
   const auto& tensor = tensor_in(capsule);
   if (tensor.device.id < 0) {
-    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is no device", tensor.device.type,
+    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is not a device", tensor.device.type,
                  tensor.device.id);
   }
   dlpack::require_sound(tensor, flags_in(capsule));

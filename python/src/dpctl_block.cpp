@@ -29,7 +29,7 @@ dpctl_block* dpctl_block_of(const dpctl_memory& object) noexcept {
 dpctl_block& require_block(const dpctl_memory& object) {
   auto* found = dpctl_block_of(object);
   if (found == nullptr) {
-    raise_python(PyExc_ValueError, "this object has no memory of Isthmus'");
+    raise_python(PyExc_ValueError, "the memory of this object was not allocated by Isthmus");
   }
   return *found;
 }

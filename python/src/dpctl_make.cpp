@@ -157,8 +157,8 @@ nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object
 
 [[noreturn]] void raise_wrong_kind(isthmus_kind_t has, isthmus_kind_t wanted) {
   raise_python(PyExc_ValueError,
-               "the memory is of kind '%U', not '%U': with copy=True it is copied into new memory "
-               "of this kind, and MemoryUSM%s takes it as it is",
+               "the memory is of kind '%U', not '%U': pass copy=True to copy it into new memory of "
+               "that kind, or use MemoryUSM%s, which accepts it without a copy",
                kind_name(has).ptr(), kind_name(wanted).ptr(),
                has == ISTHMUS_KIND_DEVICE   ? "Device"
                : has == ISTHMUS_KIND_SHARED ? "Shared"
@@ -191,7 +191,7 @@ isthmus_kind_t kind_of_class(PyTypeObject* type) {
       return kind;
     }
   }
-  raise_python(PyExc_TypeError, "%.100s is no class of USM memory", type->tp_name);
+  raise_python(PyExc_TypeError, "%.100s is not a class of USM memory", type->tp_name);
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ nb::object memory_in(nb::handle object) {
   auto told = read_interface(object, access::write);
   if (!told) {
     raise_python(PyExc_ValueError,
-                 "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",
+                 "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
                  Py_TYPE(object.ptr())->tp_name);
   }
   if (is_dpctls(object)) {

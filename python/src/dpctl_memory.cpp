@@ -99,8 +99,8 @@ place to_host_place(nb::handle object, access wanted, const char* role) {
   if (view.ndim != 1 || !are_bytes ||
       (view.len > 1 && view.strides != nullptr && view.strides[0] != 1)) {
     raise_python(PyExc_ValueError,
-                 "the %s must be a contiguous buffer of one dimension of unsigned bytes, not of %d "
-                 "dimensions of format '%s': isthmus.Buffer takes any",
+                 "the %s must be a contiguous one-dimensional buffer of unsigned bytes, not one of "
+                 "%d dimensions and format '%s': isthmus.Buffer accepts any contiguous buffer",
                  role, view.ndim, std::string{format}.c_str());
   }
   made.raw.pointer = view.buf;
@@ -116,8 +116,8 @@ nb::object copy_to_host(nb::handle self, nb::handle into) {
   place to = to_host_place(into, access::write, "destination");
   const auto nbytes = static_cast<std::size_t>(of.nbytes);
   if (to.nbytes < nbytes) {
-    raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu", to.nbytes,
-                 nbytes);
+    raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu bytes",
+                 to.nbytes, nbytes);
   }
   if (is_forked_child()) {  // may read what the host can access
     const nb::object contents = to_bytes(memory_of(of));
@@ -139,8 +139,9 @@ nb::object copy_from_host(nb::handle self, nb::handle given) {
   }
   const auto& of = as_dpctl(self);
   if (from.nbytes > static_cast<std::size_t>(of.nbytes)) {
-    raise_python(PyExc_ValueError, "the source of %zu bytes is larger than this memory of %zd",
-                 from.nbytes, of.nbytes);
+    raise_python(PyExc_ValueError,
+                 "the source of %zu bytes is larger than this memory of %zd bytes", from.nbytes,
+                 of.nbytes);
   }
   place to = dpctl_place(of);
   copy_places(to, from, from.nbytes);
@@ -181,7 +182,7 @@ nb::handle only_argument(const char* known, PyObject* const* arguments, Py_ssize
     raise_python(PyExc_TypeError, "takes one argument, %s, not %zd", known, count + named);
   }
   if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), known) != 0) {
-    raise_python(PyExc_TypeError, "got an unexpected keyword argument '%U': there is %s",
+    raise_python(PyExc_TypeError, "got an unexpected keyword argument '%U': the only one is %s",
                  PyTuple_GET_ITEM(names, 0), known);
   }
   return count + named == 1 ? nb::handle(arguments[0]) : nb::handle{};
@@ -198,7 +199,7 @@ struct needed_argument_method {
   static constexpr const char* k_argument = "obj";
   static nb::object call(nb::handle self, nb::handle given) {
     if (!given.is_valid()) {
-      raise_python(PyExc_TypeError, "needs its argument, obj");
+      raise_python(PyExc_TypeError, "is missing its argument, obj");
     }
     return Call(self, given);
   }

@@ -16,7 +16,7 @@ nb::handle dtype_class;
 PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's number of the type
 
 constexpr const char* k_no_numpys =
-    "NumPy has no %s of its own: install ml_dtypes, or convert the array with astype('float32')";
+    "NumPy has no type %s: install ml_dtypes, or convert the array with astype('float32')";
 
 const element_type& named_by(const dtype_name& self) { return *self.of; }
 

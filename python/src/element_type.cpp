@@ -51,25 +51,25 @@ const element_type* find(char kind, std::int64_t item) {
 // Why arrays do not support a NumPy dtype of that kind.
 const char* reason_against(char kind) {
   switch (kind) {
-    case 'O': return "references to Python's objects mean nothing on a device";
-    case 'V': return "a record has several fields: make one array of each";
+    case 'O': return "references to Python objects are not valid on a device";
+    case 'V': return "a record has several fields: create one array for each";
     case 'S':
-    case 'U': return "text is no number";
+    case 'U': return "text is not a number";
     case 'M':
-    case 'm': return "dates and times are no numbers: view them as int64";
-    case 'T': return "text of any length lies outside the array";
+    case 'm': return "dates and times are not numbers: view them as int64";
+    case 'T': return "text of variable length is stored outside the array";
     default:
-      return "it is in another order of bytes than this machine's: use astype(), as in "
+      return "it is not in native byte order: convert it, as in "
              "x.astype(x.dtype.newbyteorder('='))";
   }
 }
 
 [[noreturn]] void refuse(nb::handle known, nb::handle given) {
   const nb::object kind = known.attr("kind");
-  raise_python(PyExc_TypeError,
-               "dtype must be a bool, integer, float or complex type in this machine's order of "
-               "bytes, not %R: %s",
-               given.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
+  raise_python(
+      PyExc_TypeError,
+      "dtype must be a bool, integer, float or complex type in native byte order, not %R: %s",
+      given.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
 }
 
 // The package ml_dtypes defines it as a named void type of two bytes.

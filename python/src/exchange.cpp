@@ -178,7 +178,7 @@ const queue& queue_to_tell_of(const buffer& of) {
     if (known.device != nullptr && device_key_of(known.device) != on.device_key) {
       const auto home = device(device_handle::retained(known.device));
       raise_python(PyExc_BufferError,
-                   "memory of %s whose buffer is on a queue of %s is lent to nobody: use "
+                   "memory of %s whose buffer is on a queue of %s cannot be exported: use "
                    "on_queue(queue) with a queue of its own device",
                    describe(home).c_str(), describe(*device_of(on.device_object)).c_str());
     }
@@ -201,7 +201,7 @@ nb::object array_interface(nb::handle self, const array_view& what) {
   static PyObject* const from = make_template(protocol::numpy);
   if (!host_reachable(what.of.kind)) {
     raise_python(PyExc_AttributeError,
-                 "__array_interface__: the host cannot touch memory of kind 'device'");
+                 "__array_interface__: the host cannot access memory of kind 'device'");
   }
   static_cast<void>(typestr_of(what.type));  // AttributeError
   static_cast<void>(info_of(what.of));
@@ -219,7 +219,7 @@ nb::object cuda_interface(const array_view& what) {
   static PyObject* const from = make_template(protocol::cuda);
   const auto& on = queue_to_tell_of(what.of);
   if (cuda_number_of(on) < 0) {
-    raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is no device of CUDA's",
+    raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is not a CUDA device",
                  describe(*device_of(on.device_object)).c_str());
   }
   const void* const first = what.in(info_of(what.of).pointer);
@@ -234,7 +234,7 @@ nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::han
   static_cast<void>(info_of(of));
   if (!host_reachable(of.kind)) {
     raise_python(PyExc_TypeError,
-                 "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
+                 "the host cannot access memory of kind '%U': use to_numpy(), which copies",
                  kind_name(of.kind).ptr());
   }
   nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
@@ -242,7 +242,7 @@ nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::han
     const bool forbids = !copy.is_none() && !is_true(copy);
     if (forbids && !array.attr("dtype").equal(dtype)) {
       raise_python(PyExc_ValueError,
-                   "an array of another dtype, %R, is a copy: pass copy=None to have one",
+                   "conversion to another dtype, %R, needs a copy: pass copy=None to allow it",
                    dtype.ptr());
     }
     array = array.attr("astype")(dtype, nb::arg("copy").none() = false);

@@ -94,7 +94,7 @@ class interface_reader {
     try {
       read_layout(told);
     } catch (const too_far&) {
-      raise_python(PyExc_ValueError, "%s reaches beyond any address, 2**64: %R", protocol_,
+      raise_python(PyExc_ValueError, "%s exceeds the address space, 2**64: %R", protocol_,
                    entries_.ptr());
     }
     return told;
@@ -199,7 +199,7 @@ nb::object interface_reader::sycl_queue(const void* pointer) const {
 nb::object interface_reader::cuda_queue(const void* pointer) const {
   const nb::object mask = entry("mask");
   if (mask.is_valid() && !mask.is_none()) {
-    raise_python(PyExc_ValueError, "%s has a mask, which memory cannot have: pass a plain array",
+    raise_python(PyExc_ValueError, "%s has a mask, which is not supported: pass a plain array",
                  protocol_);
   }
   context_handle shared;  // by all CUDA devices
@@ -212,7 +212,7 @@ nb::object interface_reader::cuda_queue(const void* pointer) const {
   const auto number = reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
   if (number == 0) {
     raise_python(PyExc_ValueError,
-                 "stream of %s is 0, which may mean either default stream: 1 is the legacy one",
+                 "stream of %s is 0, which is ambiguous: use 1 for the legacy default stream",
                  protocol_);
   }
   const auto& where = *device_of(queue_of(found)->device_object);
@@ -268,7 +268,7 @@ array_numbers interface_reader::read_shape() const {
     }
   }
   if (shape.size() > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_ValueError, "shape of %s has %zu extents or more: there may be %d at most",
+    raise_python(PyExc_ValueError, "shape of %s has %zu extents or more: the limit is %d",
                  protocol_, shape.size(), PyBUF_MAX_NDIM);
   }
   return shape;
@@ -298,8 +298,8 @@ array_numbers interface_reader::read_strides(const array_numbers& shape, std::in
   auto strides = to_numbers(given, "strides");
   if (strides.size() != shape.size()) {
     raise_python(PyExc_ValueError,
-                 "strides of %s must be as many as the shape has extents, %zu, not %zu", protocol_,
-                 shape.size(), strides.size());
+                 "strides of %s must have one number for each extent of the shape, %zu, not %zu",
+                 protocol_, shape.size(), strides.size());
   }
   for (auto& each : strides) {
     if (is_sycls() && __builtin_mul_overflow(each, item, &each)) {

@@ -25,7 +25,7 @@ int interruptible::is_interrupted(void* self, const char** message) noexcept {
     call.value_ = nb::steal(value);
     call.trace_ = nb::steal(trace);
   }
-  *message = "a signal's handler raised an exception";
+  *message = "a signal handler raised an exception";
   return call.type_.is_valid() ? 1 : 0;
 }
 

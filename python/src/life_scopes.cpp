@@ -46,7 +46,8 @@ void put_in_scratch(const buffer& made) {
 
 nb::object enter_scratch(nb::pointer_and_handle<scratch> self) {
   if (self.p->alive.is_valid()) {
-    raise_python(PyExc_RuntimeError, "a scratch is entered once: call scratch() for another");
+    raise_python(PyExc_RuntimeError,
+                 "a scratch scope can be entered once: call scratch() for a new one");
   }
   self.p->alive = nb::steal(PySet_New(nullptr));
   self.p->forget = self.p->alive.attr("discard");
@@ -109,7 +110,8 @@ void count_in_scopes(const buffer& made, std::chrono::nanoseconds taken) {
 
 nb::object enter_allocated(nb::pointer_and_handle<allocated> self) {
   if (self.p->was_entered) {
-    raise_python(PyExc_RuntimeError, "a count is entered once: call allocated() for another");
+    raise_python(PyExc_RuntimeError,
+                 "an allocated scope can be entered once: call allocated() for a new one");
   }
   counters.push(self.h);
   self.p->is_open = self.p->was_entered = true;

@@ -38,7 +38,8 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(nbytes.ptr(), &overflow);
   if (overflow < 0 || (overflow == 0 && number <= 0)) {
-    raise_python(PyExc_ValueError, "nbytes must be positive, not %U: isthmus.Buffer may have none",
+    raise_python(PyExc_ValueError,
+                 "nbytes must be positive, not %U: only isthmus.Buffer can be empty",
                  shown_integer(nbytes).ptr());
   }
   nb::object on = to_queue(given_or_invalid(queue), nb::handle{});
@@ -71,7 +72,7 @@ nb::object source_of(nb::handle other) {
   auto told = read_interface(other, access::write);
   if (!told) {
     raise_python(PyExc_ValueError,
-                 "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",
+                 "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
                  Py_TYPE(other.ptr())->tp_name);
   }
   return adopt_interface(other, *std::move(told));

@@ -21,10 +21,9 @@ std::span<const keyword<memory_arguments>> keywords() {
 void set_keyword(memory_arguments& into, PyObject* name, PyObject* value) {
   const auto where = find_keyword(keywords(), name);
   if (where == nullptr) {
-    raise_python(
-        PyExc_TypeError,
-        "got an unexpected keyword argument '%U': there are other, alignment, queue and copy",
-        name);
+    raise_python(PyExc_TypeError,
+                 "got an unexpected keyword argument '%U': use other, alignment, queue and copy",
+                 name);
   }
   if (where == &memory_arguments::other && into.other.is_valid()) {
     raise_python(PyExc_TypeError, "got other twice");
@@ -34,7 +33,8 @@ void set_keyword(memory_arguments& into, PyObject* name, PyObject* value) {
 
 void set_positional(memory_arguments& into, PyObject* const* arguments, std::size_t count) {
   if (count > 1) {
-    raise_python(PyExc_TypeError, "takes one positional argument, not %zu: name the others", count);
+    raise_python(PyExc_TypeError,
+                 "takes one positional argument, not %zu: pass the others by keyword", count);
   }
   if (count == 1) {
     into.other = arguments[0];

@@ -85,8 +85,8 @@ array shape_of(const side& to, const side& from) {
   const auto is_array = [](const side& one) { return one.tells() && !one.is_bytes(); };
   if (is_array(to) && is_array(from) && (to.shape != from.shape || to.item != from.item)) {
     raise_python(PyExc_ValueError,
-                 "destination and source have not the same shape and size of an element: give "
-                 "`shape` and `itemsize`, and the strides where there are gaps");
+                 "destination and source differ in shape or element size: pass `shape` and "
+                 "`itemsize`, and the strides of sides that are not contiguous");
   }
   for (const auto* one : {&to, &from}) {
     if (is_array(*one)) {
@@ -94,7 +94,8 @@ array shape_of(const side& to, const side& from) {
     }
   }
   if (!to.tells() && !from.tells()) {
-    raise_python(PyExc_ValueError, "neither side tells a shape: give `shape` and `itemsize`");
+    raise_python(PyExc_ValueError,
+                 "neither the destination nor the source has a shape: pass `shape` and `itemsize`");
   }
   const auto& bytes = from.tells() ? from : to;
   return {bytes.shape, bytes.item};
@@ -122,7 +123,7 @@ struct nd_request {
 array to_array(const nd_request& what, const side& to, const side& from) {
   if (what.shape.is_none()) {
     if (!what.itemsize.is_none()) {
-      raise_python(PyExc_ValueError, "itemsize without a shape");
+      raise_python(PyExc_ValueError, "itemsize needs a shape: pass `shape` too");
     }
     return shape_of(to, from);
   }

@@ -124,7 +124,7 @@ isthmus_event_t* add_event(operation_arguments& to, nb::handle object) {
   nb::object kept = event_of(object) != nullptr ? nb::borrow(object) : find_sycl_event(object);
   if (!kept.is_valid() || !event_of(kept)->raw) {
     raise_python(PyExc_TypeError,
-                 "after must be an Event or a sequence of them, not one with %.100s",
+                 "after must be an Event or a sequence of Events, not one with %.100s",
                  Py_TYPE(object.ptr())->tp_name);
   }
   to.kept.push_back(kept);
@@ -145,7 +145,7 @@ operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events,
     return;
   }
   if (Py_TYPE(events.ptr())->tp_iter == nullptr && PySequence_Check(events.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "after must be an Event or a sequence of them, not %R",
+    raise_python(PyExc_TypeError, "after must be an Event or a sequence of Events, not %R",
                  events.ptr());
   }
   for (nb::handle each : events) {

@@ -67,8 +67,8 @@ nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb
   const bool is_address = as_integer(array, &cause).is_valid();
   if (!is_address && (!nbytes.is_none() || !owner.is_none())) {
     raise_type_error(cause,
-                     "nbytes and owner belong to an address: %.100s knows its size, and is kept "
-                     "itself",
+                     "nbytes and owner are only for an address: %.100s has its own size, and is "
+                     "kept alive itself",
                      Py_TYPE(array.ptr())->tp_name);
   }
   const auto what = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
@@ -121,7 +121,7 @@ nb::object pin_repr(const memory_pin& self) {
   const auto where = describe(*device_of(self.device_object));
   return nb::steal(PyUnicode_FromFormat(
       "<isthmus.Pin of %zu bytes at %p, %s %s>", info.nbytes, info.pointer,
-      info.is_registered != 0 ? "registered with" : "nothing to do for", where.c_str()));
+      info.is_registered != 0 ? "registered with" : "not registered with", where.c_str()));
 }
 
 }  // namespace

@@ -29,17 +29,17 @@ void require_sound(const Py_buffer& view) {
   const bool lacks = view.ndim > 0 && (view.shape == nullptr || view.strides == nullptr);
   if (view.ndim < 0 || view.ndim > PyBUF_MAX_NDIM || lacks || view.itemsize < 0 || view.len < 0) {
     raise_python(PyExc_BufferError,
-                 "a view of %d dimensions, %zd bytes and items of %zd bytes%s cannot be", view.ndim,
-                 view.len, view.itemsize, lacks ? ", without shape or strides," : "");
+                 "invalid buffer: %d dimensions, %zd bytes and items of %zd bytes%s", view.ndim,
+                 view.len, view.itemsize, lacks ? ", without shape or strides" : "");
   }
   Py_ssize_t nbytes = view.itemsize;
   for (int i = 0; i < view.ndim; ++i) {
     if (view.shape[i] < 0 || __builtin_mul_overflow(nbytes, view.shape[i], &nbytes)) {
-      raise_python(PyExc_BufferError, "a view with an extent of %zd cannot be", view.shape[i]);
+      raise_python(PyExc_BufferError, "invalid buffer: an extent of %zd", view.shape[i]);
     }
   }
   if (nbytes != view.len || (nbytes != 0 && view.buf == nullptr)) {
-    raise_python(PyExc_BufferError, "a view of %zd bytes at %p whose elements have %zd cannot be",
+    raise_python(PyExc_BufferError, "invalid buffer: %zd bytes at %p, but the elements take %zd",
                  view.len, view.buf, nbytes);
   }
 }
@@ -60,14 +60,14 @@ void require_addresses(const Py_buffer& view, const array_layout& layout) {
   } catch (const too_far&) {
     // refused with the others
   }
-  raise_python(PyExc_BufferError, "a view whose strides reach beyond any address, 2**64");
+  raise_python(PyExc_BufferError, "invalid buffer: its strides exceed the address space, 2**64");
 }
 
 void refuse_references(const Py_buffer& view, const char* role) {
   if (holds_references(view)) {
     raise_python(PyExc_TypeError,
-                 "%s holds references to Python objects, whose bytes mean nothing "
-                 "elsewhere: give it a numeric dtype",
+                 "%s holds references to Python objects, which cannot be copied as bytes: convert "
+                 "it to a numeric dtype",
                  role);
   }
 }
@@ -131,7 +131,7 @@ place host_place(nb::handle object, access wanted, const char* role) {
   }
   refuse_references(view, role);
   if (view.len < 0 || (view.len > 0 && view.buf == nullptr)) {
-    raise_python(PyExc_BufferError, "a view of %zd bytes at %p cannot be", view.len, view.buf);
+    raise_python(PyExc_BufferError, "invalid buffer: %zd bytes at %p", view.len, view.buf);
   }
   if (wanted == access::write && is_locked_elsewhere(object)) {
     raise_read_only(object, role);
@@ -145,7 +145,7 @@ void require_forward(const array_layout& layout, const char* role) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.strides[i] < 0 && layout.shape[i] > 1) {
       raise_python(PyExc_ValueError,
-                   "dimension %zu of the %s runs backwards, by %lld bytes: pass "
+                   "dimension %zu of the %s has a negative stride of %lld bytes: pass "
                    "numpy.ascontiguousarray(...) of it",
                    i, role, static_cast<long long>(layout.strides[i]));
     }

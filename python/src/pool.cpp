@@ -41,7 +41,7 @@ std::uint64_t to_decay(nb::handle seconds) {
     return 0;
   }
   if (!(to_seconds(seconds, "decay") > 0)) {
-    raise_python(PyExc_ValueError, "decay must be above 0 seconds, or None for never, not %R",
+    raise_python(PyExc_ValueError, "decay must be above 0 seconds, or None for no decay, not %R",
                  seconds.ptr());
   }
   return static_cast<std::uint64_t>(std::max<std::int64_t>(1, to_nanoseconds(seconds, "decay")));
@@ -51,10 +51,11 @@ std::uint64_t to_decay(nb::handle seconds) {
 std::int64_t to_wait(nb::handle seconds) {
   const auto given = to_nanoseconds(seconds, "wait");
   if (given == k_for_ever) {
-    raise_python(PyExc_ValueError,
-                 "wait must be a year at most, not %R seconds: a wait for memory must end, as the "
-                 "work may wait for its thread",
-                 seconds.ptr());
+    raise_python(
+        PyExc_ValueError,
+        "wait must be at most a year, not %R seconds: the work that a wait for memory waits for "
+        "may need the waiting thread",
+        seconds.ptr());
   }
   return given == 0 ? -1 : given;
 }
@@ -126,8 +127,9 @@ void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle i
                nb::handle decay, nb::handle wait, nb::handle device_wait) {
   if (instance_of<resource>(types.resource, kind) != nullptr) {
     if (!on.is_none() || !in.is_none()) {
-      raise_python(PyExc_TypeError,
-                   "a pool over a resource is of that one's device and context: give neither");
+      raise_python(
+          PyExc_TypeError,
+          "a pool over a resource uses the device and context of that resource: pass neither");
     }
     return init_pool_over(self, kind, initial_bytes, growth_bytes, limit_bytes, checked,
                           soft_limit_bytes, shared, decay, wait, device_wait);

@@ -90,7 +90,7 @@ struct reclaimer {
 std::uint64_t ask(nb::handle function, const isthmus_reclaim_request_t& request) {
   const nb::object told = function(named_tuple("ReclaimRequest")(
       wrap(device_handle::retained(request.device)), kind_name(request.kind), request.nbytes));
-  return told.is_none() ? 0 : to_size(told, "what a reclaim function returned");
+  return told.is_none() ? 0 : to_size(told, "the result of a reclaim function");
 }
 
 std::uint64_t call_function(void* object, const isthmus_reclaim_request_t* request) {

@@ -14,8 +14,8 @@ using range_list = std::vector<isthmus_range_t>;
 
 [[noreturn]] void raise_shape(nb::handle ranges) {
   raise_python(PyExc_ValueError,
-               "ranges must have 2 columns, offsets in the destination and in the source, beside a "
-               "common nbytes, or 3, each range's own nbytes the last: not %R",
+               "ranges must have 3 columns, destination offset, source offset and nbytes, or the "
+               "first 2 with a common nbytes, not %R",
                ranges.ptr());
 }
 
@@ -31,8 +31,8 @@ class integers {
     is_signed_ = *format != '\0' && std::strchr("bhilqn", *format) != nullptr;
     const bool known = is_signed_ || (*format != '\0' && std::strchr("BHILQN", *format) != nullptr);
     if (!known || format[1] != '\0') {
-      raise_python(PyExc_TypeError, "ranges must be integers in the machine's order, not '%s'",
-                   view.format);
+      raise_python(PyExc_TypeError,
+                   "ranges must be integers in native byte order, not of format '%s'", view.format);
     }
   }
 

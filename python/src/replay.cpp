@@ -23,8 +23,8 @@ class elements {
     const auto address = reinterpret_cast<std::uintptr_t>(view_.buf);
     if (const auto all = nbytes(); all % sizeof(T) != 0 || address % alignof(T) != 0) {
       PyBuffer_Release(&view_);
-      raise_python(PyExc_ValueError, "%zu bytes are no whole number of %zu, or are not aligned",
-                   all, sizeof(T));
+      raise_python(PyExc_ValueError, "%zu bytes are not a multiple of %zu, or are not aligned", all,
+                   sizeof(T));
     }
   }
   elements(const elements&) = delete;
@@ -46,7 +46,7 @@ std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
   for (nb::handle each : queues) {
     const auto* one = queue_of(each);
     if (one == nullptr) {
-      raise_python(PyExc_TypeError, "queues must be of Queue, not %.100s",
+      raise_python(PyExc_TypeError, "queues must contain Queues, not %.100s",
                    Py_TYPE(each.ptr())->tp_name);
     }
     raw.push_back(one->raw.get());
@@ -62,7 +62,9 @@ nb::tuple play(const resource& from, const nb::tuple& queues, nb::handle events,
   if (!samples.is_none()) {
     seen.emplace(samples, PyBUF_WRITABLE);
     if (seen->size() != all.size()) {
-      raise_python(PyExc_ValueError, "%zu samples for %zu events", seen->size(), all.size());
+      raise_python(PyExc_ValueError,
+                   "samples must have one entry for each event: %zu samples for %zu events",
+                   seen->size(), all.size());
     }
   }
   isthmus_replay_result_t result{};

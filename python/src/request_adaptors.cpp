@@ -48,7 +48,7 @@ void init_binning(binning_resource* self, nb::handle upstream, nb::handle given)
   nb::dict by_bytes;
   for (const auto& [most_bytes, from] : bins) {
     const auto& known = require_resource(from, "a bin");
-    const auto bytes = to_bytes(most_bytes, "the size of a bin", nb::handle{}, under.kind);
+    const auto bytes = to_bytes(most_bytes, "size of a bin", nb::handle{}, under.kind);
     raw.push_back({bytes, known.raw.get()});
     by_bytes[nb::int_(bytes)] = from;
   }

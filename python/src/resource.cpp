@@ -207,7 +207,7 @@ nb::object equal(const resource& self, nb::handle other) {
 }
 
 constexpr auto k_how_to_make_ones_own =
-    "for a resource of your own give an object with allocate(nbytes, alignment, queue) and "
+    "for a custom resource pass an object with allocate(nbytes, alignment, queue) and "
     "deallocate(pointer, nbytes, queue) to isthmus.memory.CustomResource";
 
 // The library calls the resources that it knows through their function tables, never by their names
@@ -217,9 +217,10 @@ PyObject* init_subclass(PyObject* type, PyObject*, PyObject*) noexcept {
     const nb::handle made = type;
     if (!made.attr("allocate").is(types.resource.attr("allocate")) ||
         nb::hasattr(made, "deallocate")) {
-      raise_python(PyExc_TypeError,
-                   "%.100s: allocate and deallocate of a resource's subclass are never called; %s",
-                   reinterpret_cast<PyTypeObject*>(type)->tp_name, k_how_to_make_ones_own);
+      raise_python(
+          PyExc_TypeError,
+          "%.100s: allocate and deallocate of a subclass of a resource are never called; %s",
+          reinterpret_cast<PyTypeObject*>(type)->tp_name, k_how_to_make_ones_own);
     }
     return nb::none();
   });
@@ -244,7 +245,8 @@ void verify(const resource& self) {
 }  // namespace
 
 void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&) {
-  raise_python(PyExc_TypeError, "%.100s is what resources have in common, and makes none; %s",
+  raise_python(PyExc_TypeError,
+               "%.100s is the base class of resources and cannot be instantiated; %s",
                Py_TYPE(self.ptr())->tp_name, k_how_to_make_ones_own);
 }
 

@@ -71,8 +71,8 @@ context_reference default_context_of(isthmus_device_t* device) {
 isthmus_queue_t* adopt_stream(int device, cuda_stream stream) {
   if (stream == reinterpret_cast<void*>(std::uintptr_t{2})) {
     throw allocator_failure(
-        "CU_STREAM_PER_THREAD (2) is another stream on each thread, and PyTorch does not say of "
-        "which one memory is: use a stream of torch.cuda.Stream()");
+        "CU_STREAM_PER_THREAD (2) is a different stream in each thread, and PyTorch does not "
+        "report which one memory belongs to: use a stream of torch.cuda.Stream()");
   }
   const auto where = find_device_number(device);
   auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(std::uintptr_t{1});
@@ -208,7 +208,7 @@ void* stream_allocator::allocate_followed(std::size_t nbytes, int device, cuda_s
     known.owners.insert_or_assign(made, std::move(serving));
   } catch (const std::bad_alloc&) {
     static_cast<void>(isthmus_resource_deallocate(at.resource, made, nbytes, 0, at.queue));
-    throw allocator_failure("no memory of the host's to note a block");
+    throw allocator_failure("not enough host memory to record a block");
   }
   return made;
 }
@@ -257,7 +257,7 @@ const stream_allocator::served* stream_allocator::make(int device) const {
 
 const stream_allocator::served& stream_allocator::serve(int device) {
   if (device < 0 || device >= k_most_devices) {
-    throw allocator_failure("device " + std::to_string(device) + " is none of 0 to " +
+    throw allocator_failure("device " + std::to_string(device) + " is out of range: use 0 to " +
                             std::to_string(k_most_devices - 1));
   }
   auto& slot = devices_[static_cast<std::size_t>(device)];
@@ -340,18 +340,17 @@ void stream_allocator::trim() {
 
 void stream_allocator::limit(double share, int device) {
   if (device < 0 || device >= k_most_devices) {
-    throw allocator_failure("device " + std::to_string(device) + " is none of 0 to " +
+    throw allocator_failure("device " + std::to_string(device) + " is out of range: use 0 to " +
                             std::to_string(k_most_devices - 1));
   }
   const std::lock_guard hold{making_};
   if (device == given_device_) {
     throw allocator_failure(
-        "the memory fraction of a resource of your own is what you made it with: give its pool "
-        "limit_bytes");
+        "the memory fraction of a custom resource cannot be set: create its pool with limit_bytes");
   }
   if (devices_[static_cast<std::size_t>(device)].load(std::memory_order_acquire) != nullptr) {
     throw allocator_failure("the memory fraction of device " + std::to_string(device) +
-                            " can be set before the first allocation there, not behind it");
+                            " can only be set before the first allocation on it");
   }
   shares_[static_cast<std::size_t>(device)] = share;
 }

@@ -48,7 +48,9 @@ void put_back(notes::node_type taken) {
 }
 
 stream_notes::outcome tell_of_loss(const void* block) noexcept {
-  std::fprintf(stderr, "isthmus: the memory at %p is lost, as its end cannot be ordered: %s\n",
+  std::fprintf(stderr,
+               "isthmus: the memory at %p is leaked, because its release cannot be ordered after "
+               "its uses: %s\n",
                block, isthmus_error_message());
   return stream_notes::outcome::lost;
 }

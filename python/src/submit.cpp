@@ -85,8 +85,8 @@ void take_all_back(lent_views& lent) {
     if (nb::inst_ptr<lent_memory>(memory)->exports != 0) {
       raise_python(
           PyExc_BufferError,
-          "a function given to a queue kept a view of a buffer, which is valid only during "
-          "the call: copy what is to be kept, and let go of arrays made of the views");
+          "a function submitted to a queue kept a view of a buffer, which is valid only during the "
+          "call: copy the data to keep, and release arrays created from the views");
     }
   }
 }
@@ -142,7 +142,7 @@ isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::si
   auto& call = *static_cast<function_call*>(object);
   const callback_lock lock;
   if (!lock) {
-    *message = "the function did not run: the interpreter is ending";
+    *message = "the function did not run: the interpreter is shutting down";
     return ISTHMUS_ERROR_CALLBACK;
   }
   const auto status = run_with_lock(call, views, count);

@@ -42,8 +42,8 @@ device_handle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt
     }
     if (look_for_device(("sycl:" + std::to_string(number)).c_str(), on) != ISTHMUS_OK) {
       raise_python(PyExc_ValueError,
-                   "%R is on a part of a device, or on a device without USM: Isthmus has whole "
-                   "devices that have USM",
+                   "%R is on a sub-device or on a device without USM: Isthmus supports only whole "
+                   "devices with USM",
                    given.ptr());
     }
   }
@@ -82,7 +82,8 @@ nb::object capsule_for(Noun* kept, void* native, const char* name) {
 void require_sycl(isthmus_device_t* where, const char* what) {
   const auto info = info_of(where);
   if (std::strcmp(info.backend, "sycl") != 0) {
-    raise_python(PyExc_TypeError, "a %s of %s is none of SYCL's: use one of \"sycl\"", what,
+    raise_python(PyExc_TypeError,
+                 "a %s of %s is not a SYCL object: use one of the backend \"sycl\"", what,
                  info.filter);
   }
 }
@@ -163,7 +164,7 @@ nb::object sycl_capsule(const context& self) {
 nb::object sycl_capsule(const event& self) {
   const char* backend = isthmus_event_backend(self.raw.get());
   if (std::strcmp(backend, "sycl") != 0) {
-    raise_python(PyExc_TypeError, "an event of the back-end \"%s\" is none of SYCL's", backend);
+    raise_python(PyExc_TypeError, "an event of the backend \"%s\" is not a SYCL event", backend);
   }
   void* native = isthmus_event_native(self.raw.get());
   if (native == nullptr) {  // not submitted to the driver yet

@@ -25,10 +25,10 @@ unsigned number_for(const resource& wanted) {
     }
   }
   if (next_number == k_torch_allocators) {
-    raise_python(PyExc_RuntimeError,
-                 "PyTorch can have memory of %u resources in one process, and has so many already: "
-                 "use one of them",
-                 k_torch_allocators - 1);
+    raise_python(
+        PyExc_RuntimeError,
+        "PyTorch can use at most %u resources in one process, and all are in use: use one of them",
+        k_torch_allocators - 1);
   }
   torch_allocator(next_number).serve_with(raw);
   return next_number++;
@@ -42,7 +42,7 @@ unsigned torch_number(nb::handle chosen) {
   const auto told = info_of(wanted);
   if (number_of_cuda_device(told.device) < 0 || told.kinds != 1U << ISTHMUS_KIND_DEVICE) {
     raise_python(PyExc_ValueError,
-                 "resource must be of device memory of a CUDA device, not %S: make "
+                 "resource must be of device memory of a CUDA device, not %S: use "
                  "PoolResource(\"device\", \"cuda:0\")",
                  chosen.ptr());
   }
@@ -52,7 +52,8 @@ unsigned torch_number(nb::handle chosen) {
 // Reserves a set of functions whose resources can change: see `stream_allocator::follow`.
 unsigned torch_following() {
   if (next_number == k_torch_allocators) {
-    raise_python(PyExc_RuntimeError, "PyTorch has memory of %u resources already",
+    raise_python(PyExc_RuntimeError,
+                 "PyTorch uses %u resources already, the most that one process can have",
                  k_torch_allocators - 1);
   }
   return next_number++;

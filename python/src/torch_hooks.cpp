@@ -28,7 +28,7 @@ void open_devices(int count) {
   for (int each = 0; each < count; ++each) {
     isthmus_device_t* found = nullptr;
     if (isthmus_device_find(("cuda:" + std::to_string(each)).c_str(), &found) != ISTHMUS_OK) {
-      throw_last_failure("Isthmus does not find a device that PyTorch has: ");
+      throw_last_failure("Isthmus did not find a device that PyTorch uses: ");
     }
     isthmus_device_release(found);
   }

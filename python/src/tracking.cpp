@@ -186,11 +186,11 @@ void init_tag(tag* self, nb::handle name) {
       PyUnicode_Check(name.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
-    raise_python(PyExc_TypeError, "name must be a str that UTF-8 can write, not %.100s",
+    raise_python(PyExc_TypeError, "name must be a str that UTF-8 can encode, not %.100s",
                  Py_TYPE(name.ptr())->tp_name);
   }
   if (std::strlen(text) != static_cast<std::size_t>(length)) {
-    raise_python(PyExc_ValueError, "name must have no NUL character");
+    raise_python(PyExc_ValueError, "name must not contain a NUL character");
   }
   const char* found = nullptr;
   check(isthmus_tag_find(text, &found));

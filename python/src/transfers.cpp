@@ -45,11 +45,10 @@ pattern byte_pattern(nb::handle index) {
   int overflow = 0;
   const long long byte = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0 || byte < 0 || byte > 255) {
-    raise_python(
-        PyExc_ValueError,
-        "a fill by a number sets every byte: it must lie in 0..255, not %U; for wider values "
-        "pass their bytes, as numpy.float32(1) or (1000).to_bytes(4, 'little')",
-        shown_integer(index).ptr());
+    raise_python(PyExc_ValueError,
+                 "a fill with a number sets every byte: it must lie in 0..255, not %U; for wider "
+                 "values pass their bytes, like numpy.float32(1) or (1000).to_bytes(4, 'little')",
+                 shown_integer(index).ptr());
   }
   pattern made{};
   made.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
@@ -71,7 +70,7 @@ pattern to_pattern(nb::handle value) {
   }
   const auto length = held.view.len;
   if (length != 1 && length != 2 && length != 4 && length != 8 && length != 16) {
-    raise_python(PyExc_ValueError, "a pattern has 1, 2, 4, 8 or 16 bytes, not %zd", length);
+    raise_python(PyExc_ValueError, "a pattern must have 1, 2, 4, 8 or 16 bytes, not %zd", length);
   }
   pattern made{};
   made.nbytes = static_cast<std::size_t>(length);

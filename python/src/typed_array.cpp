@@ -21,7 +21,7 @@ array_numbers to_strides(nb::handle given, const array_layout& of) {
   for (const auto each : strides) {
     if (each % of.item != 0) {
       raise_python(PyExc_ValueError,
-                   "strides count bytes and must be multiples of an element's %lld, not %R",
+                   "strides are in bytes and must be multiples of the element size, %lld, not %R",
                    static_cast<long long>(of.item), given.ptr());
     }
   }
@@ -40,7 +40,7 @@ shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) 
     return share_layout(std::move(made));
   } catch (const too_far&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                 "shape %R with strides %R reaches beyond 63 bits", shape.ptr(), strides.ptr());
+                 "shape %R with strides %R does not fit in 63 bits", shape.ptr(), strides.ptr());
   }
 }
 
@@ -62,11 +62,10 @@ void require_inside(const typed_array& array) {
   }
   const auto first = reinterpret_cast<std::uintptr_t>(info_of(of).pointer) + array.offset;
   if (layout.size != 0 && first % layout.type->alignment != 0) {
-    raise_python(PyExc_ValueError,
-                 "offset %zu puts elements at %p, which is no multiple of the %d bytes that %s is "
-                 "aligned to",
-                 array.offset, reinterpret_cast<void*>(first), layout.type->alignment,
-                 layout.type->name);
+    raise_python(
+        PyExc_ValueError,
+        "offset %zu puts elements at %p, which is not a multiple of %d bytes, the alignment of %s",
+        array.offset, reinterpret_cast<void*>(first), layout.type->alignment, layout.type->name);
   }
 }
 
@@ -97,8 +96,8 @@ PyObject* iterate(PyObject* self) noexcept {
 
 int refuse_search(PyObject*, PyObject*) noexcept {
   PyErr_SetString(PyExc_TypeError,
-                  "`in` would compare elements, which an Array does not: look in a copy, as "
-                  "array.to_numpy()");
+                  "an Array does not support `in`, because it does not compare elements: use a "
+                  "copy, array.to_numpy()");
   return -1;
 }
 

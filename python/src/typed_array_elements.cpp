@@ -23,9 +23,9 @@ void require_scalar_access(const buffer& of) {
   if (!held.is(Py_True)) {
     static_cast<void>(info_of(of));  // throws ClosedError for freed memory
     raise_python(PyExc_TypeError,
-                 "a single element of memory of kind '%U' takes a transfer of its own: copy the "
-                 "array with to_numpy(), have it in memory of kind 'shared' or 'host', or allow it "
-                 "in `with isthmus.allow_scalar():`",
+                 "access to a single element of memory of kind '%U' needs a separate transfer: "
+                 "copy the array with to_numpy(), use memory of kind 'shared' or 'host', or allow "
+                 "it in `with isthmus.allow_scalar():`",
                  kind_name(of.kind).ptr());
   }
 }
@@ -77,9 +77,10 @@ nb::object fetch_element(const typed_array& of, std::size_t offset) {
 const typed_array& require_one_element(nb::handle object) {
   const auto& of = require_array(object, "x");
   if (of.layout->size != 1) {
-    raise_python(PyExc_TypeError,
-                 "an array of shape %R is no number: only one of a single element is",
-                 to_tuple(of.layout->shape).ptr());
+    raise_python(
+        PyExc_TypeError,
+        "an array of shape %R cannot be converted to a number: only an array of one element can",
+        to_tuple(of.layout->shape).ptr());
   }
   return of;
 }
@@ -118,8 +119,7 @@ nb::object item(nb::handle object, const nb::args& indices) {
   const auto found = element_at(of, key_list{key.ptr()});
   if (!found) {
     raise_python(PyExc_ValueError,
-                 "item() takes an integer, or one for each of %zu dimensions, "
-                 "not %R",
+                 "item() takes one integer, or one for each of %zu dimensions, not %R",
                  of.layout->shape.size(), key.ptr());
   }
   return read_element(of, *found);
@@ -209,7 +209,8 @@ PyObject* array_to_index(PyObject* self) noexcept {
     const auto& of = require_array(self, "x");
     const char kind = of.layout->type->kind;
     if (!of.layout->shape.empty() || (kind != 'i' && kind != 'u')) {
-      raise_python(PyExc_TypeError, "only an array of integers of no dimensions is an index");
+      raise_python(PyExc_TypeError,
+                   "only an integer array of 0 dimensions can be used as an index");
     }
     return read_element(of, of.offset);
   });
@@ -220,8 +221,8 @@ int array_to_bool(PyObject* self) noexcept {
     const auto& of = require_array(self, "x");
     if (of.layout->size != 1) {
       raise_python(PyExc_ValueError,
-                   "an array of %lld elements is neither true nor false: look at them in a copy, "
-                   "as array.to_numpy().any()",
+                   "the truth value of an array of %lld elements is ambiguous: use a copy, as in "
+                   "array.to_numpy().any()",
                    static_cast<long long>(of.layout->size));
     }
     return nb::object(nb::bool_(is_true(read_element(of, of.offset))));

@@ -53,7 +53,8 @@ nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
     return to_array(self, buffer_in(array), dtype, copy);
   }
   if (!copy.is_none() && !to_flag(copy, "copy")) {  // the buffer protocol has no such elements
-    raise_python(PyExc_ValueError, "an array of bfloat16 goes to NumPy by a copy: pass copy=None");
+    raise_python(PyExc_ValueError,
+                 "converting an array of bfloat16 to NumPy needs a copy: pass copy=None");
   }
   const nb::object made = self.attr("to_numpy")();  // throws TypeError, with advice
   return dtype.is_none() ? made : made.attr("astype")(dtype);

@@ -37,7 +37,7 @@ bool flag_named(const array_flags& self, nb::handle name) {
       return each.value;
     }
   }
-  raise_python(PyExc_KeyError, "%R: there are C_CONTIGUOUS, F_CONTIGUOUS and WRITEABLE",
+  raise_python(PyExc_KeyError, "%R is not a flag: use C_CONTIGUOUS, F_CONTIGUOUS or WRITEABLE",
                name.ptr());
 }
 

@@ -97,7 +97,7 @@ nb::object move_axis(nb::handle object, nb::handle source, nb::handle destinatio
   const auto from = to_axes(source, ndim);
   const auto to = to_axes(destination, ndim);
   if (from.size() != to.size()) {
-    raise_python(PyExc_ValueError, "%zu axes to be moved to %zu places: %R to %R", from.size(),
+    raise_python(PyExc_ValueError, "cannot move %zu axes to %zu positions: %R to %R", from.size(),
                  to.size(), source.ptr(), destination.ptr());
   }
   array_numbers order(ndim, -1);
@@ -122,8 +122,9 @@ nb::object squeeze(nb::handle object, nb::handle given) {
     const bool is_named =
         std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(i)) != axes.end();
     if (is_named && of.shape[i] != 1) {
-      raise_python(PyExc_ValueError, "axis %zu has size %lld: only one of size 1 can be left out",
-                   i, static_cast<long long>(of.shape[i]));
+      raise_python(PyExc_ValueError,
+                   "axis %zu has size %lld: only an axis of size 1 can be removed", i,
+                   static_cast<long long>(of.shape[i]));
     }
     if (is_named || (given.is_none() && of.shape[i] == 1)) {
       continue;
@@ -206,8 +207,8 @@ nb::object in_shape(nb::handle object, array_numbers shape, copying how) {
   }
   if (how == copying::never) {
     raise_python(PyExc_ValueError,
-                 "an array of shape %R and strides %R takes the shape %R by a copy alone: pass "
-                 "copy=None to have one",
+                 "reshaping an array of shape %R and strides %R to the shape %R needs a copy: pass "
+                 "copy=None to allow it",
                  to_tuple(old.shape).ptr(), to_tuple(old.strides).ptr(), to_tuple(shape).ptr());
   }
   return in_shape(copy_of_array(object), std::move(shape), copying::never);
@@ -239,16 +240,15 @@ array_layout retyped(const typed_layout& of, const element_type& type) {
     return made;
   }
   if (made.shape.empty()) {
-    raise_python(PyExc_ValueError,
-                 "an array of no dimensions has no view of %s, whose elements have %d bytes, not "
-                 "%lld",
-                 type.name, type.item, static_cast<long long>(of.item));
+    raise_python(
+        PyExc_ValueError,
+        "an array of 0 dimensions cannot be viewed as %s, whose elements have %d bytes, not %lld",
+        type.name, type.item, static_cast<long long>(of.item));
   }
   auto& last = made.shape.back();
   if (last != 1 && of.size != 0 && made.strides.back() != of.item) {
     raise_python(PyExc_ValueError,
-                 "a view of %s needs a last axis without gaps, but its elements lie %lld bytes "
-                 "apart",
+                 "a view as %s needs a contiguous last axis, but its elements lie %lld bytes apart",
                  type.name, static_cast<long long>(made.strides.back()));
   }
   std::int64_t nbytes = 0;
@@ -256,8 +256,10 @@ array_layout retyped(const typed_layout& of, const element_type& type) {
     throw too_far{};
   }
   if (nbytes % type.item != 0) {
-    raise_python(PyExc_ValueError, "the last axis has %lld bytes, which are no elements of %d",
-                 static_cast<long long>(nbytes), type.item);
+    raise_python(
+        PyExc_ValueError,
+        "the last axis has %lld bytes, which is not a multiple of the new element size, %d",
+        static_cast<long long>(nbytes), type.item);
   }
   last = nbytes / type.item;
   made.strides.back() = type.item;
@@ -268,16 +270,16 @@ void require_aligned(const typed_array& of, const array_layout& made) {
   const auto& type = *made.type;
   const auto first = reinterpret_cast<std::uintptr_t>(info_of(buffer_in(of)).pointer) + of.offset;
   if (first % type.alignment != 0) {
-    raise_python(PyExc_ValueError,
-                 "the first element lies at %p, which is no multiple of the %d "
-                 "bytes that %s is aligned to",
-                 reinterpret_cast<void*>(first), type.alignment, type.name);
+    raise_python(
+        PyExc_ValueError,
+        "the first element lies at %p, which is not a multiple of %d bytes, the alignment of %s",
+        reinterpret_cast<void*>(first), type.alignment, type.name);
   }
   for (std::size_t i = 0; i < made.shape.size(); ++i) {
     if (made.shape[i] > 1 && made.strides[i] % made.item != 0) {
       raise_python(PyExc_ValueError,
-                   "elements along axis %zu lie %lld bytes apart, which is no multiple of the %d "
-                   "of %s",
+                   "elements along axis %zu lie %lld bytes apart, which is not a multiple of %d, "
+                   "the element size of %s",
                    i, static_cast<long long>(made.strides[i]), type.item, type.name);
     }
   }

@@ -157,7 +157,7 @@ void init_unified(unified* where, nb::handle shape, nb::handle dtype, nb::handle
                   nb::handle queue, nb::handle device, nb::handle given_options, nb::handle from) {
   if (PyTuple_Check(shape.ptr()) == 0 || PyTuple_Check(given_options.ptr()) == 0 ||
       PyTuple_GET_SIZE(given_options.ptr()) != k_options) {
-    raise_python(PyExc_TypeError, "shape must be a tuple, and options one of five numbers");
+    raise_python(PyExc_TypeError, "shape must be a tuple, and options a tuple of five numbers");
   }
   const auto options = nb::borrow<nb::tuple>(given_options);
   const auto nbytes = to_size(size, "nbytes");

@@ -38,7 +38,7 @@ bool others_have_host_array(const unified& self) noexcept {
 unified& require_unified(nb::handle object) {
   auto* found = instance_of<unified>(types.unified, object);
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "a UnifiedBuffer is needed, not %.100s",
+    raise_python(PyExc_TypeError, "expected a UnifiedBuffer, not %.100s",
                  Py_TYPE(object.ptr())->tp_name);
   }
   return *found;

@@ -109,14 +109,14 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"shape": -1}, ValueError, "must be 0 or more, not -1"),
     ({"shape": (2, -3)}, ValueError, "extent must be 0 or more, not -3"),
     ({"shape": 2, "strides": (4, 4)}, ValueError, "2 strides for 1 dim"),
-    ({"shape": 2, "strides": (6,)}, ValueError, "multiples of an element's 4"),
+    ({"shape": 2, "strides": (6,)}, ValueError, "multiples of the element size, 4"),
     ({"shape": 2, "strides": (-4,)}, isthmus.OutOfRangeError, "4 of them before its first"),
     ({"shape": 2, "strides": ("a",)}, TypeError, "stride must be an integer"),
     ({"shape": 2, "strides": 4}, TypeError, "strides must be a sequence"),
     ({"shape": (1,) * 65}, ValueError, "at most 64 dimensions, not 65"),
     ({"shape": (2**40, 2**40)}, isthmus.OutOfRangeError, "does not fit in 63 bits"),
     ({"shape": 2**63}, isthmus.OutOfRangeError, "does not fit in 63 bits"),
-    ({"shape": (2, 2), "strides": (2**62, 2**62)}, isthmus.OutOfRangeError, "beyond 63 bits"),
+    ({"shape": (2, 2), "strides": (2**62, 2**62)}, isthmus.OutOfRangeError, "fit in 63 bits"),
     ({"shape": 2.5}, TypeError, "shape must be an integer or a sequence"),
     ({"shape": (2.5,)}, TypeError, "must be an integer"),
     ({"shape": None}, TypeError, "shape must be"),
@@ -135,7 +135,7 @@ def test_bad_arguments(
 
 def test_what_is_no_buffer() -> None:
     for wrong in (bytes(64), np.zeros(4), None, Buffer):
-        with pytest.raises(TypeError, match="a Buffer is needed"):
+        with pytest.raises(TypeError, match="expected a Buffer"):
             Array(wrong, 4)  # type: ignore[arg-type]
     bare = Array.__new__(Array)
     for use in (len, memoryview, lambda a: a[0]):
@@ -173,7 +173,7 @@ def test_reshape(q: Queue, kind: str) -> None:
     copied = made[:, ::2].reshape(-1)
     assert (copied.to_numpy() == MODEL[:, ::2].reshape(-1)).all()
     assert copied.buffer is not made.buffer
-    with pytest.raises(ValueError, match="by a copy alone"):
+    with pytest.raises(ValueError, match="needs a copy"):
         made[:, ::2].reshape(-1, copy=False)
     with pytest.raises(ValueError):
         made.reshape(2**40, 2**40)
@@ -229,7 +229,7 @@ def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
         with pytest.raises(TypeError, match="dtype uint8"):
             use(Buffer(480, kind=kind, queue=q))
         for wrong in (MODEL.astype(">f4"), np.zeros(SHAPE, [("a", "f4")])):
-            with pytest.raises(TypeError, match="no array here has"):
+            with pytest.raises(TypeError, match="unsupported dtype"):
                 use(wrong)
         for no_array in (5, None, "abc", MODEL.tolist()):
             with pytest.raises(TypeError):

@@ -193,12 +193,12 @@ def test_of_pythons_own(q: Queue, kind: str, given_one: Any, dtype: str, expecte
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ([1, "x"], "text is no number"), ("text", "text is no number"),
-        ([object()], "references"), ({1: 2}, "array of dict"), (None, "array of NoneType"),
+        ([1, "x"], "text is not a number"), ("text", "text is not a number"),
+        ([object()], "references"), ({1: 2}, "not of dict"), (None, "not of NoneType"),
         ([2**70], "references"), (np.array(["2020"], "M8[D]"), "view them as int64"),
         (np.zeros(3, [("a", "f4")]), "several fields"),
-        (np.zeros(3, ">f4"), "another order of bytes"),
-        (np.array([b"x"]), "text is no number"), (object(), "array of object"),
+        (np.zeros(3, ">f4"), "not in native byte order"),
+        (np.array([b"x"]), "text is not a number"), (object(), "not of object"),
         (2**70, "references"),
     ],
 )  # fmt: skip

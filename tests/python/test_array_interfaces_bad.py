@@ -64,7 +64,7 @@ def test_strides_of_no_whole_elements(q: Queue) -> None:
 
 
 def test_types_of_no_array(host: Queue) -> None:
-    for typestr, reason in [(">f4", "order of bytes"), ("<m8", "dates and times")]:
+    for typestr, reason in [(">f4", "native byte order"), ("<m8", "dates and times")]:
         with pytest.raises(TypeError, match=reason):
             isthmus.asarray(told(host, typestr=typestr))
 

@@ -355,7 +355,7 @@ def test_more_than_there_is(q: Queue, kind: str) -> None:
 
 
 def test_a_queue_of_another_device() -> None:
-    with pytest.raises(ValueError, match="belong together"):
+    with pytest.raises(ValueError, match="queue and device do not match"):
         isthmus.empty(3, device="host", queue=Queue(sim()))
     with pytest.raises(isthmus.Error):
         isthmus.empty(3, queue=Queue("host"), resource=PoolResource("device", sim()))

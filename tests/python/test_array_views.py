@@ -103,7 +103,7 @@ def test_reshapes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     if model.size > 1:
         assert isthmus.shares_memory(got, made) == np.shares_memory(wanted, model)
         if not np.shares_memory(wanted, model):
-            with pytest.raises(ValueError, match="by a copy alone"):
+            with pytest.raises(ValueError, match="needs a copy"):
                 made.reshape(shape, copy=False)
     always = made.reshape(shape, copy=True)
     assert np.array_equal(always.to_numpy(), wanted)
@@ -190,9 +190,9 @@ def test_types_by_bytes(q: Queue, kind: str) -> None:
     assert same(made.view("D"), model.view("D"))
     assert same(made.view(), model)
     assert made[..., 1::2].view("i4").offset == 36
-    with pytest.raises(ValueError, match="without gaps"):
+    with pytest.raises(ValueError, match="contiguous last axis"):
         made[..., ::2].view("u1")
-    with pytest.raises(ValueError, match="no dimensions"):
+    with pytest.raises(ValueError, match="0 dimensions"):
         made[0, 0, 0, ...].view("u1")
     with pytest.raises(ValueError, match="20 bytes"):
         made.reshape(24, 5).view("f8")
@@ -332,7 +332,7 @@ BAD_AXES: list[tuple[str, Callable[[Array], object], type[Exception], str]] = [
     ("reshape to two", lambda a: a.reshape(-1, -1), ValueError, "one of them -1"),
     ("reshape to -1", lambda a: a.reshape(-1, 7), ValueError, "cannot take"),
     ("reshape by a bad flag", lambda a: a.reshape(-1, copy=1), TypeError, "True or False"),  # type: ignore[arg-type]
-    ("ravel", lambda a: a.T.ravel(), ValueError, "by a copy alone"),
+    ("ravel", lambda a: a.T.ravel(), ValueError, "needs a copy"),
     ("no array", lambda _: isthmus.flip(MODEL), TypeError, "must be an Array, not numpy"),  # type: ignore[arg-type]
     ("never made", lambda _: isthmus.flip(Array.__new__(Array)), ValueError, "not called"),
 ]

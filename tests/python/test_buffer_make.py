@@ -103,7 +103,7 @@ def test_a_device_named_by_any_of_its_objects(dev: Device) -> None:
 def test_device_and_queue_that_do_not_fit(named: Callable[[], Device | str]) -> None:
     queue = Queue("host") if named() != "host" else Queue(sim())
     for _ in range(2):  # the filter is cached the second time
-        with pytest.raises(ValueError, match="do not belong together"):
+        with pytest.raises(ValueError, match="queue and device do not match"):
             Buffer(8, device=named(), queue=queue)
         Buffer(8, device="host")
 

@@ -349,7 +349,7 @@ def test_streams_that_are_none(queue: Queue, stream: object, message: str) -> No
     ],
 )
 def test_devices_that_cannot_use_it(queue: Queue, kind: str, device: tuple[int, int]) -> None:
-    with pytest.raises(BufferError, match=r"cannot be lent to device"):
+    with pytest.raises(BufferError, match=r"cannot be exported to device"):
         Buffer(8, kind=kind, queue=queue).__dlpack__(dl_device=device)
 
 
@@ -385,7 +385,7 @@ def test_empty(queue: Queue) -> None:
 
 def test_a_queue_of_another_device(queue: Queue) -> None:
     lent = Buffer(8, kind="device", queue=queue)
-    with pytest.raises(BufferError, match=r"device \(2, 0\) is not of"):
+    with pytest.raises(BufferError, match=r"device \(2, 0\) does not belong to"):
         Buffer.from_dlpack(lent, queue=Queue("host"))
 
 
@@ -396,7 +396,7 @@ def test_a_producer_that_gives_memory_of_another_device(queue: Queue) -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (2, 0)
 
-    with pytest.raises(BufferError, match="was given for"):
+    with pytest.raises(BufferError, match="which is not the device of"):
         Buffer.from_dlpack(Liar(lent, dl_device=(1, 0), stream=None))
 
 
@@ -494,12 +494,12 @@ def test_arrays_with_strides(queue: Queue) -> None:
     ("changes", "error", "message"),
     [
         ({"version": 1}, ValueError, "2 or 3"),
-        ({"stream": 0}, ValueError, "either default stream"),
+        ({"stream": 0}, ValueError, "legacy default stream"),
         ({"stream": "x"}, TypeError, "integer"),
         ({"mask": object()}, ValueError, "mask"),
-        ({"strides": (1, 2)}, ValueError, "as many"),
-        ({"strides": (1 << 62,), "shape": (1 << 62,)}, ValueError, "beyond any address"),
-        ({"shape": (1 << 60,)}, ValueError, "beyond any address|past the end|lie"),
+        ({"strides": (1, 2)}, ValueError, "one number for each extent"),
+        ({"strides": (1 << 62,), "shape": (1 << 62,)}, ValueError, "exceeds the address space"),
+        ({"shape": (1 << 60,)}, ValueError, "exceeds the address space|past the end|lie"),
         ({"typestr": "|O"}, ValueError, "typestr"),
     ],
 )
@@ -573,7 +573,7 @@ def test_the_stream_of_a_queue_that_is_gone() -> None:
 
 
 def test_queues_that_are_no_streams() -> None:
-    with pytest.raises(TypeError, match="no stream of CUDA"):
+    with pytest.raises(TypeError, match="not a CUDA stream"):
         Queue("host").__cuda_stream__()
 
 

@@ -159,10 +159,10 @@ def test_what_is_no_memory_is_refused(q: Queue, kind: str) -> None:
         (whole.ptr + 32, CallbackError, "not aligned to 64"),
         (whole.ptr + 4096, CallbackError, "run past the end"),
         (far.ptr, CallbackError, "not memory of its context"),
-        (None, TypeError, "what allocate"),
-        ("12", TypeError, "what allocate"),
-        (-64, ValueError, "no address"),
-        (1 << 64, ValueError, "no address"),
+        (None, TypeError, r"result of allocate\(\)"),
+        ("12", TypeError, r"result of allocate\(\)"),
+        (-64, ValueError, "not an address"),
+        (1 << 64, ValueError, "not an address"),
     ):
         allocator = Saying(lambda nbytes, given=given: given)
         resource = CustomResource(allocator, kind, q.device)
@@ -302,7 +302,7 @@ def test_exceptions_are_kept_no_longer_than_they_are_raised(q: Queue, kind: str)
 
 
 def test_bad_allocators(dev: Device) -> None:
-    with pytest.raises(TypeError, match="method allocate, which int has not"):
+    with pytest.raises(TypeError, match="method allocate, which int lacks"):
         CustomResource(3)  # type: ignore[arg-type]
 
     class Half:
@@ -410,7 +410,7 @@ def test_a_subclass_that_would_be_passed_over_is_refused() -> None:
                 type("Mine", bases, names)
     for abstract in (MemoryResource, AdaptorResource):
         for made in (abstract, type("Mine", (abstract,), {})):
-            with pytest.raises(TypeError, match=f"makes none; .*{ONES_OWN}"):
+            with pytest.raises(TypeError, match=f"cannot be instantiated; .*{ONES_OWN}"):
                 made(PoolResource("host", "host"))
 
 

@@ -180,9 +180,9 @@ def test_arrays_with_gaps() -> None:
 
 
 def test_what_is_on_no_device_that_is_known() -> None:
-    with pytest.raises(BufferError, match=r"\(15, 0\) is not the CPU's"):
+    with pytest.raises(BufferError, match=r"\(15, 0\) is not supported"):
         Buffer.from_dlpack(Capsule(None, (15, 0)))
-    with pytest.raises(BufferError, match=r"\(14, 1000\) is none of dpctl's"):
+    with pytest.raises(BufferError, match=r"\(14, 1000\) is not a dpctl device"):
         Buffer.from_dlpack(Capsule(None, (14, 1000)))
 
 

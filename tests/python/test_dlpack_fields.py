@@ -126,7 +126,7 @@ def test_strides_that_say_nothing() -> None:
 def test_versions_that_are_not_known(take: Any, major: int) -> None:
     """Nothing after the version is read, because other versions may lay it out differently."""
     made = Made(None, None, ndim=7, version=(major, 0), flags=2**64 - 1)
-    with pytest.raises(BufferError, match=f"version {major}.0 is not known"):
+    with pytest.raises(BufferError, match=f"version {major}.0 is not supported"):
         take(made.capsule)
 
 
@@ -153,7 +153,7 @@ def test_a_capsule_is_taken_once() -> None:
     made = Made(START, (4,))
     got = take_array(made.capsule)
     for take in (take_array, take_bytes):
-        with pytest.raises(BufferError, match="still unused"):
+        with pytest.raises(BufferError, match="not an unused capsule"):
             take(made.capsule)
     del got
     assert until(lambda: (gc.collect(), Buffer.from_dlpack(np.zeros(1)), made.deleted == 1)[-1])

@@ -326,7 +326,7 @@ def test_a_capsule_without_a_version_does_not_run_backwards(q: Queue, kind: str,
         pytest.skip("is exported to nobody")
     made = isthmus.asarray(VALUES.reshape(2, 2), kind=kind, queue=q)[key]
     for version in (None, (0, 9)):
-        with pytest.raises(BufferError, match=r"runs backwards.*copy\(\)"):
+        with pytest.raises(BufferError, match=r"negative strides.*copy\(\)"):
             made.__dlpack__(max_version=version)
         assert made.__dlpack__(max_version=version, copy=True) is not None
         assert made.copy().__dlpack__(max_version=version) is not None

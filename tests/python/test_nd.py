@@ -150,9 +150,9 @@ def test_bad_input(
 
 
 def test_bad_places() -> None:
-    with pytest.raises(ValueError, match="same shape"):
+    with pytest.raises(ValueError, match="differ in shape or element size"):
         copy_nd(np.zeros((2, 3)), np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="neither side tells"):
+    with pytest.raises(ValueError, match=r"neither .* has a shape"):
         copy_nd(Buffer(10, queue=Queue("host")), Buffer(10, queue=Queue("host")))
     with pytest.raises(isthmus.ReadOnlyError):
         copy_nd(CUBE.tobytes(), CUBE)

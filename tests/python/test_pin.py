@@ -157,7 +157,7 @@ def test_the_array_lives_and_keeps_its_size(dev: Device) -> None:
 
 def test_it_tells_of_itself(dev: Device) -> None:
     pinned = isthmus.pin(np.zeros(100), device=dev)
-    told = "registered with" if registers(dev) else "nothing to do for"
+    told = "registered with" if registers(dev) else "not registered with"
     assert repr(pinned).startswith("<isthmus.Pin of 800 bytes at 0x")
     assert f", {told} " in repr(pinned)
     pinned.release()

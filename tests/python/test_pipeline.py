@@ -463,5 +463,5 @@ def test_bad_arguments() -> None:
         pipeline([], 5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="batches must be iterable, not int"):
         pipeline(5, add_one)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="do not belong together"):
+    with pytest.raises(ValueError, match="queue and device do not match"):
         pipeline([], add_one, device=isthmus._core.sim_create(""), queue=Queue("host"))

@@ -130,7 +130,7 @@ def test_a_record_is_frozen_and_prints() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="no address"):
+    with pytest.raises(ValueError, match="not an address"):
         query(-1)
     with pytest.raises(TypeError, match="pointer"):
         query("0")  # type: ignore[arg-type]

@@ -126,7 +126,7 @@ def test_one_driver_call() -> None:
         ([(0, 1, 5), (0, -1, 5)], {}, ValueError, ["source offset of range 1", "-1"]),
         ([(0, 1 << 63, 5)], {}, OutOfRangeError, ["source offset of range 0"]),
         (np.array([(0, 0)]), {}, ValueError, ["3"]),
-        (np.array([(0, 0, 5)]), {"nbytes": 5}, ValueError, ["2 columns"]),
+        (np.array([(0, 0, 5)]), {"nbytes": 5}, ValueError, ["3 columns", "common nbytes"]),
         (np.array([0, 0, 5]), {}, ValueError, ["columns"]),
         ([(0, 0)], {}, ValueError, ["columns"]),
         (np.array([(0.0, 0, 5)]), {}, TypeError, ["integers", "'d'"]),

@@ -235,9 +235,9 @@ def test_bad_input_of_the_module(dev: Device) -> None:
     events = np.array([(10, 0, 0, ALLOCATE)], EVENT).view(np.uint8)
     with pytest.raises(isthmus.WrongContextError, match="queue 1"):
         _core._replay(resource, (*queues, Queue(sim())), events, None)
-    with pytest.raises(TypeError, match="must be of Queue, not NoneType"):
+    with pytest.raises(TypeError, match="must contain Queues, not NoneType"):
         _core._replay(resource, (None,), events, None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="15 bytes are no whole number of 16"):
+    with pytest.raises(ValueError, match="15 bytes are not a multiple of 16"):
         _core._replay(resource, queues, events[:15], None)
     with pytest.raises(ValueError, match="not aligned"):
         _core._replay(resource, queues, np.zeros(40, np.uint8)[3:19], None)

@@ -66,7 +66,7 @@ TAKERS: list[tuple[str, Callable[[MemoryResource, Any], object]]] = [
     ("limit_bytes", LimitResource),
     ("alignment", AlignedResource),
     ("from_bytes", lambda pool, size: AlignedResource(pool, 64, size)),
-    ("the size of a bin", lambda pool, size: BinningResource(pool, {size: pool})),
+    ("size of a bin", lambda pool, size: BinningResource(pool, {size: pool})),
     ("first_bytes", MonotonicResource),
     ("block_bytes", FixedSizeResource),
     ("limit_bytes", ArenaResource),
@@ -80,7 +80,7 @@ TAKERS: list[tuple[str, Callable[[MemoryResource, Any], object]]] = [
 @pytest.mark.parametrize(("name", "take"), TAKERS, ids=range(len(TAKERS)))
 def test_what_is_no_size(name: str, take: Callable[[MemoryResource, Any], object]) -> None:
     pool = PoolResource("host", "host")
-    with pytest.raises(TypeError, match=rf"{name} must be an integer of bytes, or text as .*1\.5"):
+    with pytest.raises(TypeError, match=rf"{name} must be an integer number of bytes .*1\.5"):
         take(pool, 1.5)
     with pytest.raises(ValueError, match=rf"{name}: '1 potato' is not a number of bytes: use"):
         take(pool, "1 potato")
