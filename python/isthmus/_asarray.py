@@ -103,7 +103,7 @@ def array(
 
 def _one_of(name: str, value: Any, alias: str, other: Any) -> Any:
     if value is not None and other is not None:
-        raise TypeError(f"got {name} and {alias}, which mean the same: give one of them")
+        raise TypeError(f"got {name} and {alias}, which mean the same: pass only one of them")
     return other if value is None else value
 
 
