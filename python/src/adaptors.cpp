@@ -13,48 +13,48 @@ bool scopes_in_use = false;
 
 namespace {
 
-struct statistics_resource : adaptor_resource {};
-struct limit_resource : adaptor_resource {};
-struct fallback_resource : adaptor_resource {
+struct StatisticsResource : AdaptorResource {};
+struct LimitResource : AdaptorResource {};
+struct FallbackResource : AdaptorResource {
   nb::object second;
 };
 
-struct statistics_scope {
+struct StatisticsScope {
   nb::object counted;
-  scope_handle raw{};
+  ScopeHandle raw{};
 };
 nb::handle scope_type;
 
-context_stack scopes;  // the statistics scopes
+ContextStack scopes;  // the statistics scopes
 
 isthmus_scope_t* raw_scope(nb::handle object) {
-  return object.is_none() ? nullptr : nb::inst_ptr<statistics_scope>(object)->raw.get();
+  return object.is_none() ? nullptr : nb::inst_ptr<StatisticsScope>(object)->raw.get();
 }
 
-nb::object enter_scope(nb::pointer_and_handle<statistics_scope> self) {
+nb::object enter_scope(nb::pointer_and_handle<StatisticsScope> self) {
   if (self.p->raw) {
     raise_python(PyExc_RuntimeError,
                  "a scope can be entered once: call statistics() for a new one");
   }
-  check(isthmus_scope_create(nb::inst_ptr<resource>(self.p->counted)->raw.get(),
+  check(isthmus_scope_create(nb::inst_ptr<Resource>(self.p->counted)->raw.get(),
                              raw_scope(scopes.top()), self.p->raw.out()));
   scopes.push(self.h);
   scopes_in_use = true;
   return nb::borrow(self.h);
 }
 
-void leave_scope(nb::pointer_and_handle<statistics_scope> self, nb::args) {
+void leave_scope(nb::pointer_and_handle<StatisticsScope> self, nb::args) {
   scopes.pop(self.h, "scopes");
 }
 
-isthmus_statistics_t counts_of(const statistics_resource& self) {
+isthmus_statistics_t counts_of(const StatisticsResource& self) {
   isthmus_statistics_t counts{};
   counts.struct_size = sizeof counts;
   check(isthmus_statistics_query(self.raw.get(), &counts));
   return counts;
 }
 
-isthmus_statistics_t counts_of(const statistics_scope& self) {
+isthmus_statistics_t counts_of(const StatisticsScope& self) {
   isthmus_statistics_t counts{};
   counts.struct_size = sizeof counts;
   if (self.raw) {
@@ -64,7 +64,7 @@ isthmus_statistics_t counts_of(const statistics_scope& self) {
 }
 
 // In the order of bind_counts; the first two are signed.
-nb::object net_counts_of(const statistics_scope& self) {
+nb::object net_counts_of(const StatisticsScope& self) {
   isthmus_statistics_t counts{};
   counts.struct_size = sizeof counts;
   if (self.raw) {
@@ -82,62 +82,62 @@ std::uint64_t count(const Class& self) {
 
 template <class Class, class Bound>
 void bind_counts(Bound& bound) {
-  using raw = isthmus_statistics_t;
+  using Raw = isthmus_statistics_t;
   bound
-      .def_prop_ro("current_bytes", &count<Class, &raw::current_bytes>,
+      .def_prop_ro("current_bytes", &count<Class, &Raw::current_bytes>,
                    nb::sig("def current_bytes(self) -> int"),
                    "Bytes that are live now, as requested.")
-      .def_prop_ro("current_count", &count<Class, &raw::current_count>,
+      .def_prop_ro("current_count", &count<Class, &Raw::current_count>,
                    nb::sig("def current_count(self) -> int"), "Allocations that are live now.")
-      .def_prop_ro("peak_bytes", &count<Class, &raw::peak_bytes>,
+      .def_prop_ro("peak_bytes", &count<Class, &Raw::peak_bytes>,
                    nb::sig("def peak_bytes(self) -> int"),
                    "The most bytes that were live at a time.")
-      .def_prop_ro("peak_count", &count<Class, &raw::peak_count>,
+      .def_prop_ro("peak_count", &count<Class, &Raw::peak_count>,
                    nb::sig("def peak_count(self) -> int"),
                    "The most allocations that were live at a time.")
-      .def_prop_ro("total_bytes", &count<Class, &raw::total_bytes>,
+      .def_prop_ro("total_bytes", &count<Class, &Raw::total_bytes>,
                    nb::sig("def total_bytes(self) -> int"), "Bytes of all allocations so far.")
-      .def_prop_ro("total_count", &count<Class, &raw::total_count>,
+      .def_prop_ro("total_count", &count<Class, &Raw::total_count>,
                    nb::sig("def total_count(self) -> int"), "Allocations so far.");
 }
 
-void init_statistics(statistics_resource* self, nb::handle upstream) {
+void init_statistics(StatisticsResource* self, nb::handle upstream) {
   const auto& under = require_resource(upstream, "upstream");
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_statistics(under.raw.get(), made.out()));
-  construct_resource(self, statistics_resource{over(upstream, std::move(made))});
+  construct_resource(self, StatisticsResource{over(upstream, std::move(made))});
 }
 
-void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_bytes) {
+void init_limit(LimitResource* self, nb::handle upstream, nb::handle limit_bytes) {
   const auto& under = require_resource(upstream, "upstream");
   const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_limit(under.raw.get(), most, made.out()));
-  construct_resource(self, limit_resource{over(upstream, std::move(made))});
+  construct_resource(self, LimitResource{over(upstream, std::move(made))});
 }
 
-void init_fallback(fallback_resource* self, nb::handle first, nb::handle second) {
+void init_fallback(FallbackResource* self, nb::handle first, nb::handle second) {
   const auto& one = require_resource(first, "first");
   const auto& other = require_resource(second, "second");
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_fallback(one.raw.get(), other.raw.get(), made.out()));
-  construct_resource(self, fallback_resource{over(first, std::move(made)), nb::borrow(second)});
+  construct_resource(self, FallbackResource{over(first, std::move(made)), nb::borrow(second)});
 }
 
-std::uint64_t in_use_of(const limit_resource& self) {
+std::uint64_t in_use_of(const LimitResource& self) {
   std::uint64_t in_use = 0;
   check(isthmus_limit_query(self.raw.get(), nullptr, &in_use));
   return in_use;
 }
 
-std::uint64_t limit_of(const limit_resource& self) {
+std::uint64_t limit_of(const LimitResource& self) {
   std::uint64_t most = 0;
   check(isthmus_limit_query(self.raw.get(), &most, nullptr));
   return most;
 }
 
 void bind_statistics(nb::module_& module) {
-  nb::class_<statistics_scope> scope(
+  nb::class_<StatisticsScope> scope(
       module, "StatisticsScope",
       "Counts what was allocated from a StatisticsResource within `with resource.statistics()\n"
       "as s:`, by this thread or asyncio task and by tasks started within it, and the release\n"
@@ -146,30 +146,30 @@ void bind_statistics(nb::module_& module) {
       "once. What native code allocates itself counts in the scopes that it entered through the\n"
       "C interface; Buffers created meanwhile count there if no scope of Python is entered.");
   scope_type = scope;
-  bind_counts<statistics_scope>(scope);
+  bind_counts<StatisticsScope>(scope);
   scope
       .def("_net", &net_counts_of, nb::sig("def _net(self) -> tuple[int, int, int, int, int, int]"),
            "The same counts, minus the memory from outside of the scope that was freed within it.")
       .def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scope, nb::sig("def __exit__(self, *exc: object) -> None"));
-  nb::class_<statistics_resource, adaptor_resource> counted(
+  nb::class_<StatisticsResource, AdaptorResource> counted(
       module, "StatisticsResource",
       "Counts the allocations that go through it: StatisticsResource(upstream).\n\n"
       "Counts are exact, with threads too. A Buffer counts until it is freed, even if its\n"
       "memory is returned later, once the work on it has ended.");
-  bind_counts<statistics_resource>(counted);
+  bind_counts<StatisticsResource>(counted);
   counted
       .def("__init__", &init_statistics, nb::arg("upstream").none(),
            nb::sig("def __init__(self, upstream: MemoryResource) -> None"))
       .def(
           "reset",
-          [](const statistics_resource& self) { check(isthmus_statistics_reset(self.raw.get())); },
+          [](const StatisticsResource& self) { check(isthmus_statistics_reset(self.raw.get())); },
           nb::sig("def reset(self) -> None"),
           "Sets the peaks to what is live now and the totals to 0.")
       .def(
           "statistics",
-          [](nb::pointer_and_handle<statistics_resource> self) {
-            return make_instance<statistics_scope>(scope_type, nb::borrow(self.h));
+          [](nb::pointer_and_handle<StatisticsResource> self) {
+            return make_instance<StatisticsScope>(scope_type, nb::borrow(self.h));
           },
           nb::sig("def statistics(self) -> StatisticsScope"),
           "Returns a scope to enter: `with resource.statistics() as s:`.");
@@ -178,7 +178,7 @@ void bind_statistics(nb::module_& module) {
 }  // namespace
 
 // An error that is set while an object is destroyed must remain set.
-void free_within_scope::enter() noexcept {
+void FreeWithinScope::enter() noexcept {
   nb::error_scope kept;
   try {
     scope_ = current_scope();
@@ -188,21 +188,21 @@ void free_within_scope::enter() noexcept {
   }
 }
 
-scope_handle current_scope() { return scope_handle::retained(raw_scope(scopes.top())); }
+ScopeHandle current_scope() { return ScopeHandle::retained(raw_scope(scopes.top())); }
 
 void bind_adaptors(nb::module_& module) {
   scopes.create("isthmus.statistics");
-  nb::class_<adaptor_resource, resource>(
+  nb::class_<AdaptorResource, Resource>(
       module, "AdaptorResource",
       "Base of the resources over one upstream, which have its kind, device, context and queue.\n"
       "Memory that an adaptor allocates is returned to it, and through it to its upstream.")
       .def("__init__", &refuse_to_make)
       .def_prop_ro(
-          "upstream", [](const adaptor_resource& self) { return self.upstream; },
+          "upstream", [](const AdaptorResource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource"),
           "The resource that it obtains its memory from.");
   bind_statistics(module);
-  nb::class_<limit_resource, adaptor_resource>(
+  nb::class_<LimitResource, AdaptorResource>(
       module, "LimitResource",
       "Limits the bytes that are live at a time: LimitResource(upstream, limit_bytes).\n\n"
       "A request that would exceed the limit, in bytes as requested, raises USMAllocationError,\n"
@@ -215,7 +215,7 @@ void bind_adaptors(nb::module_& module) {
                    "The most bytes that may be live at a time.")
       .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),
                    "Bytes that are live now.");
-  nb::class_<fallback_resource, adaptor_resource>(
+  nb::class_<FallbackResource, AdaptorResource>(
       module, "FallbackResource",
       "Uses a second resource when the first has no memory: FallbackResource(first, second).\n\n"
       "The second must be of the same context (WrongContextError). It may be of another kind;\n"
@@ -223,7 +223,7 @@ void bind_adaptors(nb::module_& module) {
       .def("__init__", &init_fallback, nb::arg("first").none(), nb::arg("second").none(),
            nb::sig("def __init__(self, first: MemoryResource, second: MemoryResource) -> None"))
       .def_prop_ro(
-          "second", [](const fallback_resource& self) { return self.second; },
+          "second", [](const FallbackResource& self) { return self.second; },
           nb::sig("def second(self) -> MemoryResource"),
           "The resource that is used when `upstream` has no memory.");
   bind_request_adaptors(module);

@@ -7,7 +7,7 @@
 
 namespace isthmus::python {
 
-interned_names interned;
+InternedNames interned;
 
 void intern_names() {
   interned.device = PyUnicode_InternFromString("device");
@@ -43,11 +43,11 @@ nb::object as_integer(nb::handle value, std::optional<nb::python_error>* cause) 
   return index;
 }
 
-nb::object to_integer(nb::handle value, const char* what) {
+nb::object to_integer(nb::handle value, const char* name) {
   std::optional<nb::python_error> cause;
   nb::object index = as_integer(value, &cause);
   if (!index.is_valid()) {
-    raise_type_error(cause, "%s must be an integer, not %.100s", what,
+    raise_type_error(cause, "%s must be an integer, not %.100s", name,
                      Py_TYPE(value.ptr())->tp_name);
   }
   return index;
@@ -70,8 +70,8 @@ nb::object plain_bound(nb::handle slice, const char* name) {
   return index;
 }
 
-[[noreturn]] void raise_too_wide(nb::handle integer, const char* what) {
-  raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "%s of %U does not fit in 63 bits", what,
+[[noreturn]] void raise_too_wide(nb::handle integer, const char* name) {
+  raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "%s of %U does not fit in 63 bits", name,
                shown_integer(integer).ptr());
 }
 
@@ -84,12 +84,12 @@ nb::object plain_bound(nb::handle slice, const char* name) {
 
 }  // namespace
 
-slice_bounds to_slice(nb::handle slice) {
+SliceBounds to_slice(nb::handle slice) {
   const nb::object start = plain_bound(slice, "start");
   const nb::object stop = plain_bound(slice, "stop");
   const nb::object step = plain_bound(slice, "step");
   const nb::object plain = nb::steal(PySlice_New(start.ptr(), stop.ptr(), step.ptr()));
-  slice_bounds made;
+  SliceBounds made;
   if (!plain.is_valid() || PySlice_Unpack(plain.ptr(), &made.start, &made.stop, &made.step) != 0) {
     raise_set();
   }
@@ -109,9 +109,9 @@ nb::object shown_integer(nb::handle integer) {
   return shown;
 }
 
-void require_text(nb::handle value, const char* what) {
+void require_text(nb::handle value, const char* name) {
   if (PyUnicode_Check(value.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "%s must be a str, not %.100s", what,
+    raise_python(PyExc_TypeError, "%s must be a str, not %.100s", name,
                  Py_TYPE(value.ptr())->tp_name);
   }
 }
@@ -137,34 +137,34 @@ nb::object to_tuple_of(nb::handle given, const char* must_be,
   return all;
 }
 
-std::int64_t to_int64(nb::handle value, const char* what) {
-  const nb::object index = to_integer(value, what);
+std::int64_t to_int64(nb::handle value, const char* name) {
+  const nb::object index = to_integer(value, name);
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    raise_too_wide(index, what);
+    raise_too_wide(index, name);
   }
   return number;
 }
 
-std::size_t to_size(nb::handle value, const char* what) {
+std::size_t to_size(nb::handle value, const char* name) {
   if (!PyLong_CheckExact(value.ptr())) {
-    return to_size(to_integer(value, what), what);
+    return to_size(to_integer(value, name), name);
   }
   int overflow = 0;
   const long long size = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_too_wide(value, what);
+    raise_too_wide(value, name);
   }
   if (overflow < 0 || size < 0) {
-    raise_python(PyExc_ValueError, "%s must be 0 or more, not %U", what,
+    raise_python(PyExc_ValueError, "%s must be 0 or more, not %U", name,
                  shown_integer(value).ptr());
   }
   return static_cast<std::size_t>(size);
 }
 
-std::size_t to_size_or(nb::handle value, const char* what, std::size_t otherwise) {
-  return value.is_none() ? otherwise : to_size(value, what);
+std::size_t to_size_or(nb::handle value, const char* name, std::size_t otherwise) {
+  return value.is_none() ? otherwise : to_size(value, name);
 }
 
 std::int64_t to_alignment(nb::handle value) {
@@ -203,22 +203,22 @@ bool is_true(nb::handle value) {
   return told != 0;
 }
 
-bool to_flag(nb::handle value, const char* what) {
+bool to_flag(nb::handle value, const char* name) {
   if (!PyBool_Check(value.ptr())) {
-    raise_python(PyExc_TypeError, "%s must be True or False, not %R", what, value.ptr());
+    raise_python(PyExc_TypeError, "%s must be True or False, not %R", name, value.ptr());
   }
   return value.is(Py_True);
 }
 
-void* to_pointer(nb::handle value, const char* what) {
-  const nb::object index = to_integer(value, what);
+void* to_pointer(nb::handle value, const char* name) {
+  const nb::object index = to_integer(value, name);
   void* pointer = PyLong_AsVoidPtr(index.ptr());
   int overflow = 0;
   const bool negative = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) < 0 && overflow == 0;
   if (PyErr_Occurred() != nullptr || overflow < 0 || negative) {
     PyErr_Clear();
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                 "%s of %U is not an address: it must lie in 0..2**64-1", what,
+                 "%s of %U is not an address: it must lie in 0..2**64-1", name,
                  shown_integer(index).ptr());
   }
   return pointer;
@@ -250,7 +250,7 @@ nb::handle kind_name(isthmus_kind_t kind) noexcept {
   }
 }
 
-double to_seconds(nb::handle value, const char* what) {
+double to_seconds(nb::handle value, const char* name) {
   const double given = PyFloat_AsDouble(value.ptr());
   if (given != -1.0 || PyErr_Occurred() == nullptr) {
     return given;
@@ -260,14 +260,14 @@ double to_seconds(nb::handle value, const char* what) {
     const bool is_negative = nb::handle(value) < nb::int_(0);
     return is_negative ? -HUGE_VAL : HUGE_VAL;
   }
-  raise_type_error(cause, "%s must be a real number of seconds, not %.100s", what,
+  raise_type_error(cause, "%s must be a real number of seconds, not %.100s", name,
                    Py_TYPE(value.ptr())->tp_name);
 }
 
-std::int64_t to_nanoseconds(nb::handle seconds, const char* what) {
-  const double given = to_seconds(seconds, what);
+std::int64_t to_nanoseconds(nb::handle seconds, const char* name) {
+  const double given = to_seconds(seconds, name);
   if (std::isnan(given) || given < 0) {
-    raise_python(PyExc_ValueError, "%s must be 0 seconds or more, not %R", what, seconds.ptr());
+    raise_python(PyExc_ValueError, "%s must be 0 seconds or more, not %R", name, seconds.ptr());
   }
   constexpr double k_longest = 9.2e9;  // seconds that fit in 63 bits of nanoseconds
   return given > k_longest ? k_for_ever : static_cast<std::int64_t>(given * 1e9);

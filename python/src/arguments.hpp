@@ -18,12 +18,12 @@ namespace isthmus::python {
 [[nodiscard]] nb::object as_integer(nb::handle value,
                                     std::optional<nb::python_error>* cause = nullptr);
 // The same, but throws a TypeError whose __cause__ is what __index__ raised.
-[[nodiscard]] nb::object to_integer(nb::handle value, const char* what);
+[[nodiscard]] nb::object to_integer(nb::handle value, const char* name);
 // The integer as messages show it. One with many digits, which Python may refuse to convert to
 // text, is shown by its number of bits.
 [[nodiscard]] nb::object shown_integer(nb::handle integer);
 // TypeError if the value is not a str.
-void require_text(nb::handle value, const char* what);
+void require_text(nb::handle value, const char* name);
 // Of a str, and valid as long as it; UnicodeEncodeError if it cannot be encoded in UTF-8.
 [[nodiscard]] const char* utf8_of(nb::handle text);
 // A sequence or other iterable as a tuple. If it is not iterable, TypeError ("`must_be`, not ..."),
@@ -31,17 +31,17 @@ void require_text(nb::handle value, const char* what);
 [[nodiscard]] nb::object to_tuple_of(nb::handle given, const char* must_be,
                                      std::optional<nb::python_error> cause = {});
 // The bounds of a slice; each is an integer as above or None.
-struct slice_bounds {
+struct SliceBounds {
   Py_ssize_t start = 0, stop = 0, step = 1;
 };
 // ValueError for a step of 0, TypeError for bounds that are not integers.
-[[nodiscard]] slice_bounds to_slice(nb::handle slice);
+[[nodiscard]] SliceBounds to_slice(nb::handle slice);
 // OutOfRangeError if it does not fit in a signed 64-bit integer, TypeError if it is not an integer.
-[[nodiscard]] std::int64_t to_int64(nb::handle value, const char* what);
+[[nodiscard]] std::int64_t to_int64(nb::handle value, const char* name);
 // ValueError below 0, OutOfRangeError from 2**63 on, TypeError if it is not an integer.
-[[nodiscard]] std::size_t to_size(nb::handle value, const char* what);
+[[nodiscard]] std::size_t to_size(nb::handle value, const char* name);
 // The same; `otherwise` for None.
-[[nodiscard]] std::size_t to_size_or(nb::handle value, const char* what, std::size_t otherwise);
+[[nodiscard]] std::size_t to_size_or(nb::handle value, const char* name, std::size_t otherwise);
 // 0 for None. Negative numbers, which dpctl treats as no alignment, stay negative.
 // InvalidArgumentError from 2**63 on, as for alignments that no device supports.
 [[nodiscard]] std::int64_t to_alignment(nb::handle value);
@@ -51,9 +51,9 @@ struct slice_bounds {
 // The result of `if value:`. Errors of the value propagate.
 [[nodiscard]] bool is_true(nb::handle value);
 // TypeError if it is neither True nor False.
-[[nodiscard]] bool to_flag(nb::handle value, const char* what);
+[[nodiscard]] bool to_flag(nb::handle value, const char* name);
 // An address: OutOfRangeError outside 0..2**64-1, TypeError if it is not an integer.
-[[nodiscard]] void* to_pointer(nb::handle value, const char* what);
+[[nodiscard]] void* to_pointer(nb::handle value, const char* name);
 
 // "device", "shared" or "host". ValueError for other text, TypeError for other objects.
 [[nodiscard]] isthmus_kind_t to_kind(nb::handle value);
@@ -61,20 +61,20 @@ struct slice_bounds {
 [[nodiscard]] nb::handle kind_name(isthmus_kind_t kind) noexcept;
 
 // Infinite for a Python number that is too large for a float. TypeError if it is not a real number.
-[[nodiscard]] double to_seconds(nb::handle value, const char* what);
+[[nodiscard]] double to_seconds(nb::handle value, const char* name);
 // Seconds as nanoseconds; `k_for_ever` for infinity and for times too long for 63 bits. ValueError
 // for negative numbers and NaN.
 inline constexpr auto k_for_ever = std::numeric_limits<std::int64_t>::max();
-[[nodiscard]] std::int64_t to_nanoseconds(nb::handle seconds, const char* what);
+[[nodiscard]] std::int64_t to_nanoseconds(nb::handle seconds, const char* name);
 // The same as the timeout of a library call: -1 (no timeout) for None and infinity.
 [[nodiscard]] std::int64_t to_timeout(nb::handle seconds);
 
 // Interned strings that are often compared or looked up.
-struct interned_names {
+struct InternedNames {
   PyObject *device, *shared, *host, *unknown;
   PyObject *data, *shape, *syclobj;
 };
-extern interned_names interned;
+extern InternedNames interned;
 void intern_names();
 
 }  // namespace isthmus::python

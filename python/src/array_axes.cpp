@@ -29,17 +29,17 @@ nb::object to_list(nb::handle given, const char* must_be) {
 }
 
 // Keeps the dimensions with an extent other than 1: only these matter.
-void keep_wide(const array_layout& of, array_numbers& shape, array_numbers& strides) {
-  for (std::size_t i = 0; i < of.shape.size(); ++i) {
-    if (of.shape[i] != 1) {
-      shape.push_back(of.shape[i]);
-      strides.push_back(of.strides[i]);
+void keep_wide(const ArrayLayout& layout, ArrayNumbers& shape, ArrayNumbers& strides) {
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.shape[i] != 1) {
+      shape.push_back(layout.shape[i]);
+      strides.push_back(layout.strides[i]);
     }
   }
 }
 
 // Whether the dimensions [begin, end) can be merged into one, judged by their strides.
-bool is_one_run(const array_numbers& shape, const array_numbers& strides, std::size_t begin,
+bool is_one_run(const ArrayNumbers& shape, const ArrayNumbers& strides, std::size_t begin,
                 std::size_t end) {
   for (auto i = begin; i + 1 < end; ++i) {
     if (strides[i] != shape[i + 1] * strides[i + 1]) {
@@ -67,9 +67,9 @@ nb::object to_axis_tuple(nb::handle given) {
   return to_list(given, "axes must be an integer or a sequence of integers");
 }
 
-array_numbers to_axes(nb::handle given, std::size_t ndim) {
+ArrayNumbers to_axes(nb::handle given, std::size_t ndim) {
   const nb::object all = to_axis_tuple(given);
-  array_numbers axes;
+  ArrayNumbers axes;
   std::uint64_t seen = 0;
   for (nb::handle each : nb::borrow<nb::tuple>(all)) {
     const auto axis = to_axis(each, ndim);
@@ -83,7 +83,7 @@ array_numbers to_axes(nb::handle given, std::size_t ndim) {
   return axes;
 }
 
-array_numbers to_permutation(nb::handle given, std::size_t ndim) {
+ArrayNumbers to_permutation(nb::handle given, std::size_t ndim) {
   const nb::object all = to_axis_tuple(given);
   if (nb::len(all) != ndim) {
     raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: pass each axis once",
@@ -92,9 +92,9 @@ array_numbers to_permutation(nb::handle given, std::size_t ndim) {
   return to_axes(all, ndim);
 }
 
-array_numbers to_shape_of(nb::handle given, std::int64_t size) {
+ArrayNumbers to_shape_of(nb::handle given, std::int64_t size) {
   const nb::object all = to_list(given, "shape must be an integer or a sequence of integers");
-  array_numbers shape;
+  ArrayNumbers shape;
   std::int64_t others = 1;
   std::int64_t* open = nullptr;
   shape.reserve(nb::len(all));
@@ -129,10 +129,10 @@ array_numbers to_shape_of(nb::handle given, std::int64_t size) {
 
 // Groups of old and new dimensions with the same number of elements are matched. Each group of old
 // dimensions must be mergeable into one.
-bool find_strides(const array_layout& of, const array_numbers& shape, array_numbers& strides) {
-  array_numbers old_shape, old_strides;
-  keep_wide(of, old_shape, old_strides);
-  strides.assign(shape.size(), of.item);
+bool find_strides(const ArrayLayout& layout, const ArrayNumbers& shape, ArrayNumbers& strides) {
+  ArrayNumbers old_shape, old_strides;
+  keep_wide(layout, old_shape, old_strides);
+  strides.assign(shape.size(), layout.item);
   std::size_t new_begin = 0, old_begin = 0;
   while (new_begin < shape.size() && old_begin < old_shape.size()) {
     auto new_end = new_begin + 1, old_end = old_begin + 1;
@@ -154,25 +154,25 @@ bool find_strides(const array_layout& of, const array_numbers& shape, array_numb
     new_begin = new_end;
     old_begin = old_end;
   }
-  const auto last = new_begin == 0 ? of.item : strides[new_begin - 1];
+  const auto last = new_begin == 0 ? layout.item : strides[new_begin - 1];
   std::fill(strides.begin() + new_begin, strides.end(), last);
   return true;
 }
 
-array_layout broadcast(const array_layout& of, array_numbers shape) {
-  const auto extra = shape.size() - of.shape.size();
-  bool fits = shape.size() >= of.shape.size();
-  array_numbers strides(shape.size());
-  for (std::size_t i = 0; fits && i < of.shape.size(); ++i) {
-    const bool is_same = of.shape[i] == shape[extra + i];
-    fits = is_same || of.shape[i] == 1;
-    strides[extra + i] = is_same ? of.strides[i] : 0;
+ArrayLayout broadcast(const ArrayLayout& layout, ArrayNumbers shape) {
+  const auto extra = shape.size() - layout.shape.size();
+  bool fits = shape.size() >= layout.shape.size();
+  ArrayNumbers strides(shape.size());
+  for (std::size_t i = 0; fits && i < layout.shape.size(); ++i) {
+    const bool is_same = layout.shape[i] == shape[extra + i];
+    fits = is_same || layout.shape[i] == 1;
+    strides[extra + i] = is_same ? layout.strides[i] : 0;
   }
   if (!fits) {
     raise_python(PyExc_ValueError, "an array of shape %R does not broadcast to the shape %R",
-                 to_tuple(of.shape).ptr(), to_tuple(shape).ptr());
+                 to_tuple(layout.shape).ptr(), to_tuple(shape).ptr());
   }
-  return {std::move(shape), std::move(strides), of.item, of.type};
+  return {std::move(shape), std::move(strides), layout.item, layout.type};
 }
 
 }  // namespace isthmus::python

@@ -12,21 +12,21 @@ namespace isthmus::python {
 // An integer or a sequence as a tuple, whose items are not checked. TypeError for anything else.
 [[nodiscard]] nb::object to_axis_tuple(nb::handle given);
 // From an integer or a sequence of distinct axes; ValueError if one is repeated.
-[[nodiscard]] array_numbers to_axes(nb::handle given, std::size_t ndim);
+[[nodiscard]] ArrayNumbers to_axes(nb::handle given, std::size_t ndim);
 // A sequence of all axes, in any order. ValueError if there are more or fewer.
-[[nodiscard]] array_numbers to_permutation(nb::handle given, std::size_t ndim);
+[[nodiscard]] ArrayNumbers to_permutation(nb::handle given, std::size_t ndim);
 
 // A shape of `size` elements, from one integer or sequence or from several integers. One extent may
 // be -1: it is computed from the others. ValueError if the number of elements differs,
 // OutOfRangeError past 63 bits, TypeError.
-[[nodiscard]] array_numbers to_shape_of(nb::handle given, std::int64_t size);
+[[nodiscard]] ArrayNumbers to_shape_of(nb::handle given, std::int64_t size);
 
 // Strides of the same elements in another shape, by NumPy's rules. False if that requires a copy.
 // Pre: both shapes have the same number of elements.
-[[nodiscard]] bool find_strides(const array_layout& of, const array_numbers& shape,
-                                array_numbers& strides);
+[[nodiscard]] bool find_strides(const ArrayLayout& layout, const ArrayNumbers& shape,
+                                ArrayNumbers& strides);
 
-// The layout of `of` broadcast to that shape. ValueError if it does not fit.
-[[nodiscard]] array_layout broadcast(const array_layout& of, array_numbers shape);
+// The layout of `layout` broadcast to that shape. ValueError if it does not fit.
+[[nodiscard]] ArrayLayout broadcast(const ArrayLayout& layout, ArrayNumbers shape);
 
 }  // namespace isthmus::python

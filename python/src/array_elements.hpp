@@ -10,12 +10,13 @@ namespace isthmus::python {
 // Reads the element at `offset` of the buffer after the work pending on it has ended: directly for
 // shared and host kinds. For device kind a copy, which allow_scalar() must permit: else a
 // TypeError.
-[[nodiscard]] nb::object read_element(const typed_array& of, std::size_t offset);
+[[nodiscard]] nb::object read_element(const TypedArray& array, std::size_t offset);
 // The same for a write. False if the value is not a number that the host can store directly:
 // nothing was written then, but the permission for device kind was checked.
-[[nodiscard]] bool write_element(const typed_array& of, std::size_t offset, nb::handle value);
+[[nodiscard]] bool write_element(const TypedArray& array, std::size_t offset, nb::handle value);
 
 // A view of one element.
-[[nodiscard]] nb::object element_view(nb::handle object, const typed_array& of, std::size_t offset);
+[[nodiscard]] nb::object element_view(nb::handle object, const TypedArray& array,
+                                      std::size_t offset);
 
 }  // namespace isthmus::python

@@ -26,11 +26,11 @@ namespace {
 bool takes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
 
 // Builds a view item by item of its key.
-class view_maker {
+class ViewMaker {
  public:
-  explicit view_maker(const typed_array& of) : of_{of}, offset_{of.offset} {
-    made_.item = of.layout->item;
-    made_.type = of.layout->type;
+  explicit ViewMaker(const TypedArray& array) : of_{array}, offset_{array.offset} {
+    made_.item = array.layout->item;
+    made_.type = array.layout->type;
   }
 
   void take(PyObject* key, std::size_t skipped);
@@ -55,14 +55,14 @@ class view_maker {
   void take_index(PyObject* key);
   void move_by(std::int64_t steps) { offset_ += static_cast<std::size_t>(steps * stride()); }
 
-  const typed_array& of_;
-  array_layout made_{};
+  const TypedArray& of_;
+  ArrayLayout made_{};
   std::size_t offset_;
   std::size_t axis_ = 0;  // the next axis of `of_`
 };
 
 // The stride of an extent of 1 or less has no meaning, so the step may have any size.
-void view_maker::take_slice(PyObject* key) {
+void ViewMaker::take_slice(PyObject* key) {
   auto [start, stop, step] = to_slice(key);
   const auto length = PySlice_AdjustIndices(extent(), &start, &stop, step);
   if (length != 0) {
@@ -72,7 +72,7 @@ void view_maker::take_slice(PyObject* key) {
   ++axis_;
 }
 
-void view_maker::take_index(PyObject* key) {
+void ViewMaker::take_index(PyObject* key) {
   if (PyBool_Check(key) != 0) {
     raise_no_key(key);
   }
@@ -81,7 +81,7 @@ void view_maker::take_index(PyObject* key) {
 }
 
 // `skipped`: the number of axes that ... stands for.
-void view_maker::take(PyObject* key, std::size_t skipped) {
+void ViewMaker::take(PyObject* key, std::size_t skipped) {
   if (PySlice_Check(key) != 0) {
     take_slice(key);
   } else if (key == Py_Ellipsis) {
@@ -120,8 +120,8 @@ std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis
   return found;
 }
 
-std::optional<std::size_t> element_at(const typed_array& of, const key_list& keys) {
-  const auto& layout = *of.layout;
+std::optional<std::size_t> element_at(const TypedArray& array, const KeyList& keys) {
+  const auto& layout = *array.layout;
   if (keys.size() != layout.shape.size()) {
     return {};
   }
@@ -132,7 +132,7 @@ std::optional<std::size_t> element_at(const typed_array& of, const key_list& key
       return {};
     }
   }
-  std::size_t offset = of.offset;
+  std::size_t offset = array.offset;
   std::size_t axis = 0;
   for (PyObject* key : keys) {
     offset +=
@@ -142,8 +142,8 @@ std::optional<std::size_t> element_at(const typed_array& of, const key_list& key
   return offset;
 }
 
-nb::object view_at(nb::handle object, const typed_array& of, const key_list& keys) {
-  const auto ndim = of.layout->shape.size();
+nb::object view_at(nb::handle object, const TypedArray& array, const KeyList& keys) {
+  const auto ndim = array.layout->shape.size();
   std::size_t axes = 0, ellipses = 0;
   for (PyObject* key : keys) {
     axes += takes_axis(key) ? std::size_t{1} : std::size_t{0};
@@ -156,7 +156,7 @@ nb::object view_at(nb::handle object, const typed_array& of, const key_list& key
     raise_too_many(axes, ndim);
   }
   require_room(ndim + keys.size() - ellipses - axes);
-  view_maker view{of};
+  ViewMaker view{array};
   for (PyObject* key : keys) {
     view.take(key, ndim - axes);
   }

@@ -54,26 +54,26 @@ std::size_t item_size_by_numpy(nb::handle typestr) {
 
 std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) throw too_far{};
+  if (__builtin_mul_overflow(a, b, &product)) throw TooFar{};
   return product;
 }
 std::int64_t plus(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) throw too_far{};
+  if (__builtin_add_overflow(a, b, &sum)) throw TooFar{};
   return sum;
 }
 
 std::int64_t minus(std::int64_t a, std::int64_t b) {
   std::int64_t difference = 0;
-  if (__builtin_sub_overflow(a, b, &difference)) throw too_far{};
+  if (__builtin_sub_overflow(a, b, &difference)) throw TooFar{};
   return difference;
 }
 
-array_numbers ordered_strides(number_span shape, std::int64_t item, element_order order) {
-  array_numbers strides(shape.size());
+ArrayNumbers ordered_strides(NumberSpan shape, std::int64_t item, ElementOrder order) {
+  ArrayNumbers strides(shape.size());
   std::int64_t step = item;
   for (std::size_t n = 0; n < shape.size(); ++n) {
-    const auto i = order == element_order::c ? shape.size() - 1 - n : n;
+    const auto i = order == ElementOrder::c ? shape.size() - 1 - n : n;
     strides[i] = step;
     step = times(step, std::max<std::int64_t>(shape[i], 1));
   }
@@ -82,47 +82,47 @@ array_numbers ordered_strides(number_span shape, std::int64_t item, element_orde
 
 }  // namespace
 
-array_numbers dense_strides(number_span shape, std::int64_t item) {
-  return ordered_strides(shape, item, element_order::c);
+ArrayNumbers dense_strides(NumberSpan shape, std::int64_t item) {
+  return ordered_strides(shape, item, ElementOrder::c);
 }
 
-bool is_dense(const array_layout& of, element_order order) {
-  std::int64_t step = of.item;
-  for (std::size_t n = 0; n < of.shape.size(); ++n) {
-    const auto i = order == element_order::c ? of.shape.size() - 1 - n : n;
-    if (of.shape[i] <= 1) {
+bool is_dense(const ArrayLayout& layout, ElementOrder order) {
+  std::int64_t step = layout.item;
+  for (std::size_t n = 0; n < layout.shape.size(); ++n) {
+    const auto i = order == ElementOrder::c ? layout.shape.size() - 1 - n : n;
+    if (layout.shape[i] <= 1) {
       continue;
     }
-    if (of.strides[i] != step || __builtin_mul_overflow(step, of.shape[i], &step)) {
+    if (layout.strides[i] != step || __builtin_mul_overflow(step, layout.shape[i], &step)) {
       return false;
     }
   }
   return true;
 }
 
-bool is_contiguous(const array_layout& of) {
-  return is_dense(of, element_order::c) || is_dense(of, element_order::fortran);
+bool is_contiguous(const ArrayLayout& layout) {
+  return is_dense(layout, ElementOrder::c) || is_dense(layout, ElementOrder::fortran);
 }
 
-bool is_empty(const array_layout& of) noexcept {
-  return std::find(of.shape.begin(), of.shape.end(), 0) != of.shape.end();
+bool is_empty(const ArrayLayout& layout) noexcept {
+  return std::find(layout.shape.begin(), layout.shape.end(), 0) != layout.shape.end();
 }
 
-array_box box_of(const array_layout& what) {
-  if (is_empty(what)) {
-    return {0, what.item};
+ArrayBox box_of(const ArrayLayout& layout) {
+  if (is_empty(layout)) {
+    return {0, layout.item};
   }
   std::int64_t low = 0;
   std::int64_t high = 0;
-  for (std::size_t i = 0; i < what.shape.size(); ++i) {
-    const auto last = times(what.strides[i], what.shape[i] - 1);
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    const auto last = times(layout.strides[i], layout.shape[i] - 1);
     auto& end = last < 0 ? low : high;
     end = plus(end, last);
   }
-  return {low, plus(minus(high, low), what.item)};
+  return {low, plus(minus(high, low), layout.item)};
 }
 
-typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)} {
+TypedLayout::TypedLayout(ArrayLayout layout) : ArrayLayout{std::move(layout)} {
   if (is_empty(*this)) {
     is_c_dense = true;
     return;
@@ -135,27 +135,27 @@ typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)} {
   const auto box = box_of(*this);
   before = static_cast<std::size_t>(-box.start);
   extent = static_cast<std::size_t>(box.nbytes);
-  is_c_dense = is_dense(*this, element_order::c);
+  is_c_dense = is_dense(*this, ElementOrder::c);
 }
 
-typed_layout::~typed_layout() {
+TypedLayout::~TypedLayout() {
   if (reversed) {
     reversed->reverse_of = nullptr;
   }
 }
 
-shared_layout dense_layout(array_numbers shape, const element_type& type) {
+SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type) {
   try {
     auto strides = dense_strides(shape, type.item);
-    return share_layout(array_layout{std::move(shape), std::move(strides), type.item, &type});
-  } catch (const too_far&) {
+    return share_layout(ArrayLayout{std::move(shape), std::move(strides), type.item, &type});
+  } catch (const TooFar&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "an array of shape %R and dtype %s does not fit in 63 bits", to_tuple(shape).ptr(),
                  type.name);
   }
 }
 
-void require_whole_elements(const void* first, const typed_layout& layout, const char* protocol) {
+void require_whole_elements(const void* first, const TypedLayout& layout, const char* protocol) {
   const auto& type = *layout.type;
   if (layout.size == 0) {
     return;
@@ -175,9 +175,9 @@ void require_whole_elements(const void* first, const typed_layout& layout, const
   }
 }
 
-array_numbers to_shape(nb::handle given) {
+ArrayNumbers to_shape(nb::handle given) {
   constexpr std::size_t k_most = PyBUF_MAX_NDIM;
-  array_numbers shape;
+  ArrayNumbers shape;
   std::optional<nb::python_error> cause;
   if (const nb::object one = as_integer(given, &cause); one.is_valid()) {
     shape.push_back(static_cast<std::int64_t>(to_size(one, "shape")));
@@ -195,7 +195,7 @@ array_numbers to_shape(nb::handle given) {
   return shape;
 }
 
-nb::object to_tuple(number_span numbers) {
+nb::object to_tuple(NumberSpan numbers) {
   nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
   for (std::size_t i = 0; made.is_valid() && i < numbers.size(); ++i) {
     PyObject* number = PyLong_FromLongLong(numbers[i]);
@@ -210,8 +210,8 @@ nb::object to_tuple(number_span numbers) {
   return made;
 }
 
-array_numbers in_items(number_span strides, std::int64_t item) {
-  array_numbers made{strides.begin(), strides.end()};
+ArrayNumbers in_items(NumberSpan strides, std::int64_t item) {
+  ArrayNumbers made{strides.begin(), strides.end()};
   for (auto& each : made) {
     each /= item;
   }

@@ -11,13 +11,13 @@
 namespace isthmus::python {
 
 // The array reaches past any address. Becomes a ValueError in Python.
-struct too_far final : std::length_error {
-  too_far() : length_error{"the array's offsets do not fit in 63 bits"} {}
+struct TooFar final : std::length_error {
+  TooFar() : length_error{"the array's offsets do not fit in 63 bits"} {}
 };
 
 // An element type that array libraries know, in native byte order. There is one object per type, so
 // equal types have equal addresses.
-struct element_type {
+struct ElementType {
   char kind;          // NumPy's letter: b, i, u, f or c
   std::uint8_t item;  // bytes of an element
   std::uint8_t code;  // DLPack's type code
@@ -29,85 +29,85 @@ struct element_type {
   isthmus_dtype_t dtype;   // the library's number
 };
 // By typestr ("<f4") or NumPy name ("float32"); nullptr for anything else.
-[[nodiscard]] const element_type* find_element_type(nb::handle text);
+[[nodiscard]] const ElementType* find_element_type(nb::handle text);
 // By NumPy dtype; nullptr if arrays do not support it.
-[[nodiscard]] const element_type* find_numpys_type(nb::handle dtype);
+[[nodiscard]] const ElementType* find_numpys_type(nb::handle dtype);
 // By format of the buffer protocol, for elements of `item` bytes; a null format means bytes.
 // nullptr for records, objects and non-native byte order.
-[[nodiscard]] const element_type* element_type_of_format(const char* format, std::int64_t item);
+[[nodiscard]] const ElementType* element_type_of_format(const char* format, std::int64_t item);
 // From a DType or anything that NumPy accepts as a dtype; NumPy is only called if it is not a known
 // name. None: float32. TypeError with the reason if it is not a dtype, or one of dates, text,
 // objects, records or non-native byte order.
-[[nodiscard]] const element_type& to_element_type(nb::handle dtype);
-[[nodiscard]] const element_type& byte_type() noexcept;
-[[nodiscard]] const element_type& default_element_type() noexcept;  // float32
-[[nodiscard]] std::span<const element_type> element_types() noexcept;
+[[nodiscard]] const ElementType& to_element_type(nb::handle dtype);
+[[nodiscard]] const ElementType& byte_type() noexcept;
+[[nodiscard]] const ElementType& default_element_type() noexcept;  // float32
+[[nodiscard]] std::span<const ElementType> element_types() noexcept;
 // Borrowed. The typestr is interned, and an AttributeError for bfloat16. Getting the dtype imports
 // NumPy.
-[[nodiscard]] nb::handle typestr_of(const element_type& of);
+[[nodiscard]] nb::handle typestr_of(const ElementType& type);
 // NumPy's dtype. For bfloat16 the one of the package ml_dtypes, or our DType if that is not
 // installed.
-[[nodiscard]] nb::handle dtype_of(const element_type& of);
+[[nodiscard]] nb::handle dtype_of(const ElementType& type);
 
-struct array_layout {
-  array_numbers shape;                 // not negative
-  array_numbers strides;               // in bytes, as many as extents
-  std::int64_t item = 1;               // bytes of an element
-  const element_type* type = nullptr;  // nullptr: a type of which only the size is known
+struct ArrayLayout {
+  ArrayNumbers shape;                 // not negative
+  ArrayNumbers strides;               // in bytes, as many as extents
+  std::int64_t item = 1;              // bytes of an element
+  const ElementType* type = nullptr;  // nullptr: a type of which only the size is known
 };
 
-enum class element_order { c, fortran };
+enum class ElementOrder { c, fortran };
 
 // Strides of C order without gaps.
-[[nodiscard]] array_numbers dense_strides(number_span shape, std::int64_t item);
+[[nodiscard]] ArrayNumbers dense_strides(NumberSpan shape, std::int64_t item);
 // Whether there are no gaps in that order. The stride of an extent of 1 or less is ignored.
-[[nodiscard]] bool is_dense(const array_layout& of, element_order order);
+[[nodiscard]] bool is_dense(const ArrayLayout& layout, ElementOrder order);
 // In either order.
-[[nodiscard]] bool is_contiguous(const array_layout& of);
-[[nodiscard]] bool is_empty(const array_layout& of) noexcept;
+[[nodiscard]] bool is_contiguous(const ArrayLayout& layout);
+[[nodiscard]] bool is_empty(const ArrayLayout& layout) noexcept;
 
 // The bounding box of all elements, in bytes relative to the first one. If there are none, the box
 // of that first one.
-struct array_box {
+struct ArrayBox {
   std::int64_t start = 0;
   std::int64_t nbytes = 0;
 };
-[[nodiscard]] array_box box_of(const array_layout& what);
+[[nodiscard]] ArrayBox box_of(const ArrayLayout& layout);
 
-struct typed_layout;
+struct TypedLayout;
 
 // A reference-counted layout; the last reference deletes it. The count is guarded by the
 // interpreter's lock instead of atomic operations: those of a std::shared_ptr took 6 of the 200 ns
 // of creating and dropping an array.
-class shared_layout {
+class SharedLayout {
  public:
-  shared_layout() noexcept = default;
-  explicit shared_layout(const typed_layout* made) noexcept;
-  shared_layout(const shared_layout& other) noexcept : shared_layout{other.of_} {}
-  shared_layout(shared_layout&& other) noexcept : of_{std::exchange(other.of_, nullptr)} {}
-  shared_layout& operator=(shared_layout other) noexcept {
+  SharedLayout() noexcept = default;
+  explicit SharedLayout(const TypedLayout* made) noexcept;
+  SharedLayout(const SharedLayout& other) noexcept : SharedLayout{other.of_} {}
+  SharedLayout(SharedLayout&& other) noexcept : of_{std::exchange(other.of_, nullptr)} {}
+  SharedLayout& operator=(SharedLayout other) noexcept {
     std::swap(of_, other.of_);
     return *this;
   }
-  ~shared_layout();
+  ~SharedLayout();
 
-  [[nodiscard]] const typed_layout* get() const noexcept { return of_; }
-  [[nodiscard]] const typed_layout& operator*() const noexcept { return *of_; }
-  [[nodiscard]] const typed_layout* operator->() const noexcept { return of_; }
+  [[nodiscard]] const TypedLayout* get() const noexcept { return of_; }
+  [[nodiscard]] const TypedLayout& operator*() const noexcept { return *of_; }
+  [[nodiscard]] const TypedLayout* operator->() const noexcept { return of_; }
   [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
 
  private:
-  const typed_layout* of_ = nullptr;
+  const TypedLayout* of_ = nullptr;
 };
 
 // An immutable layout with the values computed from it once. Arrays share it. Each stride is a
 // multiple of the item size.
-struct typed_layout : array_layout {
+struct TypedLayout : ArrayLayout {
   // Pre: a type is set. Throws too_far, but never for an array without elements.
-  explicit typed_layout(array_layout what);
-  typed_layout(const typed_layout&) = delete;
-  typed_layout& operator=(const typed_layout&) = delete;
-  ~typed_layout();
+  explicit TypedLayout(ArrayLayout layout);
+  TypedLayout(const TypedLayout&) = delete;
+  TypedLayout& operator=(const TypedLayout&) = delete;
+  ~TypedLayout();
   std::int64_t size = 0;    // elements
   std::size_t nbytes = 0;   // of all elements, packed
   std::size_t before = 0;   // bytes from the lowest element to the first: above 0 if backwards
@@ -116,39 +116,39 @@ struct typed_layout : array_layout {
   // Both are guarded by the interpreter's lock. `reversed`: the layout with the axes in reverse
   // order, once it was requested. `reverse_of`: in such a reversed layout, the layout that owns it,
   // while that lives.
-  mutable shared_layout reversed{};
-  mutable const typed_layout* reverse_of = nullptr;
+  mutable SharedLayout reversed{};
+  mutable const TypedLayout* reverse_of = nullptr;
   mutable std::size_t references = 0;
 };
 // Throws what the constructor throws.
-[[nodiscard]] inline shared_layout share_layout(array_layout what) {
-  return shared_layout{new typed_layout{std::move(what)}};
+[[nodiscard]] inline SharedLayout share_layout(ArrayLayout layout) {
+  return SharedLayout{new TypedLayout{std::move(layout)}};
 }
 
-inline shared_layout::shared_layout(const typed_layout* made) noexcept : of_{made} {
+inline SharedLayout::SharedLayout(const TypedLayout* made) noexcept : of_{made} {
   if (of_ != nullptr) {
     ++of_->references;
   }
 }
-inline shared_layout::~shared_layout() {
+inline SharedLayout::~SharedLayout() {
   if (of_ != nullptr && --of_->references == 0) {
     delete of_;
   }
 }
 
 // In C order. OverflowError if the sizes do not fit in 63 bits.
-[[nodiscard]] shared_layout dense_layout(array_numbers shape, const element_type& type);
+[[nodiscard]] SharedLayout dense_layout(ArrayNumbers shape, const ElementType& type);
 
 // BufferError, which names the protocol, unless every element is aligned and all strides are
 // multiples of the element size.
-void require_whole_elements(const void* first, const typed_layout& layout, const char* protocol);
+void require_whole_elements(const void* first, const TypedLayout& layout, const char* protocol);
 
 // From one integer or a sequence of them. ValueError below 0 and for more than 64 extents,
 // OverflowError from 2**63 on.
-[[nodiscard]] array_numbers to_shape(nb::handle given);
-[[nodiscard]] nb::object to_tuple(number_span numbers);
+[[nodiscard]] ArrayNumbers to_shape(nb::handle given);
+[[nodiscard]] nb::object to_tuple(NumberSpan numbers);
 // Strides counted in elements, as some protocols have them.
-[[nodiscard]] array_numbers in_items(number_span strides, std::int64_t item);
+[[nodiscard]] ArrayNumbers in_items(NumberSpan strides, std::int64_t item);
 
 // Bytes of an element of a type such as "<f4". A typestr that is not in the protocol's own notation
 // is passed to NumPy, as dpctl does. 0 if it is neither a number nor a bool.

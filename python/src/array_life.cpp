@@ -13,11 +13,11 @@ namespace {
 
 // One freed buffer that stands in for the memory of all freed arrays: an array's own queue may be
 // closed.
-const buffer_handle& freed_buffer() {
-  static buffer_handle& made = *new buffer_handle;  // Guarded by the interpreter's lock.
+const BufferHandle& freed_buffer() {
+  static BufferHandle& made = *new BufferHandle;  // Guarded by the interpreter's lock.
   if (!made) {
-    device_handle host;
-    queue_handle on;
+    DeviceHandle host;
+    QueueHandle on;
     check(look_for_device("host", host));
     check(isthmus_queue_default(host.get(), on.out()));
     check(isthmus_buffer_create(0, ISTHMUS_KIND_HOST, 0, on.get(), nullptr, made.out()));
@@ -28,21 +28,22 @@ const buffer_handle& freed_buffer() {
 
 // A freed Buffer of the same size to take its place: operations on the array then raise as on any
 // freed Buffer.
-nb::object closed_stand_in(const buffer& of) {
-  return make_instance<buffer>(types.buffer, buffer_handle::retained(freed_buffer().get()),
-                               of.queue_object, nb::object{}, of.kind, of.nbytes, of.read_only);
+nb::object closed_stand_in(const Buffer& buffer) {
+  return make_instance<Buffer>(types.buffer, BufferHandle::retained(freed_buffer().get()),
+                               buffer.queue_object, nb::object{}, buffer.kind, buffer.nbytes,
+                               buffer.read_only);
 }
 
 // Drops the reference to the Buffer and does not free it: views, a unified buffer and other holders
 // keep it. In a forked child nothing is freed, as with Buffers.
-void free_array(typed_array& self) {
+void free_array(TypedArray& self) {
   if (!is_forked_child() && !is_freed(self)) {
     const nb::object held = self.memory.object();  // creating the stand-in may run any code
-    self.memory.replace(closed_stand_in(*nb::inst_ptr<buffer>(held)));
+    self.memory.replace(closed_stand_in(*nb::inst_ptr<Buffer>(held)));
   }
 }
 
-nb::object header_of(const typed_array& self) {
+nb::object header_of(const TypedArray& self) {
   const auto& of = buffer_in(self);
   const auto& layout = *self.layout;
   const auto on = describe(*device_of(queue_of_buffer(of).device_object));
@@ -56,11 +57,11 @@ nb::object header_of(const typed_array& self) {
 }
 
 // From isthmus._printing.
-nb::object printed(const char* how, nb::handle self) {
-  return nb::module_::import_("isthmus._printing").attr(how)(self);
+nb::object printed(const char* text, nb::handle self) {
+  return nb::module_::import_("isthmus._printing").attr(text)(self);
 }
 
-void bind_end(nb::class_<typed_array>& bound) {
+void bind_end(nb::class_<TypedArray>& bound) {
   bound
       .def("free", &free_array,
            "Ends this array at once: using it afterwards raises ClosedError, freeing it again\n"
@@ -77,17 +78,17 @@ void bind_end(nb::class_<typed_array>& bound) {
           },
           nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](typed_array& self, nb::args) { free_array(self); },
+          "__exit__", [](TypedArray& self, nb::args) { free_array(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"));
 }
 
 template <isthmus_kind_t Kind>
-bool is_of_kind(const typed_array& self) noexcept {
+bool is_of_kind(const TypedArray& self) noexcept {
   return self.memory.kind() == Kind;
 }
 
 // dpnp accepts no other type as an array's queue.
-nb::object sycl_queue(const typed_array& self) {
+nb::object sycl_queue(const TypedArray& self) {
   const nb::object own = buffer_in(self).queue_object;
   const nb::object dpctl = loaded_dpctl();
   if (dpctl.is_none() || !is_sycls(*queue_of(own))) {
@@ -96,13 +97,13 @@ nb::object sycl_queue(const typed_array& self) {
   return dpctl.attr("SyclQueue")(sycl_capsule(*queue_of(own)));
 }
 
-void bind_places(nb::class_<typed_array>& bound) {
+void bind_places(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro("is_device", &is_of_kind<ISTHMUS_KIND_DEVICE>, "Whether its kind is \"device\".")
       .def_prop_ro("is_shared", &is_of_kind<ISTHMUS_KIND_SHARED>, "Whether its kind is \"shared\".")
       .def_prop_ro("is_host", &is_of_kind<ISTHMUS_KIND_HOST>, "Whether its kind is \"host\".")
       .def_prop_ro(
-          "usm_type", [](const typed_array& self) { return kind_name(self.memory.kind()); },
+          "usm_type", [](const TypedArray& self) { return kind_name(self.memory.kind()); },
           nb::sig("def usm_type(self) -> str"), "dpnp's name for `kind`.")
       .def_prop_ro(
           "sycl_queue", &sycl_queue, nb::sig("def sycl_queue(self) -> Any"),
@@ -110,15 +111,15 @@ void bind_places(nb::class_<typed_array>& bound) {
           "dpctl.SyclQueue.")
       .def_prop_ro(
           "sycl_device",
-          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
+          [](const TypedArray& self) { return queue_of_buffer(buffer_in(self)).device_object; },
           nb::sig("def sycl_device(self) -> Device"), "dpnp's name for `device`.")
       .def_prop_ro(
           "sycl_context",
-          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).context_object; },
+          [](const TypedArray& self) { return queue_of_buffer(buffer_in(self)).context_object; },
           nb::sig("def sycl_context(self) -> Context"), "The context of its queue.");
 }
 
-void bind_text(nb::class_<typed_array>& bound) {
+void bind_text(nb::class_<TypedArray>& bound) {
   bound
       .def("_header", &header_of, nb::sig("def _header(self) -> str"),
            "One line that says what it is and where.")
@@ -135,7 +136,7 @@ void bind_text(nb::class_<typed_array>& bound) {
 
 }  // namespace
 
-void bind_array_life(nb::class_<typed_array>& bound) {
+void bind_array_life(nb::class_<TypedArray>& bound) {
   bind_end(bound);
   bind_places(bound);
   bind_text(bound);

@@ -22,59 +22,57 @@ namespace isthmus::python {
 
 namespace {
 
-const element_type& type_for(const array_request& request, const model& like) {
+const ElementType& type_for(const ArrayRequest& request, const Model& like) {
   return given(request.dtype)   ? to_element_type(request.dtype)
          : like.type != nullptr ? *like.type
                                 : default_element_type();
 }
 
-shared_layout layout_for(const array_request& request, const model& like,
-                         const element_type& type) {
+SharedLayout layout_for(const ArrayRequest& request, const Model& like, const ElementType& type) {
   const auto order = to_order(request.order, request.prototype.is_valid());
   if (const auto* its = given(request.shape) ? nullptr : like.layout()) {
-    const bool is_c = order == wanted_order::c ||
-                      (order != wanted_order::fortran && is_dense(*its, element_order::c));
-    return is_c ? recent_layout(array_numbers{its->shape}, type)
-                : ordered_layout(*its, type, order);
+    const bool is_c = order == WantedOrder::c ||
+                      (order != WantedOrder::fortran && is_dense(*its, ElementOrder::c));
+    return is_c ? recent_layout(ArrayNumbers{its->shape}, type) : ordered_layout(*its, type, order);
   }
   const bool is_told = given(request.shape) || !like.shape.is_valid();
   const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
   auto extents = to_extents(shape);
-  return order == wanted_order::fortran ? fortran_layout(std::move(extents), type)
-                                        : recent_layout(std::move(extents), type);
+  return order == WantedOrder::fortran ? fortran_layout(std::move(extents), type)
+                                       : recent_layout(std::move(extents), type);
 }
 
-nb::object queue_for(const array_request& request, const model& like, const resource* from) {
+nb::object queue_for(const ArrayRequest& request, const Model& like, const Resource* resource) {
   if (given(request.queue) || given(request.device)) {
     return to_queue(request.queue, request.device);
   }
-  return from != nullptr         ? from->queue_object
+  return resource != nullptr     ? resource->queue_object
          : like.queue.is_valid() ? like.queue
                                  : current_queue();
 }
 
 // Elements are aligned, whatever alignment was requested.
-std::int64_t alignment_for(const array_request& request, const element_type& type) {
+std::int64_t alignment_for(const ArrayRequest& request, const ElementType& type) {
   const auto asked = to_alignment(request.alignment);
   const bool is_power = asked > 0 && (asked & (asked - 1)) == 0;
   return is_power ? std::max<std::int64_t>(asked, type.alignment) : asked;
 }
 
 // A resource that falls back to another kind of memory.
-nb::object with_fallback(const array_request& request, isthmus_kind_t kind,
+nb::object with_fallback(const ArrayRequest& request, isthmus_kind_t kind,
                          const nb::object& queue) {
   const auto first = given(request.resource) ? nb::borrow(request.resource) : nb::none();
   return nb::module_::import_("isthmus._fallback")
       .attr("with_fallback")(kind_name(kind), request.fallback, queue, first);
 }
 
-nb::object make_empty(const array_request& request, const model& like, const element_type& type) {
+nb::object make_empty(const ArrayRequest& request, const Model& like, const ElementType& type) {
   const auto* from = resource_or_none(request.resource);
   const auto kind = given(request.kind) ? to_kind(request.kind)
                     : from != nullptr   ? from->kind
                                         : like.kind;
   nb::object queue = queue_for(request, like, from);
-  auto layout = size_to_allocate(kind, nb::inst_ptr<python::queue>(queue)->device_object,
+  auto layout = size_to_allocate(kind, nb::inst_ptr<python::Queue>(queue)->device_object,
                                  [&] { return layout_for(request, like, type); });
   nb::object chain;  // keeps the resource until the memory does
   if (given(request.fallback)) {
@@ -86,32 +84,32 @@ nb::object make_empty(const array_request& request, const model& like, const ele
 }
 
 // Created once, because it is large.
-const model& no_model() {
-  static const auto& none = *new model{};
+const Model& no_model() {
+  static const auto& none = *new Model{};
   return none;
 }
 
 // Calls `make` with the model of the request's prototype, or with an empty model.
 template <class Make>
-nb::object with_model(const array_request& request, Make make) {
+nb::object with_model(const ArrayRequest& request, Make make) {
   return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(no_model());
 }
 
 // The fast path of the most common call: a shape and a type alone.
-nb::object make_plain(nb::handle shape, const element_type& type) {
+nb::object make_plain(nb::handle shape, const ElementType& type) {
   constexpr auto k_kind = ISTHMUS_KIND_DEVICE;
   nb::object queue = current_queue();
-  auto layout = size_to_allocate(k_kind, nb::inst_ptr<python::queue>(queue)->device_object,
+  auto layout = size_to_allocate(k_kind, nb::inst_ptr<python::Queue>(queue)->device_object,
                                  [&] { return recent_layout(to_extents(shape), type); });
   return make_fresh_array(std::move(layout), k_kind, std::move(queue));
 }
 
-nb::object make_empty(const array_request& request) {
+nb::object make_empty(const ArrayRequest& request) {
   if (!request.has_keywords && !request.prototype.is_valid()) {
     return make_plain(request.shape, given(request.dtype) ? to_element_type(request.dtype)
                                                           : default_element_type());
   }
-  return with_model(request, [&](const model& like) {
+  return with_model(request, [&](const Model& like) {
     return make_empty(request, like, type_for(request, like));
   });
 }
@@ -123,12 +121,12 @@ nb::object fill(nb::object made, nb::handle value) {
 }
 
 template <int Value>
-nb::object make_filled(const array_request& request) {
+nb::object make_filled(const ArrayRequest& request) {
   return fill(make_empty(request), nb::int_(Value));
 }
 
 // The type that NumPy gives the value.
-const element_type& type_of_value(nb::handle value) {
+const ElementType& type_of_value(nb::handle value) {
   auto* const exact = Py_TYPE(value.ptr());
   if (exact == &PyFloat_Type || exact == &PyComplex_Type || exact == &PyBool_Type) {
     return to_element_type(reinterpret_cast<PyObject*>(exact));
@@ -152,8 +150,8 @@ const element_type& type_of_value(nb::handle value) {
   return to_element_type(nb::object(like.attr("dtype")));
 }
 
-nb::object make_full(const array_request& request) {
-  return with_model(request, [&](const model& like) {
+nb::object make_full(const ArrayRequest& request) {
+  return with_model(request, [&](const Model& like) {
     const bool is_told = given(request.dtype) || like.type != nullptr;
     const auto& type = is_told ? type_for(request, like) : type_of_value(request.fill_value);
     return fill(make_empty(request, like, type), request.fill_value);
@@ -162,23 +160,23 @@ nb::object make_full(const array_request& request) {
 
 // -- the functions themselves ---------------------------------------------------------------------
 
-constexpr request_member k_shape[] = {&array_request::shape, &array_request::dtype};
-constexpr request_member k_full[] = {&array_request::shape, &array_request::fill_value,
-                                     &array_request::dtype};
-constexpr request_member k_like[] = {&array_request::prototype, &array_request::dtype};
-constexpr request_member k_full_like[] = {&array_request::prototype, &array_request::fill_value,
-                                          &array_request::dtype};
+constexpr RequestMember k_shape[] = {&ArrayRequest::shape, &ArrayRequest::dtype};
+constexpr RequestMember k_full[] = {&ArrayRequest::shape, &ArrayRequest::fill_value,
+                                    &ArrayRequest::dtype};
+constexpr RequestMember k_like[] = {&ArrayRequest::prototype, &ArrayRequest::dtype};
+constexpr RequestMember k_full_like[] = {&ArrayRequest::prototype, &ArrayRequest::fill_value,
+                                         &ArrayRequest::dtype};
 
-constexpr array_signature k_empty{"empty", k_shape, 1, false, false};
-constexpr array_signature k_zeros{"zeros", k_shape, 1, false, false};
-constexpr array_signature k_ones{"ones", k_shape, 1, false, false};
-constexpr array_signature k_full_of{"full", k_full, 2, true, false};
-constexpr array_signature k_empty_like{"empty_like", k_like, 1, false, true};
-constexpr array_signature k_zeros_like{"zeros_like", k_like, 1, false, true};
-constexpr array_signature k_ones_like{"ones_like", k_like, 1, false, true};
-constexpr array_signature k_full_of_like{"full_like", k_full_like, 2, true, true};
+constexpr ArraySignature k_empty{"empty", k_shape, 1, false, false};
+constexpr ArraySignature k_zeros{"zeros", k_shape, 1, false, false};
+constexpr ArraySignature k_ones{"ones", k_shape, 1, false, false};
+constexpr ArraySignature k_full_of{"full", k_full, 2, true, false};
+constexpr ArraySignature k_empty_like{"empty_like", k_like, 1, false, true};
+constexpr ArraySignature k_zeros_like{"zeros_like", k_like, 1, false, true};
+constexpr ArraySignature k_ones_like{"ones_like", k_like, 1, false, true};
+constexpr ArraySignature k_full_of_like{"full_like", k_full_like, 2, true, true};
 
-template <const array_signature& Signature, nb::object (*Make)(const array_request&)>
+template <const ArraySignature& Signature, nb::object (*Make)(const ArrayRequest&)>
 PyObject* call(PyObject*, PyObject* const* arguments, Py_ssize_t positional,
                PyObject* names) noexcept {
   return result_of([=] {
@@ -186,7 +184,7 @@ PyObject* call(PyObject*, PyObject* const* arguments, Py_ssize_t positional,
   });
 }
 
-template <const array_signature& Signature, nb::object (*Make)(const array_request&)>
+template <const ArraySignature& Signature, nb::object (*Make)(const ArrayRequest&)>
 PyMethodDef method(const char* doc) {
   return {Signature.name,
           reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call<Signature, Make>)),
@@ -249,29 +247,29 @@ PyMethodDef functions[] = {
 // -- other libraries' memory ----------------------------------------------------------------------
 
 // An array without elements adopts nothing: drivers have no address for it.
-nb::object without_elements(told_interface told) {
+nb::object without_elements(ToldInterface told) {
   const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
   return make_fresh_array(share_layout(std::move(told.layout)), kind, std::move(told.queue));
 }
 
 // Widens the adoption to all of the memory object that the array is a part of, if it exposes that:
 // arrays over other parts then share the memory. Returns the offset of the part.
-std::size_t widen(adoption& what, nb::handle whole) {
+std::size_t widen(Adoption& adoption, nb::handle whole) {
   auto* const base = static_cast<char*>(to_pointer(whole.attr("_pointer"), "_pointer"));
   const auto nbytes = to_size(nb::object(whole.attr("nbytes")), "nbytes");
   const auto begin =
-      reinterpret_cast<std::uintptr_t>(what.pointer) - reinterpret_cast<std::uintptr_t>(base);
-  if (begin > nbytes || what.nbytes > nbytes - begin) {
+      reinterpret_cast<std::uintptr_t>(adoption.pointer) - reinterpret_cast<std::uintptr_t>(base);
+  if (begin > nbytes || adoption.nbytes > nbytes - begin) {
     return 0;
   }
-  what.pointer = base;
-  what.nbytes = nbytes;
+  adoption.pointer = base;
+  adoption.nbytes = nbytes;
   return begin;
 }
 
 // None if the object does not have the interface.
 nb::object array_from_interface(nb::handle object, nb::handle whole) {
-  auto told = read_interface(object, access::write);
+  auto told = read_interface(object, Access::write);
   if (!told) {
     return nb::none();
   }

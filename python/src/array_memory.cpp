@@ -5,13 +5,13 @@
 
 namespace isthmus::python {
 
-array_memory::~array_memory() {
+ArrayMemory::~ArrayMemory() {
   if (raw_) {
-    drop_memory(raw_, *nb::inst_ptr<queue>(queue_), nbytes_, false);
+    drop_memory(raw_, *nb::inst_ptr<Queue>(queue_), nbytes_, false);
   }
 }
 
-void array_memory::make_object() const {
+void ArrayMemory::make_object() const {
   nb::object made = nb::inst_alloc(types.buffer);  // may collect garbage, and so run any code
   if (!made.is_valid()) {
     raise_set();
@@ -19,8 +19,8 @@ void array_memory::make_object() const {
   if (object_.is_valid()) {
     return;  // that code created the object, or freed the array
   }
-  new (nb::inst_ptr<buffer>(made))
-      buffer{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};
+  new (nb::inst_ptr<Buffer>(made))
+      Buffer{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};
   nb::inst_mark_ready(made);
   object_ = std::move(made);
 }

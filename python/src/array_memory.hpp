@@ -8,17 +8,16 @@
 
 namespace isthmus::python {
 
-class array_memory {
+class ArrayMemory {
  public:
   // Pre: `object` is an initialized Buffer.
-  explicit array_memory(nb::object object) noexcept : object_{std::move(object)} {}
+  explicit ArrayMemory(nb::object object) noexcept : object_{std::move(object)} {}
   // New memory. Pre: `queue` is a Queue.
-  array_memory(buffer_handle raw, nb::object queue, isthmus_kind_t kind,
-               std::size_t nbytes) noexcept
+  ArrayMemory(BufferHandle raw, nb::object queue, isthmus_kind_t kind, std::size_t nbytes) noexcept
       : raw_{std::move(raw)}, queue_{std::move(queue)}, kind_{kind}, nbytes_{nbytes} {}
-  array_memory(array_memory&&) noexcept = default;
-  array_memory& operator=(array_memory&&) = delete;
-  ~array_memory();
+  ArrayMemory(ArrayMemory&&) noexcept = default;
+  ArrayMemory& operator=(ArrayMemory&&) = delete;
+  ~ArrayMemory();
 
   // The Buffer, which is the same one each time. Throws nb::python_error (MemoryError).
   [[nodiscard]] const nb::object& object() const {
@@ -27,16 +26,16 @@ class array_memory {
     }
     return object_;
   }
-  [[nodiscard]] const buffer& get() const { return *nb::inst_ptr<buffer>(object()); }
+  [[nodiscard]] const Buffer& get() const { return *nb::inst_ptr<Buffer>(object()); }
   // For uses that need no Python object.
   [[nodiscard]] isthmus_buffer_t* raw() const noexcept {
-    return object_.is_valid() ? nb::inst_ptr<buffer>(object_)->raw.get() : raw_.get();
+    return object_.is_valid() ? nb::inst_ptr<Buffer>(object_)->raw.get() : raw_.get();
   }
   [[nodiscard]] isthmus_kind_t kind() const noexcept {
-    return object_.is_valid() ? nb::inst_ptr<buffer>(object_)->kind : kind_;
+    return object_.is_valid() ? nb::inst_ptr<Buffer>(object_)->kind : kind_;
   }
   [[nodiscard]] bool read_only() const noexcept {
-    return object_.is_valid() && nb::inst_ptr<buffer>(object_)->read_only;
+    return object_.is_valid() && nb::inst_ptr<Buffer>(object_)->read_only;
   }
   // Puts another Buffer in its place. Pre: the object was created, and the caller keeps it alive.
   void replace(nb::object object) noexcept { object_ = std::move(object); }
@@ -46,7 +45,7 @@ class array_memory {
 
   mutable nb::object object_{};
   // What the object is created from. Empty afterwards.
-  mutable buffer_handle raw_{};
+  mutable BufferHandle raw_{};
   mutable nb::object queue_{};
   isthmus_kind_t kind_{};
   std::size_t nbytes_{};

@@ -13,37 +13,35 @@
 
 namespace isthmus::python {
 
-using number_span = std::span<const std::int64_t>;
+using NumberSpan = std::span<const std::int64_t>;
 
 // Like a std::vector, but up to four numbers are stored inside: a view of an array is created in
 // less time than two allocations take.
-class array_numbers {
+class ArrayNumbers {
  public:
-  array_numbers() noexcept = default;
-  explicit array_numbers(std::size_t count, std::int64_t value = 0) { assign(count, value); }
-  array_numbers(std::initializer_list<std::int64_t> values) {
-    assign(values.begin(), values.end());
-  }
+  ArrayNumbers() noexcept = default;
+  explicit ArrayNumbers(std::size_t count, std::int64_t value = 0) { assign(count, value); }
+  ArrayNumbers(std::initializer_list<std::int64_t> values) { assign(values.begin(), values.end()); }
   template <std::input_iterator Iterator>
-  array_numbers(Iterator first, Iterator last) {
+  ArrayNumbers(Iterator first, Iterator last) {
     assign(first, last);
   }
-  array_numbers(const array_numbers& other) { assign(other.begin(), other.end()); }
-  array_numbers(array_numbers&& other) noexcept { take(other); }
-  array_numbers& operator=(const array_numbers& other) {
+  ArrayNumbers(const ArrayNumbers& other) { assign(other.begin(), other.end()); }
+  ArrayNumbers(ArrayNumbers&& other) noexcept { take(other); }
+  ArrayNumbers& operator=(const ArrayNumbers& other) {
     if (this != &other) {
       assign(other.begin(), other.end());
     }
     return *this;
   }
-  array_numbers& operator=(array_numbers&& other) noexcept {
+  ArrayNumbers& operator=(ArrayNumbers&& other) noexcept {
     if (this != &other) {
       drop();
       take(other);
     }
     return *this;
   }
-  ~array_numbers() { drop(); }
+  ~ArrayNumbers() { drop(); }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
@@ -94,7 +92,7 @@ class array_numbers {
     size_ = static_cast<std::size_t>(std::copy(first, last, start_) - start_);
   }
 
-  friend bool operator==(const array_numbers& a, const array_numbers& b) noexcept {
+  friend bool operator==(const ArrayNumbers& a, const ArrayNumbers& b) noexcept {
     bool equal = a.size() == b.size();  // std::equal calls memcmp, which is slower for so few
     for (std::size_t i = 0; equal && i < a.size(); ++i) {
       equal = a[i] == b[i];
@@ -111,7 +109,7 @@ class array_numbers {
     }
   }
   // Pre: the numbers of this object are no longer needed.
-  void take(array_numbers& other) noexcept {
+  void take(ArrayNumbers& other) noexcept {
     const bool is_own = other.start_ == other.own_;
     if (is_own) {
       std::memcpy(own_, other.own_, sizeof own_);  // all four: a variable number would cost a call

@@ -10,13 +10,13 @@ namespace isthmus::python {
 namespace {
 
 // Without the interpreter's lock: a new pool probes the driver, and creating it may destroy others.
-resource make_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
-  resource made;
+Resource make_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
+  Resource made;
   isthmus_status_t status;
   {
-    const gil_release released;
-    status = isthmus_default_pool(on.raw.get(), kind,
-                                  use == pool_use::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
+    const GilRelease released;
+    status = isthmus_default_pool(queue.raw.get(), kind,
+                                  use == PoolUse::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
                                   made.raw.out());
   }
   check(status);
@@ -25,35 +25,35 @@ resource make_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
   return made;
 }
 
-pool_use to_use(nb::handle name) {
+PoolUse to_use(nb::handle name) {
   if (PyUnicode_Check(name.ptr()) == 0) {
     raise_python(PyExc_TypeError, "use must be 'arrays' or 'buffers', not %R", name.ptr());
   }
   if (PyUnicode_CompareWithASCIIString(name.ptr(), "arrays") == 0) {
-    return pool_use::arrays;
+    return PoolUse::arrays;
   }
   if (PyUnicode_CompareWithASCIIString(name.ptr(), "buffers") != 0) {
     raise_python(PyExc_ValueError, "use must be 'arrays' or 'buffers', not %R", name.ptr());
   }
-  return pool_use::buffers;
+  return PoolUse::buffers;
 }
 
 // Creates a PoolResource for a pool that has none, or whose PoolResource is gone.
-nb::object wrap_pool(const resource& pool, nb::object queue) {
-  auto kept = resource_handle::retained(pool.raw.get());
+nb::object wrap_pool(const Resource& pool, nb::object queue) {
+  auto kept = ResourceHandle::retained(pool.raw.get());
   const auto kind = pool.kind;
   if (nb::object known = find_resource(kept.get()); known.is_valid()) {
     return known;
   }
-  nb::object made = nb::inst_alloc(nb::type<pool_resource>());
-  auto* const where = nb::inst_ptr<pool_resource>(made);
-  new (where) pool_resource{{std::move(kept), kind, std::move(queue), false, true},
-                            0,
-                            0,
-                            nb::none(),
-                            nb::float_(10.0),
-                            nb::float_(1.0),
-                            nb::none()};
+  nb::object made = nb::inst_alloc(nb::type<PoolResource>());
+  auto* const where = nb::inst_ptr<PoolResource>(made);
+  new (where) PoolResource{{std::move(kept), kind, std::move(queue), false, true},
+                           0,
+                           0,
+                           nb::none(),
+                           nb::float_(10.0),
+                           nb::float_(1.0),
+                           nb::none()};
   remember_resource(*where, made);
   nb::inst_mark_ready(made);
   return made;
@@ -67,26 +67,26 @@ nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue,
 
 }  // namespace
 
-void device_pools::trim() noexcept {
-  const held_gil_release released;
+void DevicePools::trim() noexcept {
+  const HeldGilRelease released;
   for (const auto& each : entries_) {
     static_cast<void>(isthmus_resource_trim(each.pool->raw.get(), 0, nullptr));
   }
 }
 
-const resource& device_pools::make(isthmus_kind_t kind, const queue& on, pool_use use) {
-  auto made = std::make_unique<resource>(make_pool(kind, on, use));
-  if (const auto* found = find(kind, on, use)) {
+const Resource& DevicePools::make(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
+  auto made = std::make_unique<Resource>(make_pool(kind, queue, use));
+  if (const auto* found = find(kind, queue, use)) {
     return *found;  // created by another thread meanwhile
   }
   if (entries_.size() >= k_most) {
     drop_empty();
   }
-  return *entries_.emplace_back(kind, use, on.context_key, std::move(made)).pool;
+  return *entries_.emplace_back(kind, use, queue.context_key, std::move(made)).pool;
 }
 
-void device_pools::drop_empty() noexcept {
-  std::erase_if(entries_, [](const entry& each) {
+void DevicePools::drop_empty() noexcept {
+  std::erase_if(entries_, [](const Entry& each) {
     isthmus_resource_info_t seen{};
     seen.struct_size = sizeof seen;
     return isthmus_resource_query(each.pool->raw.get(), &seen) == ISTHMUS_OK &&
@@ -94,12 +94,12 @@ void device_pools::drop_empty() noexcept {
   });
 }
 
-const resource& make_default_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
-  auto& of = *nb::inst_ptr<device>(on.device_object);
+const Resource& make_default_pool(isthmus_kind_t kind, const Queue& queue, PoolUse use) {
+  auto& of = *nb::inst_ptr<Device>(queue.device_object);
   if (!of.pools) {
-    of.pools = std::make_unique<device_pools>();
+    of.pools = std::make_unique<DevicePools>();
   }
-  return of.pools->make(kind, on, use);
+  return of.pools->make(kind, queue, use);
 }
 
 void bind_array_pools(nb::module_& module) {

@@ -17,20 +17,20 @@ namespace isthmus::python {
 
 // The default pools of one device, cached for as long as the device has a Python object. What was
 // created from a pool keeps it alive.
-class device_pools {
+class DevicePools {
  public:
-  device_pools() = default;
-  device_pools(const device_pools&) = delete;
-  device_pools& operator=(const device_pools&) = delete;
-  ~device_pools() = default;
+  DevicePools() = default;
+  DevicePools(const DevicePools&) = delete;
+  DevicePools& operator=(const DevicePools&) = delete;
+  ~DevicePools() = default;
 
   // Trims the pools of a device that can no longer be found. Releases the interpreter's lock.
   void trim() noexcept;
   // nullptr if it was not created yet.
-  [[nodiscard]] const resource* find(isthmus_kind_t kind, const queue& on,
-                                     pool_use use) const noexcept {
+  [[nodiscard]] const Resource* find(isthmus_kind_t kind, const Queue& queue,
+                                     PoolUse use) const noexcept {
     for (const auto& each : entries_) {
-      if (each.kind == kind && each.use == use && each.context_key == on.context_key) {
+      if (each.kind == kind && each.use == use && each.context_key == queue.context_key) {
         return each.pool.get();
       }
     }
@@ -38,26 +38,27 @@ class device_pools {
   }
   // Throws the driver's errors if it refuses such memory. May release the interpreter's lock. Pre:
   // `find` returns nullptr.
-  [[nodiscard]] const resource& make(isthmus_kind_t kind, const queue& on, pool_use use);
+  [[nodiscard]] const Resource& make(isthmus_kind_t kind, const Queue& queue, PoolUse use);
 
  private:
   static constexpr std::size_t k_most = 32;
   void drop_empty() noexcept;
-  struct entry {
+  struct Entry {
     isthmus_kind_t kind;
-    pool_use use;
+    PoolUse use;
     std::uintptr_t context_key;
-    std::unique_ptr<resource> pool;
+    std::unique_ptr<Resource> pool;
   };
-  std::vector<entry> entries_;
+  std::vector<Entry> entries_;
 };
 
-[[nodiscard]] const resource& make_default_pool(isthmus_kind_t kind, const queue& on, pool_use use);
-[[nodiscard]] inline const resource& default_pool(isthmus_kind_t kind, const queue& on,
-                                                  pool_use use) {
-  const auto* const pools = nb::inst_ptr<device>(on.device_object)->pools.get();
-  const auto* const known = pools != nullptr ? pools->find(kind, on, use) : nullptr;
-  return known != nullptr ? *known : make_default_pool(kind, on, use);
+[[nodiscard]] const Resource& make_default_pool(isthmus_kind_t kind, const Queue& queue,
+                                                PoolUse use);
+[[nodiscard]] inline const Resource& default_pool(isthmus_kind_t kind, const Queue& queue,
+                                                  PoolUse use) {
+  const auto* const pools = nb::inst_ptr<Device>(queue.device_object)->pools.get();
+  const auto* const known = pools != nullptr ? pools->find(kind, queue, use) : nullptr;
+  return known != nullptr ? *known : make_default_pool(kind, queue, use);
 }
 
 void bind_array_pools(nb::module_& module);

@@ -12,30 +12,30 @@ namespace isthmus::python {
 namespace {
 
 // The stride of an extent of 1 or less has no meaning: it becomes the element size.
-void drop_idle_strides(array_layout& of) {
-  for (std::size_t i = 0; i < of.shape.size(); ++i) {
-    of.strides[i] = of.shape[i] > 1 ? of.strides[i] : of.item;
+void drop_idle_strides(ArrayLayout& layout) {
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    layout.strides[i] = layout.shape[i] > 1 ? layout.strides[i] : layout.item;
   }
 }
 
 // NumPy has one stride for each extent; `strides` of other libraries may be anything.
-std::optional<array_layout> layout_told_by(nb::handle like, const element_type& type) {
+std::optional<ArrayLayout> layout_told_by(nb::handle like, const ElementType& type) {
   const nb::object strides = nb::getattr(like, "strides", nb::none());
   if (PyTuple_Check(strides.ptr()) == 0) {
     return {};
   }
-  array_layout made{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
+  ArrayLayout made{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
   for (nb::handle each : nb::borrow<nb::tuple>(strides)) {
     made.strides.push_back(to_int64(each, "stride"));
   }
   return made.strides.size() == made.shape.size() ? std::optional{std::move(made)} : std::nullopt;
 }
 
-model model_of_numpys(nb::handle given) {
+Model model_of_numpys(nb::handle given) {
   const bool tells = nb::hasattr(given, "shape") && nb::hasattr(given, "dtype");
   const nb::object like = tells ? nb::borrow(given) : numpy_array_of(given);
   const auto& type = to_element_type(nb::object(like.attr("dtype")));
-  model made{like.attr("shape"), nullptr, &type};
+  Model made{like.attr("shape"), nullptr, &type};
   made.lies = layout_told_by(like, type);
   return made;
 }
@@ -47,9 +47,9 @@ nb::object queue_beside(const nb::object& told) {
   return cuda_number_of(on) < 0 ? told : to_queue(nb::handle{}, on.device_object);
 }
 
-model model_of_interface(told_interface told) {
+Model model_of_interface(ToldInterface told) {
   require_type(told);
-  model made{{}, nullptr, told.layout.type, queue_beside(told.queue)};
+  Model made{{}, nullptr, told.layout.type, queue_beside(told.queue)};
   const auto kind = told.what.pointer == nullptr
                         ? ISTHMUS_KIND_UNKNOWN
                         : kind_on(*queue_of(told.queue), told.what.pointer);
@@ -65,7 +65,7 @@ bool is_numpys_array(nb::handle prototype) noexcept {
 
 }  // namespace
 
-model model_of(nb::handle prototype) {
+Model model_of(nb::handle prototype) {
   if (const auto* array = typed_array_of(prototype)) {
     const auto& memory = buffer_in(*array);
     return {{}, array, array->layout->type, memory.queue_object, memory.kind};
@@ -74,14 +74,14 @@ model model_of(nb::handle prototype) {
     return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
   }
   if (PyType_Check(prototype.ptr()) == 0 && !is_numpys_array(prototype)) {
-    if (auto told = read_interface(prototype, access::read)) {
+    if (auto told = read_interface(prototype, Access::read)) {
       return model_of_interface(*std::move(told));
     }
   }
   return model_of_numpys(prototype);
 }
 
-void require_type(told_interface& told) {
+void require_type(ToldInterface& told) {
   if (told.layout.type == nullptr) {
     told.layout.type = &to_element_type(told.typestr);
   }

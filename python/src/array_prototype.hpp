@@ -11,24 +11,24 @@
 namespace isthmus::python {
 
 // Shape, type and location, unless the caller names them.
-struct model {
-  nb::object shape;                    // not valid for an Array
-  const typed_array* array = nullptr;  // the prototype, if it is an Array
-  const element_type* type = nullptr;
+struct Model {
+  nb::object shape;                   // not valid for an Array
+  const TypedArray* array = nullptr;  // the prototype, if it is an Array
+  const ElementType* type = nullptr;
   nb::object queue{};  // not valid: the current one
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  std::optional<array_layout> lies{};  // layout of another library's array, if it is known
+  std::optional<ArrayLayout> lies{};  // layout of another library's array, if it is known
 
-  [[nodiscard]] const array_layout* layout() const noexcept {
+  [[nodiscard]] const ArrayLayout* layout() const noexcept {
     return array != nullptr ? array->layout.get() : lies ? &*lies : nullptr;
   }
 };
 
 // Accepts anything that NumPy makes an array of, too. Throws NumPy's errors and those of the
 // readers of the interfaces.
-[[nodiscard]] model model_of(nb::handle prototype);
+[[nodiscard]] Model model_of(nb::handle prototype);
 
 // TypeError, with the reason, for a type that arrays do not support.
-void require_type(told_interface& told);
+void require_type(ToldInterface& told);
 
 }  // namespace isthmus::python

@@ -9,93 +9,97 @@ namespace isthmus::python {
 namespace {
 
 // The most frequent ones first. Created by the first call, with the interpreter's lock.
-std::span<const keyword<array_request>> keywords() {
-  using request = array_request;
-  static const std::array<keyword<request>, 13> all{{{"dtype", &request::dtype},
-                                                     {"kind", &request::kind},
-                                                     {"queue", &request::queue},
-                                                     {"device", &request::device},
-                                                     {"resource", &request::resource},
-                                                     {"usm_type", &request::kind},
-                                                     {"sycl_queue", &request::queue},
-                                                     {"order", &request::order},
-                                                     {"alignment", &request::alignment},
-                                                     {"shape", &request::shape},
-                                                     {"fill_value", &request::fill_value},
-                                                     {"prototype", &request::prototype},
-                                                     {"fallback", &request::fallback}}};
+std::span<const Keyword<ArrayRequest>> keywords() {
+  using Request = ArrayRequest;
+  static const std::array<Keyword<Request>, 13> all{{{"dtype", &Request::dtype},
+                                                     {"kind", &Request::kind},
+                                                     {"queue", &Request::queue},
+                                                     {"device", &Request::device},
+                                                     {"resource", &Request::resource},
+                                                     {"usm_type", &Request::kind},
+                                                     {"sycl_queue", &Request::queue},
+                                                     {"order", &Request::order},
+                                                     {"alignment", &Request::alignment},
+                                                     {"shape", &Request::shape},
+                                                     {"fill_value", &Request::fill_value},
+                                                     {"prototype", &Request::prototype},
+                                                     {"fallback", &Request::fallback}}};
   return all;
 }
 
-bool takes(const array_signature& of, request_member where) noexcept {
-  return (where != &array_request::fill_value || of.takes_fill_value) &&
-         (where != &array_request::prototype || of.is_like);
+bool takes(const ArraySignature& signature, RequestMember member) noexcept {
+  return (member != &ArrayRequest::fill_value || signature.takes_fill_value) &&
+         (member != &ArrayRequest::prototype || signature.is_like);
 }
 
-request_member member_of(const array_signature& of, PyObject* name) {
+RequestMember member_of(const ArraySignature& signature, PyObject* name) {
   const auto where = find_keyword(keywords(), name);
-  if (where == nullptr || !takes(of, where)) {
-    raise_python(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", of.name, name);
+  if (where == nullptr || !takes(signature, where)) {
+    raise_python(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", signature.name,
+                 name);
   }
   return where;
 }
 
-const char* name_of(request_member where) {
+const char* name_of(RequestMember member) {
   const auto all = keywords();
   const auto found = std::find_if(all.begin(), all.end(),
-                                  [where](const auto& each) { return each.where == where; });
+                                  [member](const auto& each) { return each.where == member; });
   return PyUnicode_AsUTF8(found->name);
 }
 
-void read_positional(array_request& into, const array_signature& of, PyObject* const* arguments,
+void read_positional(ArrayRequest& out, const ArraySignature& signature, PyObject* const* arguments,
                      std::size_t count) {
-  if (count > of.positional.size()) {
-    raise_python(PyExc_TypeError, "%s() takes at most %zu arguments by position, not %zu", of.name,
-                 of.positional.size(), count);
+  if (count > signature.positional.size()) {
+    raise_python(PyExc_TypeError, "%s() takes at most %zu arguments by position, not %zu",
+                 signature.name, signature.positional.size(), count);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    into.*of.positional[i] = arguments[i];
+    out.*signature.positional[i] = arguments[i];
   }
 }
 
-void require_all(const array_request& read, const array_signature& of) {
-  for (const auto where : of.positional.first(of.required)) {
+void require_all(const ArrayRequest& read, const ArraySignature& signature) {
+  for (const auto where : signature.positional.first(signature.required)) {
     if (!(read.*where).is_valid()) {
-      raise_python(PyExc_TypeError, "%s() is missing its argument '%s'", of.name, name_of(where));
+      raise_python(PyExc_TypeError, "%s() is missing its argument '%s'", signature.name,
+                   name_of(where));
     }
   }
 }
 
 // For the argument with index `again` in `names`, whose member was set before.
-[[noreturn]] void raise_given_twice(const array_signature& of, PyObject* names, Py_ssize_t again) {
+[[noreturn]] void raise_given_twice(const ArraySignature& signature, PyObject* names,
+                                    Py_ssize_t again) {
   auto* const name = PyTuple_GET_ITEM(names, again);
   for (Py_ssize_t i = 0; i < again; ++i) {
     auto* const other = PyTuple_GET_ITEM(names, i);
-    if (member_of(of, other) == member_of(of, name) && PyUnicode_Compare(other, name) != 0) {
+    if (member_of(signature, other) == member_of(signature, name) &&
+        PyUnicode_Compare(other, name) != 0) {
       raise_python(PyExc_TypeError,
-                   "%s() got %U and %U, which mean the same: pass only one of them", of.name, other,
-                   name);
+                   "%s() got %U and %U, which mean the same: pass only one of them", signature.name,
+                   other, name);
     }
   }
-  raise_python(PyExc_TypeError, "%s() got '%U' twice", of.name, name);
+  raise_python(PyExc_TypeError, "%s() got '%U' twice", signature.name, name);
 }
 
 }  // namespace
 
-array_request read_any_request(const array_signature& of, PyObject* const* arguments,
-                               std::size_t positional, PyObject* names) {
-  array_request read;
-  read_positional(read, of, arguments, positional);
+ArrayRequest read_any_request(const ArraySignature& signature, PyObject* const* arguments,
+                              std::size_t positional, PyObject* names) {
+  ArrayRequest read;
+  read_positional(read, signature, arguments, positional);
   read.has_keywords = names != nullptr;
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
-    auto& into = read.*member_of(of, PyTuple_GET_ITEM(names, i));
+    auto& into = read.*member_of(signature, PyTuple_GET_ITEM(names, i));
     if (into.is_valid()) {
-      raise_given_twice(of, names, i);
+      raise_given_twice(signature, names, i);
     }
     into = arguments[positional + static_cast<std::size_t>(i)];
   }
-  require_all(read, of);
+  require_all(read, signature);
   return read;
 }
 

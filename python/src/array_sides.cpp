@@ -31,19 +31,19 @@ nb::python_error take_refusal() {
 }
 
 // From the object's own view. Nothing if it exports none, with the reason if it has the protocol.
-std::optional<array_side> host_side(nb::handle object, access wanted, const char* role,
-                                    std::optional<nb::python_error>& refused) {
+std::optional<ArraySide> host_side(nb::handle object, Access wanted, const char* role,
+                                   std::optional<nb::python_error>& refused) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
     return {};
   }
-  array_side made;
-  made.where.memory = std::make_unique<pinned>();
+  ArraySide made;
+  made.where.memory = std::make_unique<Pinned>();
   auto& view = made.where.memory->view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
     refused.emplace(take_refusal());
     return {};
   }
-  if (wanted == access::write && (view.readonly != 0 || is_locked_elsewhere(object))) {
+  if (wanted == Access::write && (view.readonly != 0 || is_locked_elsewhere(object))) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s of type %.100s is read-only", role,
                  Py_TYPE(object.ptr())->tp_name);
   }
@@ -53,22 +53,22 @@ std::optional<array_side> host_side(nb::handle object, access wanted, const char
   return made;
 }
 
-array_side foreign_side(nb::handle object, const told_interface& told, access wanted,
-                        const char* role) {
-  array_side made{foreign_place(object, told, wanted, role), told.layout};
+ArraySide foreign_side(nb::handle object, const ToldInterface& told, Access wanted,
+                       const char* role) {
+  ArraySide made{foreign_place(object, told, wanted, role), told.layout};
   if (!told.empty) {
     made.where.raw.offset = static_cast<std::size_t>(-box_of(told.layout).start);
   }
   return made;
 }
 
-array_side lent_side(nb::handle object, access wanted, const char* role) {
+ArraySide lent_side(nb::handle object, Access wanted, const char* role) {
   const nb::object lent = array_from_dlpack(object, nb::none());
   return side_of(*typed_array_of(lent), wanted, role);
 }
 
-array_side bytes_side(nb::handle object, access wanted, const char* role) {
-  const byte_view bytes{object};
+ArraySide bytes_side(nb::handle object, Access wanted, const char* role) {
+  const ByteView bytes{object};
   const auto told = bytes.get();
   return {to_place(object, wanted, role),
           {{told.shape.begin(), told.shape.end()}, {1}, 1, &byte_type()}};
@@ -76,7 +76,7 @@ array_side bytes_side(nb::handle object, access wanted, const char* role) {
 
 // For NumPy arrays whose type has no name in the buffer protocol. TypeError for a type that arrays
 // do not support; nothing for other objects.
-std::optional<array_side> renamed_side(nb::handle object, access wanted, const char* role) {
+std::optional<ArraySide> renamed_side(nb::handle object, Access wanted, const char* role) {
   if (PyObject_HasAttrString(object.ptr(), "dtype") == 0) {
     return {};
   }
@@ -92,7 +92,7 @@ std::optional<array_side> renamed_side(nb::handle object, access wanted, const c
 }
 
 // Nothing for an object that does not describe itself.
-std::optional<array_side> find_side(nb::handle object, access wanted, const char* role) {
+std::optional<ArraySide> find_side(nb::handle object, Access wanted, const char* role) {
   if (const auto* array = typed_array_of(object)) {
     return side_of(*array, wanted, role);
   }
@@ -147,10 +147,10 @@ bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
 // Whether NumPy has to convert it to the destination's type directly, so that an integer that does
 // not fit, or a complex number, is an error. `kind`: that of the array that NumPy makes of it by
 // default.
-bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conversion as) {
-  if (as != conversion::assign) {
+bool reads_again(nb::handle object, Py_UCS4 kind, const ElementType& out, Conversion as) {
+  if (as != Conversion::assign) {
     const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
-    return is_pythons && is_integers(kind) && is_integers(static_cast<unsigned char>(into.kind));
+    return is_pythons && is_integers(kind) && is_integers(static_cast<unsigned char>(out.kind));
   }
   const bool gives_array = PyObject_HasAttrString(object.ptr(), "__array__") != 0;
   if (kind == 'O' && (gives_array || is_untyped_number(object))) {
@@ -161,7 +161,7 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
 }
 
 // Exceptions of a foreign __float__ or __int__ do not become this call's own error.
-[[noreturn]] void raise_conversion(nb::python_error& failed, const element_type& into) {
+[[noreturn]] void raise_conversion(nb::python_error& failed, const ElementType& out) {
   for (PyObject* own : {PyExc_TypeError, PyExc_ValueError, PyExc_ArithmeticError, PyExc_Warning,
                         PyExc_MemoryError}) {
     if (failed.matches(own) && !failed.matches(PyExc_ZeroDivisionError)) {
@@ -172,25 +172,25 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
     throw std::move(failed);
   }
   nb::raise_from(failed, PyExc_TypeError, "the source has a value that cannot be converted to %s",
-                 into.name);
+                 out.name);
 }
 
 // The dtype in native byte order.
 nb::object native_type(nb::handle array) { return array.attr("dtype").attr("newbyteorder")("="); }
 
-nb::object numpy_array_for(nb::handle object, const element_type& into, conversion as) {
+nb::object numpy_array_for(nb::handle object, const ElementType& out, Conversion as) {
   nb::object array = numpy_array_of(object);
   const nb::object kind = array.attr("dtype").attr("kind");  // one letter
-  const bool again = reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), into, as);
-  if (!again && (as != conversion::force || find_numpys_type(native_type(array)) != nullptr)) {
+  const bool again = reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), out, as);
+  if (!again && (as != Conversion::force || find_numpys_type(native_type(array)) != nullptr)) {
     return array;
   }
   try {
-    const bool has_numpys = into.dtype != ISTHMUS_BFLOAT16;  // added by the package ml_dtypes
-    const nb::object wanted = has_numpys ? require_numpy_dtype(into) : nb::str("float64");
+    const bool has_numpys = out.dtype != ISTHMUS_BFLOAT16;  // added by the package ml_dtypes
+    const nb::object wanted = has_numpys ? require_numpy_dtype(out) : nb::str("float64");
     return again ? numpy_array_of(object, wanted) : array.attr("astype")(wanted);
   } catch (nb::python_error& failed) {
-    raise_conversion(failed, into);
+    raise_conversion(failed, out);
   }
 }
 
@@ -200,12 +200,12 @@ bool is_numpys_alone(nb::handle object) {
   return is_of_numpy(object) && find_numpys_type(nb::object(object.attr("dtype"))) == nullptr;
 }
 
-array_side numpy_side(nb::handle object, const element_type& into, conversion as) {
-  const nb::object array = numpy_array_for(object, into, as);
+ArraySide numpy_side(nb::handle object, const ElementType& out, Conversion as) {
+  const nb::object array = numpy_array_for(object, out, as);
   const nb::object native = native_type(array);
   static_cast<void>(to_element_type(native));  // throws TypeError with the reason
   auto made =
-      find_side(array.attr("astype")(native, nb::arg("copy") = false), access::read, "source");
+      find_side(array.attr("astype")(native, nb::arg("copy") = false), Access::read, "source");
   if (!made || made->layout.type == nullptr) {
     raise_unknown_type("source");
   }
@@ -214,17 +214,17 @@ array_side numpy_side(nb::handle object, const element_type& into, conversion as
 
 }  // namespace
 
-array_side side_of(const typed_array& of, access wanted, const char* role) {
-  if (wanted == access::write && of.is_locked) {
+ArraySide side_of(const TypedArray& array, Access wanted, const char* role) {
+  if (wanted == Access::write && array.is_locked) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "the %s is a read-only view", role);
   }
-  array_side made{buffer_place(buffer_in(of)), *of.layout};
-  made.where.raw.offset = of.offset;
-  made.where.keep = of.memory.object();
+  ArraySide made{buffer_place(buffer_in(array)), *array.layout};
+  made.where.raw.offset = array.offset;
+  made.where.keep = array.memory.object();
   return made;
 }
 
-array_side to_side(nb::handle object, access wanted, const char* role) {
+ArraySide to_side(nb::handle object, Access wanted, const char* role) {
   auto found = find_side(object, wanted, role);
   if (!found) {
     raise_python(PyExc_TypeError,
@@ -238,16 +238,16 @@ array_side to_side(nb::handle object, access wanted, const char* role) {
   return std::move(*found);
 }
 
-array_side to_source(nb::handle object, const element_type& into, conversion as) {
-  if ((as == conversion::force || is_numpy_scalar(object)) && is_numpys_alone(object)) {
-    return numpy_side(object, into, as);
+ArraySide to_source(nb::handle object, const ElementType& out, Conversion as) {
+  if ((as == Conversion::force || is_numpy_scalar(object)) && is_numpys_alone(object)) {
+    return numpy_side(object, out, as);
   }
-  auto found = find_side(object, access::read, "source");
-  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, into, as);
+  auto found = find_side(object, Access::read, "source");
+  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, out, as);
 }
 
-const element_type* type_told_by(nb::handle object, const char* role) {
-  const auto found = find_side(object, access::read, role);
+const ElementType* type_told_by(nb::handle object, const char* role) {
+  const auto found = find_side(object, Access::read, role);
   return found ? found->layout.type : nullptr;
 }
 
@@ -255,18 +255,18 @@ nb::object numpy_array_of(nb::handle object, nb::handle dtype) {
   return nb::module_::import_("isthmus._host_arrays").attr("host_array")(object, dtype);
 }
 
-nb::object only_number(array_side& of) {
-  const auto& type = *of.layout.type;
+nb::object only_number(ArraySide& side) {
+  const auto& type = *side.layout.type;
   alignas(16) std::byte element[32];
-  place into;
+  Place into;
   into.raw.pointer = element;
   into.nbytes = type.item;
-  copy_places(into, of.where, type.item);
+  copy_places(into, side.where, type.item);
   return to_number(element, type);
 }
 
-void warn_of_lost_parts(const element_type& from, const element_type& to) {
-  if (from.kind != 'c' || to.kind == 'c' || to.kind == 'b') {
+void warn_of_lost_parts(const ElementType& source_type, const ElementType& target_type) {
+  if (source_type.kind != 'c' || target_type.kind == 'c' || target_type.kind == 'b') {
     return;
   }
   static PyObject* const category = complex_warning().release().ptr();
@@ -276,31 +276,36 @@ void warn_of_lost_parts(const element_type& from, const element_type& to) {
   }
 }
 
-void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting) {
+void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& source_layout,
+                      isthmus_casting_t casting) {
   static constexpr const char* k_rules[] = {"no", "safe", "same_kind", "unsafe"};
-  if (from.type != to.type && isthmus_can_cast(from.type->dtype, to.type->dtype, casting) == 0) {
+  if (source_layout.type != target_layout.type &&
+      isthmus_can_cast(source_layout.type->dtype, target_layout.type->dtype, casting) == 0) {
     raise_python(PyExc_TypeError, "cannot cast %s to %s according to the casting rule '%s'",
-                 from.type->name, to.type->name, k_rules[casting]);
+                 source_layout.type->name, target_layout.type->name, k_rules[casting]);
   }
-  if (from.shape != to.shape) {
-    static_cast<void>(broadcast(from, to.shape));
+  if (source_layout.shape != target_layout.shape) {
+    static_cast<void>(broadcast(source_layout, target_layout.shape));
   }
-  warn_of_lost_parts(*from.type, *to.type);
+  warn_of_lost_parts(*source_layout.type, *target_layout.type);
 }
 
-nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
-                      const operation_arguments& how) {
-  const auto into = to.get();
-  const auto out = from.get();
-  std::size_t nbytes = static_cast<std::size_t>(to.layout.item);
-  for (const auto extent : to.layout.shape) {
+nb::object copy_sides(ArraySide& target, ArraySide& source, isthmus_casting_t casting,
+                      const OperationArguments& arguments) {
+  const auto into = target.get();
+  const auto out = source.get();
+  std::size_t nbytes = static_cast<std::size_t>(target.layout.item);
+  for (const auto extent : target.layout.shape) {
     nbytes *= static_cast<std::size_t>(extent);
   }
-  return run_operation(
-      {how, nbytes, to.where.direct && from.where.direct, {&to.where, &from.where}},
-      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-        return isthmus_copy_array(how.queue, &into, &out, casting, with, event);
-      });
+  return run_operation({arguments,
+                        nbytes,
+                        target.where.direct && source.where.direct,
+                        {&target.where, &source.where}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_copy_array(arguments.queue, &into, &out, casting, with,
+                                                   event);
+                       });
 }
 
 isthmus_casting_t to_casting(nb::handle name) {

@@ -8,9 +8,9 @@
 
 namespace isthmus::python {
 
-struct array_side {
-  place where;          // of the first element
-  array_layout layout;  // the type is one that arrays support
+struct ArraySide {
+  Place where;         // of the first element
+  ArrayLayout layout;  // the type is one that arrays support
 
   // Borrows from this object.
   [[nodiscard]] isthmus_array_t get() const noexcept {
@@ -20,43 +20,44 @@ struct array_side {
 };
 
 // Keeps the Buffer and not the array, which another thread may free meanwhile.
-[[nodiscard]] array_side side_of(const typed_array& of, access wanted, const char* role);
+[[nodiscard]] ArraySide side_of(const TypedArray& array, Access wanted, const char* role);
 // From an object that describes its type and shape: an Array, a Buffer (as bytes), the buffer
 // protocol, the interfaces, DLPack. TypeError for anything else and for types that arrays do not
 // support, ReadOnlyError for a destination that cannot be written.
-[[nodiscard]] array_side to_side(nb::handle object, access wanted, const char* role);
+[[nodiscard]] ArraySide to_side(nb::handle object, Access wanted, const char* role);
 // How elements of lists, and of other objects that only NumPy makes arrays of, are converted.
-enum class conversion {
+enum class Conversion {
   cast,   // from the type that NumPy gives them; integers must fit the destination
   force,  // the same, and by NumPy's astype for unsupported types: objects, text, dates
   assign  // each by float(x), int(x) or bool(x), as NumPy assigns
 };
 // The same, and also what NumPy makes an array of: nested lists, numbers, non-native byte order.
-// `into`: the type to convert to. OverflowError for integers of a list that do not fit; with
+// `out`: the type to convert to. OverflowError for integers of a list that do not fit; with
 // `assign` TypeError for complex numbers as real ones, and ValueError for NaN as an integer.
-[[nodiscard]] array_side to_source(nb::handle object, const element_type& into, conversion as);
+[[nodiscard]] ArraySide to_source(nb::handle object, const ElementType& out, Conversion as);
 
 // The type of what `to_side` accepts, without a writable view of its elements; nullptr for anything
 // else.
-[[nodiscard]] const element_type* type_told_by(nb::handle object, const char* role);
+[[nodiscard]] const ElementType* type_told_by(nb::handle object, const char* role);
 // By numpy.asarray, also for lists of other libraries' arrays, which it does not accept itself.
 // ValueError for an __array_interface__ with impossible numbers.
 [[nodiscard]] nb::object numpy_array_of(nb::handle object, nb::handle dtype = nb::none());
 
 // Warns, as NumPy does, if elements lose their imaginary part (ComplexWarning). The warning names
 // the caller's line outside of this package. Throws if the warning is an error.
-void warn_of_lost_parts(const element_type& from, const element_type& to);
+void warn_of_lost_parts(const ElementType& source_type, const ElementType& target_type);
 // TypeError if the casting rule does not allow that change of type, ValueError if the source does
 // not broadcast to the destination's shape; otherwise warns as above.
-void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting);
+void require_copyable(const ArrayLayout& target_layout, const ArrayLayout& source_layout,
+                      isthmus_casting_t casting);
 // Pre: require_copyable() accepted the sides.
-[[nodiscard]] nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
-                                    const operation_arguments& how);
+[[nodiscard]] nb::object copy_sides(ArraySide& target, ArraySide& source, isthmus_casting_t casting,
+                                    const OperationArguments& arguments);
 // The element of an array without dimensions, after the work pending on it has ended.
-[[nodiscard]] nb::object only_number(array_side& of);
+[[nodiscard]] nb::object only_number(ArraySide& side);
 // Implements Array.fill: sets every element to a number, or to the one element of an array.
 [[nodiscard]] nb::object fill_array(nb::handle array, nb::handle value,
-                                    const operation_arguments& how);
+                                    const OperationArguments& arguments);
 // "no", "safe", "same_kind", "unsafe", or "equiv", which is "no" here. ValueError, TypeError.
 [[nodiscard]] isthmus_casting_t to_casting(nb::handle name);
 

@@ -14,134 +14,133 @@ namespace isthmus::python {
 namespace {
 
 template <class T>
-T load(const void* from) noexcept {
+T load(const void* source) noexcept {
   T value;
-  std::memcpy(&value, from, sizeof value);
+  std::memcpy(&value, source, sizeof value);
   return value;
 }
 
 template <class T>
-element_value make_value(T number, const element_type& type) {
-  element_value made{};
+ElementValue make_value(T number, const ElementType& type) {
+  ElementValue made{};
   std::memcpy(made.bytes, &number, sizeof number);
   made.type = &type;
   return made;
 }
 
-const element_type& type_named(const char* name) {
+const ElementType& type_named(const char* name) {
   return *find_element_type(nb::steal(PyUnicode_FromString(name)));
 }
-const element_type& boolean() {
+const ElementType& boolean() {
   static const auto& type = type_named("bool");
   return type;
 }
-const element_type& float64() {
+const ElementType& float64() {
   static const auto& type = type_named("float64");
   return type;
 }
-const element_type& int64() {
+const ElementType& int64() {
   static const auto& type = type_named("int64");
   return type;
 }
-const element_type& complex128() {
+const ElementType& complex128() {
   static const auto& type = type_named("complex128");
   return type;
 }
 
-[[noreturn]] void raise_too_wide(nb::handle value, const element_type& type) {
+[[noreturn]] void raise_too_wide(nb::handle value, const ElementType& type) {
   raise_python(PyExc_OverflowError, "%U does not fit in %s", shown_integer(value).ptr(), type.name);
 }
-[[noreturn]] void raise_no_value(nb::handle value, const element_type& type) {
+[[noreturn]] void raise_no_value(nb::handle value, const ElementType& type) {
   raise_python(PyExc_TypeError, "%R cannot be converted to an element of %s", value.ptr(),
                type.name);
 }
 
 // -- to elements ----------------------------------------------------------------------------------
 
-element_value whole_value(nb::handle integer, const element_type& into) {
-  const int unused = 64 - into.item * 8;
-  if (into.kind == 'u') {
+ElementValue whole_value(nb::handle integer, const ElementType& out) {
+  const int unused = 64 - out.item * 8;
+  if (out.kind == 'u') {
     const auto number = PyLong_AsUnsignedLongLong(integer.ptr());
     if (PyErr_Occurred() != nullptr || number > UINT64_MAX >> unused) {
       PyErr_Clear();
-      raise_too_wide(integer, into);
+      raise_too_wide(integer, out);
     }
-    return make_value(number, into);
+    return make_value(number, out);
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
   if (overflow != 0 || number > INT64_MAX >> unused || number < INT64_MIN >> unused) {
-    raise_too_wide(integer, into);
+    raise_too_wide(integer, out);
   }
-  return make_value(number, into);
+  return make_value(number, out);
 }
 
-bool is_long_double(const element_type& type) noexcept {
+bool is_long_double(const ElementType& type) noexcept {
   return type.dtype == ISTHMUS_LONGDOUBLE || type.dtype == ISTHMUS_CLONGDOUBLE;
 }
 
-element_value integer_value(nb::handle integer, const element_type& into) {
-  if (into.kind == 'i' || into.kind == 'u') {
-    return whole_value(integer, into);
+ElementValue integer_value(nb::handle integer, const ElementType& out) {
+  if (out.kind == 'i' || out.kind == 'u') {
+    return whole_value(integer, out);
   }
-  if (into.kind == 'b') {
-    return make_value(is_true(integer), into);
+  if (out.kind == 'b') {
+    return make_value(is_true(integer), out);
   }
   // A long double holds all bits of an int64, a double does not.
   int overflow = 0;
   const long long exact = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-  if (overflow == 0 && is_long_double(into)) {
+  if (overflow == 0 && is_long_double(out)) {
     return make_value(exact, int64());
   }
   const double number = PyLong_AsDouble(integer.ptr());
   if (number == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    raise_too_wide(integer, into);
+    raise_too_wide(integer, out);
   }
   return make_value(number, float64());
 }
 
 // int() refuses what is not a number or is infinite.
-element_value float_value(nb::handle number, const element_type& into, isthmus_casting_t casting) {
-  const bool loses = into.kind == 'i' || into.kind == 'u' || into.kind == 'b';
+ElementValue float_value(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
+  const bool loses = out.kind == 'i' || out.kind == 'u' || out.kind == 'b';
   if (loses && casting != ISTHMUS_CASTING_UNSAFE) {
-    raise_no_value(number, into);
+    raise_no_value(number, out);
   }
-  if (into.kind == 'i' || into.kind == 'u') {
+  if (out.kind == 'i' || out.kind == 'u') {
     const nb::object whole = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
     if (!whole.is_valid()) {
       raise_set();
     }
-    return whole_value(whole, into);
+    return whole_value(whole, out);
   }
   const double value = PyFloat_AS_DOUBLE(number.ptr());
-  return into.kind == 'b' ? make_value(value != 0, into) : make_value(value, float64());
+  return out.kind == 'b' ? make_value(value != 0, out) : make_value(value, float64());
 }
 
-element_value complex_value(nb::handle number, const element_type& into,
-                            isthmus_casting_t casting) {
+ElementValue complex_value(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
   const Py_complex value = PyComplex_AsCComplex(number.ptr());
-  if (into.kind == 'b' && casting == ISTHMUS_CASTING_UNSAFE) {
+  if (out.kind == 'b' && casting == ISTHMUS_CASTING_UNSAFE) {
     return make_value(value.real != 0 || value.imag != 0, boolean());
   }
-  if (into.kind != 'c') {
-    raise_no_value(number, into);
+  if (out.kind != 'c') {
+    raise_no_value(number, out);
   }
   return make_value(value, complex128());
 }
 
 // Nothing for text, dates and records.
-std::optional<element_value> numpy_value(nb::handle number, const element_type& into,
-                                         isthmus_casting_t casting) {
+std::optional<ElementValue> numpy_value(nb::handle number, const ElementType& out,
+                                        isthmus_casting_t casting) {
   const auto* type = find_numpys_type(nb::object(number.attr("dtype")));
   if (type == nullptr) {
     return {};
   }
-  if (isthmus_can_cast(type->dtype, into.dtype, casting) == 0) {
-    raise_no_value(number, into);
+  if (isthmus_can_cast(type->dtype, out.dtype, casting) == 0) {
+    raise_no_value(number, out);
   }
   const nb::object bytes = number.attr("tobytes")();
-  element_value made{};
+  ElementValue made{};
   std::memcpy(made.bytes, PyBytes_AsString(bytes.ptr()), type->item);
   made.type = type;
   return made;
@@ -159,48 +158,49 @@ double half_value(std::uint16_t bits) noexcept {
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-PyObject* whole_number(const void* from, const element_type& type) {
+PyObject* whole_number(const void* source, const ElementType& type) {
   const bool is_signed = type.kind == 'i';
   switch (type.item) {
-    case 1: return PyLong_FromLong(is_signed ? load<std::int8_t>(from) : load<std::uint8_t>(from));
+    case 1:
+      return PyLong_FromLong(is_signed ? load<std::int8_t>(source) : load<std::uint8_t>(source));
     case 2:
-      return PyLong_FromLong(is_signed ? load<std::int16_t>(from) : load<std::uint16_t>(from));
+      return PyLong_FromLong(is_signed ? load<std::int16_t>(source) : load<std::uint16_t>(source));
     case 4:
-      return is_signed ? PyLong_FromLong(load<std::int32_t>(from))
-                       : PyLong_FromUnsignedLong(load<std::uint32_t>(from));
+      return is_signed ? PyLong_FromLong(load<std::int32_t>(source))
+                       : PyLong_FromUnsignedLong(load<std::uint32_t>(source));
     default:
-      return is_signed ? PyLong_FromLongLong(load<std::int64_t>(from))
-                       : PyLong_FromUnsignedLongLong(load<std::uint64_t>(from));
+      return is_signed ? PyLong_FromLongLong(load<std::int64_t>(source))
+                       : PyLong_FromUnsignedLongLong(load<std::uint64_t>(source));
   }
 }
 
-PyObject* numpy_number(const void* from, const element_type& type) {
+PyObject* numpy_number(const void* source, const ElementType& type) {
   const nb::object bytes =
-      nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(from), type.item));
+      nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(source), type.item));
   const auto array = nb::module_::import_("numpy").attr("frombuffer")(bytes, dtype_of(type));
   return nb::object(array[0]).release().ptr();
 }
 
-PyObject* number_of(const void* from, const element_type& type) {
+PyObject* number_of(const void* source, const ElementType& type) {
   switch (type.dtype) {
-    case ISTHMUS_BOOL: return PyBool_FromLong(load<std::uint8_t>(from));
-    case ISTHMUS_FLOAT16: return PyFloat_FromDouble(half_value(load<std::uint16_t>(from)));
+    case ISTHMUS_BOOL: return PyBool_FromLong(load<std::uint8_t>(source));
+    case ISTHMUS_FLOAT16: return PyFloat_FromDouble(half_value(load<std::uint16_t>(source)));
     case ISTHMUS_BFLOAT16:
       return PyFloat_FromDouble(static_cast<double>(
-          std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(from)} << 16)));
-    case ISTHMUS_FLOAT32: return PyFloat_FromDouble(static_cast<double>(load<float>(from)));
-    case ISTHMUS_FLOAT64: return PyFloat_FromDouble(load<double>(from));
+          std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(source)} << 16)));
+    case ISTHMUS_FLOAT32: return PyFloat_FromDouble(static_cast<double>(load<float>(source)));
+    case ISTHMUS_FLOAT64: return PyFloat_FromDouble(load<double>(source));
     case ISTHMUS_COMPLEX64: {
-      const auto parts = load<std::array<float, 2>>(from);
+      const auto parts = load<std::array<float, 2>>(source);
       return PyComplex_FromDoubles(static_cast<double>(parts[0]), static_cast<double>(parts[1]));
     }
     case ISTHMUS_COMPLEX128: {
-      const auto parts = load<std::array<double, 2>>(from);
+      const auto parts = load<std::array<double, 2>>(source);
       return PyComplex_FromDoubles(parts[0], parts[1]);
     }
     case ISTHMUS_LONGDOUBLE:
-    case ISTHMUS_CLONGDOUBLE: return numpy_number(from, type);
-    default: return whole_number(from, type);
+    case ISTHMUS_CLONGDOUBLE: return numpy_number(source, type);
+    default: return whole_number(source, type);
   }
 }
 
@@ -222,7 +222,7 @@ bool is_array(nb::handle object) {
   return false;
 }
 
-nb::object to_number(const void* element, const element_type& type) {
+nb::object to_number(const void* element, const ElementType& type) {
   nb::object made = nb::steal(number_of(element, type));
   if (!made.is_valid()) {
     raise_set();
@@ -230,52 +230,52 @@ nb::object to_number(const void* element, const element_type& type) {
   return made;
 }
 
-void require_castable(nb::handle number, const element_type& into, isthmus_casting_t casting) {
+void require_castable(nb::handle number, const ElementType& out, isthmus_casting_t casting) {
   if (casting == ISTHMUS_CASTING_UNSAFE) {
     return;
   }
   if (PyLong_CheckExact(number.ptr())) {
-    if (into.kind == 'b') {
-      raise_no_value(number, into);
+    if (out.kind == 'b') {
+      raise_no_value(number, out);
     }
     return;
   }
-  const element_type* from = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
+  const ElementType* from = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
   if (from == nullptr && is_numpy_scalar(number)) {
     from = &to_element_type(nb::object(number.attr("dtype")));
   }
   const bool is_object = from == nullptr && PyIndex_Check(number.ptr()) != 0 &&
                          PyLong_Check(number.ptr()) == 0 && !is_array(number);
   if (is_object) {
-    raise_no_value(number, into);
+    raise_no_value(number, out);
   }
-  if (from != nullptr && isthmus_can_cast(from->dtype, into.dtype, casting) == 0) {
-    raise_no_value(number, into);
+  if (from != nullptr && isthmus_can_cast(from->dtype, out.dtype, casting) == 0) {
+    raise_no_value(number, out);
   }
 }
 
-std::optional<element_value> to_value(nb::handle number, const element_type& into,
-                                      isthmus_casting_t casting) {
+std::optional<ElementValue> to_value(nb::handle number, const ElementType& out,
+                                     isthmus_casting_t casting) {
   if (PyBool_Check(number.ptr()) != 0) {
     return make_value(number.is(Py_True), boolean());
   }
   if (PyLong_CheckExact(number.ptr())) {
-    return integer_value(number, into);
+    return integer_value(number, out);
   }
   if (PyFloat_Check(number.ptr()) != 0) {
-    return float_value(number, into, casting);
+    return float_value(number, out, casting);
   }
   const bool is_numpys = is_numpy_scalar(number);
   if (PyComplex_Check(number.ptr()) != 0 && !is_numpys) {
-    return complex_value(number, into, casting);
+    return complex_value(number, out, casting);
   }
   if (!is_numpys && is_array(number)) {
     return {};  // without dimensions it counts as an integer by __index__: it keeps its type
   }
   if (const nb::object integer = as_integer(number); integer.is_valid()) {
-    return integer_value(integer, into);
+    return integer_value(integer, out);
   }
-  return is_numpys ? numpy_value(number, into, casting) : std::nullopt;
+  return is_numpys ? numpy_value(number, out, casting) : std::nullopt;
 }
 
 bool is_untyped_number(nb::handle object) {
@@ -286,7 +286,7 @@ bool is_untyped_number(nb::handle object) {
   return PyNumber_Check(object.ptr()) != 0 || PyObject_HasAttrString(type, "__complex__") != 0;
 }
 
-bool store_value(const element_value& value, void* element, const element_type& type) noexcept {
+bool store_value(const ElementValue& value, void* element, const ElementType& type) noexcept {
   if (value.type == &type) {
     std::memcpy(element, value.bytes, type.item);
     return true;

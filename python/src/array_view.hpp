@@ -9,13 +9,13 @@
 namespace isthmus::python {
 
 // Borrows everything except the Buffer.
-struct array_view {
-  const buffer& of;
+struct ArrayView {
+  const Buffer& of;
   nb::object object;   // the Buffer: another thread may free the array during a copy
   std::size_t offset;  // bytes to the first element
-  number_span shape;
-  number_span strides;  // in bytes
-  const element_type& type;
+  NumberSpan shape;
+  NumberSpan strides;  // in bytes
+  const ElementType& type;
   std::size_t nbytes;  // of the elements, packed
   bool is_c_dense;
   bool read_only;
@@ -26,41 +26,41 @@ struct array_view {
 };
 
 // All of a Buffer, as a one-dimensional array of bytes.
-class byte_view {
+class ByteView {
  public:
   // Throws what require_buffer throws.
-  explicit byte_view(nb::handle object)
+  explicit ByteView(nb::handle object)
       : of_{require_buffer(object)},
         object_{object},
         shape_{static_cast<std::int64_t>(of_.nbytes)} {}
-  byte_view(const byte_view&) = delete;
-  byte_view& operator=(const byte_view&) = delete;
+  ByteView(const ByteView&) = delete;
+  ByteView& operator=(const ByteView&) = delete;
 
-  [[nodiscard]] array_view get() const noexcept {
+  [[nodiscard]] ArrayView get() const noexcept {
     return {of_,         nb::borrow(object_), 0,    shape_,       k_strides,
             byte_type(), of_.nbytes,          true, of_.read_only};
   }
 
  private:
   static constexpr std::int64_t k_strides[1] = {1};
-  const buffer& of_;
+  const Buffer& of_;
   nb::handle object_;
   std::int64_t shape_[1];
 };
 
 // The dictionaries of the interfaces; AttributeError if the memory has none.
-[[nodiscard]] nb::object usm_interface(const array_view& what);
-[[nodiscard]] nb::object cuda_interface(const array_view& what);
+[[nodiscard]] nb::object usm_interface(const ArrayView& view);
+[[nodiscard]] nb::object cuda_interface(const ArrayView& view);
 // Through the buffer protocol of `self`, whose view waits for pending work.
-[[nodiscard]] nb::object array_interface(nb::handle self, const array_view& what);
+[[nodiscard]] nb::object array_interface(nb::handle self, const ArrayView& view);
 // For NumPy: an array over the memory of `self`, which has the buffer protocol.
-[[nodiscard]] nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype,
+[[nodiscard]] nb::object to_array(nb::handle self, const Buffer& buffer, nb::handle dtype,
                                   nb::handle copy);
 // A new ndarray of that type and shape. Imports NumPy.
-[[nodiscard]] nb::object to_numpy(const array_view& what);
+[[nodiscard]] nb::object to_numpy(const ArrayView& view);
 
-[[nodiscard]] nb::object to_dlpack(const array_view& what, nb::handle stream,
-                                   nb::handle max_version, nb::handle device, nb::handle copy);
-[[nodiscard]] nb::object dlpack_device(const buffer& of);
+[[nodiscard]] nb::object to_dlpack(const ArrayView& view, nb::handle stream, nb::handle max_version,
+                                   nb::handle device, nb::handle copy);
+[[nodiscard]] nb::object dlpack_device(const Buffer& buffer);
 
 }  // namespace isthmus::python

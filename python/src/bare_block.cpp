@@ -14,26 +14,26 @@ namespace isthmus::python {
 namespace {
 
 // Freed in the order of its queue, since the library that uses it frees its own memory that way.
-class bare_block {
+class BareBlock {
  public:
-  bare_block(const resource& from, const queue& on, std::size_t nbytes)
-      : bare_block{resource_handle::retained(from.raw.get()), queue_handle::retained(on.raw.get()),
-                   nbytes, from.is_pool} {
-    const interruptible call;  // may raise even if there is memory: the destructor frees it
+  BareBlock(const Resource& resource, const Queue& queue, std::size_t nbytes)
+      : BareBlock{ResourceHandle::retained(resource.raw.get()),
+                  QueueHandle::retained(queue.raw.get()), nbytes, resource.is_pool} {
+    const Interruptible call;  // may raise even if there is memory: the destructor frees it
     isthmus_status_t status;
     {
-      const gil_release released;
+      const GilRelease released;
       status = isthmus_resource_allocate(from_.get(), nbytes_, 0, on_.get(), &pointer_);
     }
     call.check(status);
   }
-  bare_block(const bare_block&) = delete;
-  bare_block& operator=(const bare_block&) = delete;
-  ~bare_block() {
+  BareBlock(const BareBlock&) = delete;
+  BareBlock& operator=(const BareBlock&) = delete;
+  ~BareBlock() {
     if (pointer_ == nullptr) {
       return;
     }
-    const gil_release released{!is_pooled_};  // without a pool the driver may wait for its device
+    const GilRelease released{!is_pooled_};  // without a pool the driver may wait for its device
     if (isthmus_resource_deallocate(from_.get(), pointer_, nbytes_, 0, on_.get()) != ISTHMUS_OK &&
         !is_forked_child()) {
       std::fprintf(stderr, "isthmus: %zu bytes at %p were not freed: %s\n", nbytes_, pointer_,
@@ -45,38 +45,39 @@ class bare_block {
   }
 
  private:
-  bare_block(owned_handle<isthmus_resource_t> from, owned_handle<isthmus_queue_t> on,
-             std::size_t nbytes, bool is_pooled)
-      : from_{std::move(from)}, on_{std::move(on)}, nbytes_{nbytes}, is_pooled_{is_pooled} {}
+  BareBlock(OwnedHandle<isthmus_resource_t> resource, OwnedHandle<isthmus_queue_t> queue,
+            std::size_t nbytes, bool is_pooled)
+      : from_{std::move(resource)}, on_{std::move(queue)}, nbytes_{nbytes}, is_pooled_{is_pooled} {}
 
-  owned_handle<isthmus_resource_t> from_;
-  owned_handle<isthmus_queue_t> on_;
+  OwnedHandle<isthmus_resource_t> from_;
+  OwnedHandle<isthmus_queue_t> on_;
   std::size_t nbytes_;
   bool is_pooled_;
   void* pointer_ = nullptr;
 };
 
-void init_block(bare_block* self, nb::handle from, nb::handle on, nb::handle nbytes) {
-  const auto* queue = queue_of(on);
+void init_block(BareBlock* self, nb::handle source, nb::handle target_queue, nb::handle nbytes) {
+  const auto* queue = queue_of(target_queue);
   if (queue == nullptr) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s", Py_TYPE(on.ptr())->tp_name);
+    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
+                 Py_TYPE(target_queue.ptr())->tp_name);
   }
-  const auto& resource = require_resource(from, "resource");
+  const auto& resource = require_resource(source, "resource");
   new (self)
-      bare_block{resource, *queue, to_allocation_size(nbytes, "nbytes", resource.kind, *queue)};
+      BareBlock{resource, *queue, to_allocation_size(nbytes, "nbytes", resource.kind, *queue)};
 }
 
 }  // namespace
 
 void bind_bare_block(nb::module_& module) {
-  nb::class_<bare_block>(
+  nb::class_<BareBlock>(
       module, "_BareBlock",
       "Memory that is returned, in the order of its queue, when this object is destroyed.")
       .def("__init__", &init_block, nb::arg("resource").none(), nb::arg("queue").none(),
            nb::arg("nbytes").none(),
            nb::sig("def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> "
                    "None"))
-      .def_prop_ro("ptr", &bare_block::pointer, nb::sig("def ptr(self) -> int"), "Its address.");
+      .def_prop_ro("ptr", &BareBlock::pointer, nb::sig("def ptr(self) -> int"), "Its address.");
 }
 
 }  // namespace isthmus::python

@@ -10,22 +10,22 @@
 namespace isthmus::python {
 namespace {
 
-void init_budget(budget* self, nb::handle limit, nb::handle on, nb::handle kind) {
-  const nb::object where = on.is_none() ? nb::object{} : to_device(on);
+void init_budget(Budget* self, nb::handle limit, nb::handle queue, nb::handle kind) {
+  const nb::object where = queue.is_none() ? nb::object{} : to_device(queue);
   const auto bytes = to_bytes(limit, "limit", where, to_kind(kind));
-  budget_handle made;
+  BudgetHandle made;
   check(isthmus_budget_create(bytes, made.out()));
-  new (self) budget{std::move(made)};
+  new (self) Budget{std::move(made)};
 }
 
-isthmus_budget_info_t info_of(const budget& of) {
+isthmus_budget_info_t info_of(const Budget& budget) {
   isthmus_budget_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_budget_query(of.raw.get(), &info));
+  check(isthmus_budget_query(budget.raw.get(), &info));
   return info;
 }
 
-nb::object budget_repr(const budget& self) {
+nb::object budget_repr(const Budget& self) {
   const auto info = info_of(self);
   return nb::steal(PyUnicode_FromFormat(
       "<isthmus.Budget of %llu bytes, %llu held by %llu pools, %llu free>",
@@ -36,27 +36,28 @@ nb::object budget_repr(const budget& self) {
 
 }  // namespace
 
-std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
+std::uint64_t to_bytes(nb::handle value, const char* name, nb::handle target_device,
+                       isthmus_kind_t kind) {
   if (PyUnicode_Check(value.ptr()) == 0) {
     std::optional<nb::python_error> cause;
     const nb::object number = as_integer(value, &cause);
     if (!number.is_valid()) {
       raise_type_error(cause, "%s must be an integer number of bytes or text like \"2GiB\", not %R",
-                       what, value.ptr());
+                       name, value.ptr());
     }
-    return to_size(number, what);
+    return to_size(number, name);
   }
   const char* const text = utf8_of(value);
   std::uint64_t bytes = 0;
-  auto* const device = where.is_valid() ? device_of(where)->raw.get() : nullptr;
+  auto* const device = target_device.is_valid() ? device_of(target_device)->raw.get() : nullptr;
   if (isthmus_bytes_parse(text, device, kind, &bytes) != ISTHMUS_OK) {
-    raise_python(PyExc_ValueError, "%s: %s", what, isthmus_error_message());
+    raise_python(PyExc_ValueError, "%s: %s", name, isthmus_error_message());
   }
   return bytes;
 }
 
 void bind_budget(nb::module_& module) {
-  nb::class_<budget> type(
+  nb::class_<Budget> type(
       module, "Budget", nb::is_weak_referenceable(),
       "A limit on the memory, in use and free, that several pools hold of their drivers:\n"
       "Budget(limit, device=None, kind=\"device\"), passed to PoolResource(..., budget=...).\n\n"
@@ -68,7 +69,7 @@ void bind_budget(nb::module_& module) {
   types.budget = type;
   const auto number = [&](const char* name, auto field, const char* signature, const char* text) {
     type.def_prop_ro(
-        name, [field](const budget& self) { return info_of(self).*field; }, nb::sig(signature),
+        name, [field](const Budget& self) { return info_of(self).*field; }, nb::sig(signature),
         text);
   };
   type.def("__init__", &init_budget, nb::arg("limit").none(), nb::arg("device") = nb::none(),

@@ -6,13 +6,13 @@
 
 namespace isthmus::python {
 
-struct budget {
-  budget_handle raw;
+struct Budget {
+  BudgetHandle raw;
 };
 
-// An integer as `to_size` takes it, or text: "2GiB", or "80%" of the memory of `kind` that `where`,
-// a Device or nothing, has. ValueError for other text, TypeError for other objects.
-[[nodiscard]] std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where,
+// An integer as `to_size` takes it, or text: "2GiB", or "80%" of the memory of `kind` that
+// `device`, a Device or nothing, has. ValueError for other text, TypeError for other objects.
+[[nodiscard]] std::uint64_t to_bytes(nb::handle value, const char* name, nb::handle device,
                                      isthmus_kind_t kind);
 
 }  // namespace isthmus::python

@@ -11,7 +11,7 @@
 
 namespace isthmus::python {
 
-buffer& require_buffer(nb::handle object) {
+Buffer& require_buffer(nb::handle object) {
   auto* found = buffer_of(object);
   if (found == nullptr &&
       PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(types.buffer.ptr())) != 0) {
@@ -23,14 +23,14 @@ buffer& require_buffer(nb::handle object) {
   return *found;
 }
 
-isthmus_buffer_info_t info_of(const buffer& of) {
+isthmus_buffer_info_t info_of(const Buffer& buffer) {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_buffer_info(of.raw.get(), &info));
+  check(isthmus_buffer_info(buffer.raw.get(), &info));
   return info;
 }
 
-nb::object address_of(const buffer& self) {
+nb::object address_of(const Buffer& self) {
   const bool freed_or_empty = isthmus_buffer_pointer(self.raw.get()) == nullptr;
   if (freed_or_empty || !self.address.is_valid()) {
     self.address = nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
@@ -38,33 +38,33 @@ nb::object address_of(const buffer& self) {
   return self.address;
 }
 
-void* export_to_host(const buffer& of) {
+void* export_to_host(const Buffer& buffer) {
   drain_deferred();
-  check(wait_for_buffer(of.raw.get(), -1));
+  check(wait_for_buffer(buffer.raw.get(), -1));
   void* pointer = nullptr;
   isthmus_status_t status;
   {
     // Operations submitted since are waited for here, and Ctrl-C does not interrupt this.
-    const gil_release released;
-    status = isthmus_buffer_export(of.raw.get(), &pointer);
+    const GilRelease released;
+    status = isthmus_buffer_export(buffer.raw.get(), &pointer);
   }
   check(status);
   return pointer;
 }
 
-void end_export(const buffer& of) noexcept {
-  const gil_release released{free_may_wait(of)};
-  isthmus_buffer_unexport(of.raw.get());
+void end_export(const Buffer& buffer) noexcept {
+  const GilRelease released{free_may_wait(buffer)};
+  isthmus_buffer_unexport(buffer.raw.get());
 }
 
-nb::handle part_type(const buffer& of, nb::handle object) noexcept {
-  const bool memory = instance_of<buffer>(types.memory[0], object) != nullptr;
-  return memory ? types.memory[of.kind] : types.buffer;
+nb::handle part_type(const Buffer& buffer, nb::handle object) noexcept {
+  const bool memory = instance_of<Buffer>(types.memory[0], object) != nullptr;
+  return memory ? types.memory[buffer.kind] : types.buffer;
 }
 
 namespace {
 
-bool is_freed(const buffer& self) {
+bool is_freed(const Buffer& self) {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
   const auto status = isthmus_buffer_info(self.raw.get(), &info);
@@ -74,7 +74,7 @@ bool is_freed(const buffer& self) {
   return status == ISTHMUS_ERROR_CLOSED;
 }
 
-nb::object base_of(const buffer& self) { return self.base.is_valid() ? self.base : nb::none(); }
+nb::object base_of(const Buffer& self) { return self.base.is_valid() ? self.base : nb::none(); }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
   const auto* of = buffer_of(self);
@@ -100,9 +100,9 @@ nb::object slice_of(nb::handle self, nb::handle key) {
   const auto length =
       PySlice_AdjustIndices(static_cast<Py_ssize_t>(of.nbytes), &start, &stop, step);
   const auto nbytes = static_cast<std::size_t>(length);
-  buffer_handle part;
+  BufferHandle part;
   check(isthmus_buffer_slice(of.raw.get(), static_cast<std::size_t>(start), nbytes, part.out()));
-  return make_instance<buffer>(part_type(of, self), std::move(part), of.queue_object,
+  return make_instance<Buffer>(part_type(of, self), std::move(part), of.queue_object,
                                nb::borrow(self), of.kind, nbytes, of.read_only);
 }
 
@@ -113,14 +113,14 @@ PyObject* subscript(PyObject* self, PyObject* key) noexcept {
 // Empty memory has no address, but views of it need one.
 char empty_memory[1];
 
-int refuse_export(const buffer& of, int flags) {
-  if (!host_reachable(of.kind)) {
+int refuse_export(const Buffer& buffer, int flags) {
+  if (!host_reachable(buffer.kind)) {
     PyErr_SetString(PyExc_BufferError,
                     "the host cannot access memory of kind 'device': copy it with to_numpy(), "
                     "tobytes() or copy_to(), or use it in queue.submit()");
     return -1;
   }
-  if (of.read_only && (flags & PyBUF_WRITABLE) != 0) {
+  if (buffer.read_only && (flags & PyBUF_WRITABLE) != 0) {
     PyErr_SetString(error_type(ISTHMUS_ERROR_READ_ONLY), "this buffer is read-only");
     return -1;
   }
@@ -168,11 +168,11 @@ nb::object buffer_repr(nb::handle self) {
 
 nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle device,
                  nb::handle queue, nb::handle owner, nb::handle read_only) {
-  const adoption what{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
+  const Adoption what{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
                       kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind),
                       to_flag(read_only, "read_only")};
   nb::object made = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<buffer>(made), what, to_queue(queue, device),
+  construct_adopted(nb::inst_ptr<Buffer>(made), what, to_queue(queue, device),
                     owner.is_none() ? nb::object{} : nb::borrow(owner));
   nb::inst_mark_ready(made);
   return made;
@@ -182,19 +182,19 @@ constexpr const char* k_owner_capsule = "isthmus_owner_t";
 
 void release_owner(PyObject* capsule) noexcept {
   auto* owner = static_cast<isthmus_owner_t*>(PyCapsule_GetPointer(capsule, k_owner_capsule));
-  const gil_release released;
+  const GilRelease released;
   owner->release(owner->object);
   delete owner;
 }
 
-nb::object disown(const buffer& self) {
+nb::object disown(const Buffer& self) {
   void* pointer = nullptr;
   auto owner = std::make_unique<isthmus_owner_t>();
   check(isthmus_buffer_disown(self.raw.get(), &pointer, owner.get()));
   const nb::object capsule = nb::steal(PyCapsule_New(owner.get(), k_owner_capsule, &release_owner));
   if (!capsule.is_valid()) {
     {
-      const gil_release released;
+      const GilRelease released;
       owner->release(owner->object);
     }
     raise_set();
@@ -203,21 +203,21 @@ nb::object disown(const buffer& self) {
   return nb::make_tuple(nb::steal(PyLong_FromVoidPtr(pointer)), capsule);
 }
 
-void init_buffer(buffer* self, nb::handle nbytes, nb::handle kind, nb::handle device,
-                 nb::handle queue, nb::handle alignment, nb::handle from) {
-  construct_buffer(self, buffer_request{nbytes, kind.is_none() ? nb::handle{} : kind, device, queue,
-                                        alignment, from});
+void init_buffer(Buffer* self, nb::handle nbytes, nb::handle kind, nb::handle device,
+                 nb::handle queue, nb::handle alignment, nb::handle source) {
+  construct_buffer(self, BufferRequest{nbytes, kind.is_none() ? nb::handle{} : kind, device, queue,
+                                       alignment, source});
 }
 
 }  // namespace
 
-void* export_view(const buffer& of, int flags) noexcept {
-  if (refuse_export(of, flags) != 0) {
+void* export_view(const Buffer& buffer, int flags) noexcept {
+  if (refuse_export(buffer, flags) != 0) {
     return nullptr;
   }
   void* pointer = nullptr;
   const auto waited = nb::steal(result_of([&] {
-    pointer = export_to_host(of);
+    pointer = export_to_host(buffer);
     return nb::none();
   }));
   if (!waited.is_valid()) {
@@ -232,12 +232,12 @@ nb::object on_queue(nb::handle self, nb::handle queue) {
                  Py_TYPE(queue.ptr())->tp_name);
   }
   nb::object made = nb::inst_alloc(part_type(require_buffer(self), self));
-  construct_alias(nb::inst_ptr<buffer>(made), self, queue);
+  construct_alias(nb::inst_ptr<Buffer>(made), self, queue);
   nb::inst_mark_ready(made);
   return made;
 }
 
-void record_use(const buffer& self, nb::handle user) {
+void record_use(const Buffer& self, nb::handle user) {
   if (const auto* on = queue_of(user)) {
     check(isthmus_buffer_record_queue(self.raw.get(), on->raw.get()));
   } else if (const auto* until = event_of(user)) {
@@ -257,23 +257,23 @@ PyType_Slot buffer_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)
 
 namespace {
 
-void bind_properties(nb::class_<buffer>& bound) {
+void bind_properties(nb::class_<Buffer>& bound) {
   bound.def_prop_ro(
-           "nbytes", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
+           "nbytes", [](const Buffer& self) { return self.nbytes; }, "Its size in bytes.")
       .def_prop_ro(
-          "kind", [](const buffer& self) { return kind_name(self.kind); },
+          "kind", [](const Buffer& self) { return kind_name(self.kind); },
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
       .def_prop_ro(
-          "alignment", [](const buffer& self) { return info_of(self).alignment; },
+          "alignment", [](const Buffer& self) { return info_of(self).alignment; },
           "Its alignment in bytes: the requested one or the device's own. ClosedError if freed.")
       .def_prop_ro(
-          "queue", [](const buffer& self) { return self.queue_object; },
+          "queue", [](const Buffer& self) { return self.queue_object; },
           nb::sig("def queue(self) -> Queue"), "The queue whose order its operations follow.")
       .def_prop_ro(
-          "device", [](const buffer& self) { return queue_of_buffer(self).device_object; },
+          "device", [](const Buffer& self) { return queue_of_buffer(self).device_object; },
           nb::sig("def device(self) -> Device"), "The device of its queue.")
       .def_prop_ro(
-          "context", [](const buffer& self) { return queue_of_buffer(self).context_object; },
+          "context", [](const Buffer& self) { return queue_of_buffer(self).context_object; },
           nb::sig("def context(self) -> Context"), "The context that the memory belongs to.")
       .def_prop_ro(
           "base", &base_of, nb::sig("def base(self) -> object"),
@@ -282,17 +282,17 @@ void bind_properties(nb::class_<buffer>& bound) {
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
                    "Its address, 0 if it has no bytes. ClosedError if freed.")
       .def_prop_ro(
-          "read_only", [](const buffer& self) { return self.read_only; },
+          "read_only", [](const Buffer& self) { return self.read_only; },
           "Whether writes to it are refused.")
       .def_prop_ro("freed", &is_freed, "Whether it, or the buffer it is a part of, was freed.");
 }
 
-void wait(const buffer& self, nb::handle timeout) {
+void wait(const Buffer& self, nb::handle timeout) {
   drain_deferred();
   check(wait_for_buffer(self.raw.get(), to_timeout(timeout)));
 }
 
-void bind_methods(nb::class_<buffer>& bound) {
+void bind_methods(nb::class_<Buffer>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
@@ -314,7 +314,7 @@ void bind_methods(nb::class_<buffer>& bound) {
           },
           nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](const buffer& self, nb::args) { free_buffer(self); },
+          "__exit__", [](const Buffer& self, nb::args) { free_buffer(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
@@ -353,7 +353,7 @@ void bind_methods(nb::class_<buffer>& bound) {
 }  // namespace
 
 void bind_buffer(nb::module_& module) {
-  nb::class_<buffer> bound(
+  nb::class_<Buffer> bound(
       module, "Buffer", nb::type_slots(buffer_slots), nb::is_weak_referenceable(), nb::pooled(),
       "One USM allocation: untyped bytes that a host and its devices share.\n\n"
       "Buffer(nbytes, *, kind=\"device\", device=None, queue=None, alignment=0, resource=None)\n\n"

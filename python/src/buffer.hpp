@@ -11,20 +11,20 @@
 
 namespace isthmus::python {
 
-struct buffer {
-  buffer(buffer_handle owned, nb::object on, nb::object of_base, isthmus_kind_t of_kind,
+struct Buffer {
+  Buffer(BufferHandle owned, nb::object queue, nb::object of_base, isthmus_kind_t of_kind,
          std::size_t size, bool is_read_only) noexcept
       : raw{std::move(owned)},
-        queue_object{std::move(on)},
+        queue_object{std::move(queue)},
         base{std::move(of_base)},
         nbytes{size},
         kind{of_kind},
         read_only{is_read_only} {}
-  ~buffer();
-  buffer(const buffer&) = delete;
-  buffer& operator=(const buffer&) = delete;
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
 
-  buffer_handle raw;
+  BufferHandle raw;
   nb::object queue_object;
   nb::object base;  // the Buffer it is part of, or the owner of adopted memory; else not valid
   std::size_t nbytes;
@@ -36,13 +36,13 @@ struct buffer {
   mutable nb::object counted_by{};  // valid while an `allocated` scope counts its end
 };
 
-[[nodiscard]] inline buffer* buffer_of(nb::handle object) noexcept {
-  return instance_of<buffer>(types.buffer, object);
+[[nodiscard]] inline Buffer* buffer_of(nb::handle object) noexcept {
+  return instance_of<Buffer>(types.buffer, object);
 }
 // TypeError for anything else, ValueError for a Buffer whose __init__ never ran.
-[[nodiscard]] buffer& require_buffer(nb::handle object);
-[[nodiscard]] inline queue& queue_of_buffer(const buffer& of) noexcept {
-  return *nb::inst_ptr<queue>(of.queue_object);
+[[nodiscard]] Buffer& require_buffer(nb::handle object);
+[[nodiscard]] inline Queue& queue_of_buffer(const Buffer& buffer) noexcept {
+  return *nb::inst_ptr<Queue>(buffer.queue_object);
 }
 [[nodiscard]] inline bool host_reachable(isthmus_kind_t kind) noexcept {
   return kind != ISTHMUS_KIND_DEVICE;
@@ -50,77 +50,78 @@ struct buffer {
 
 // What a garbage collection frees on the device that a request needs memory on: buffers that are
 // not views. Guarded by the interpreter's lock.
-struct collected_garbage {
+struct CollectedGarbage {
   bool runs = false;
   std::uintptr_t device_key = 0;
   std::uint64_t bytes = 0;
 };
-extern collected_garbage collected;
+extern CollectedGarbage collected;
 
 // ClosedError for a freed one.
-[[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
-[[nodiscard]] nb::object address_of(const buffer& self);
+[[nodiscard]] isthmus_buffer_info_t info_of(const Buffer& buffer);
+[[nodiscard]] nb::object address_of(const Buffer& self);
 // Waits for pending work (Ctrl-C interrupts the wait) and returns the host's pointer. Must be
 // followed by `end_export`. Throws the library's errors.
-[[nodiscard]] void* export_to_host(const buffer& of);
-void end_export(const buffer& of) noexcept;
+[[nodiscard]] void* export_to_host(const Buffer& buffer);
+void end_export(const Buffer& buffer) noexcept;
 // For the buffer protocol: the host's pointer, which must be followed by `end_export`; or nullptr
 // with a Python error set: BufferError for device kind, ReadOnlyError.
-[[nodiscard]] void* export_view(const buffer& of, int flags) noexcept;
-// The class for parts of `of`: Buffer, or the one of isthmus.memory.
-[[nodiscard]] nb::handle part_type(const buffer& of, nb::handle object) noexcept;
+[[nodiscard]] void* export_view(const Buffer& buffer, int flags) noexcept;
+// The class for parts of `buffer`: Buffer, or the one of isthmus.memory.
+[[nodiscard]] nb::handle part_type(const Buffer& buffer, nb::handle object) noexcept;
 
 // The arguments of a constructor; handles that are not valid were not given.
-struct buffer_request {
+struct BufferRequest {
   nb::handle nbytes, kind, device, queue, alignment, resource;
 };
-// Constructs a new buffer at `where`, which nanobind has allocated.
-void construct_buffer(buffer* where, const buffer_request& request);
+// Constructs a new buffer at `buffer`, which nanobind has allocated.
+void construct_buffer(Buffer* buffer, const BufferRequest& request);
 // What happens if a resource returns another kind than requested: accept, or USMAllocationError.
-enum class kinds_allowed { any, wanted_alone };
-// `from` null: the current resource, else the default pool for `use`.
-void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, const resource* from,
-                      kinds_allowed allowed, pool_use use = pool_use::buffers);
+enum class KindsAllowed { any, wanted_alone };
+// `resource` null: the current resource, else the default pool for `use`.
+void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
+                      std::int64_t alignment, nb::object queue, const Resource* resource,
+                      KindsAllowed allowed, PoolUse use = PoolUse::buffers);
 // The same without a Python object. `kind` is set to the kind that it got.
-[[nodiscard]] buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
-                                          std::int64_t alignment, const queue& on,
-                                          const resource* from, kinds_allowed allowed,
-                                          pool_use use = pool_use::buffers);
+[[nodiscard]] BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
+                                         std::int64_t alignment, const Queue& queue,
+                                         const Resource* resource, KindsAllowed allowed,
+                                         PoolUse use = PoolUse::buffers);
 // Implements Buffer(...): parses the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;
 
 // Memory of another owner, for a buffer to adopt; `owner` may be None or not valid.
-struct adoption {
+struct Adoption {
   void* pointer;
   std::size_t nbytes;
   isthmus_kind_t kind;
   bool read_only;
 };
-void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner);
+void construct_adopted(Buffer* buffer, const Adoption& adoption, nb::object queue,
+                       nb::object owner);
 // Another view of the same memory, on `queue` if that is valid.
-void construct_alias(buffer* where, nb::handle source, nb::handle queue);
+void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue);
 
 extern PyType_Slot buffer_slots[];
 
 // Whether freeing it, ending an export, or destroying it may wait for the device or take long.
 // Those are then done without the interpreter's lock.
-[[nodiscard]] bool free_may_wait(const buffer& of) noexcept;
-// Releases the reference to memory of `nbytes` bytes on the device of `on`, as freeing does. A part
-// of other memory (`is_part`) does not count as freed.
-void drop_memory(buffer_handle& raw, const queue& on, std::size_t nbytes, bool is_part) noexcept;
+[[nodiscard]] bool free_may_wait(const Buffer& buffer) noexcept;
+// Releases the reference to memory of `nbytes` bytes on the device of `queue`, as freeing does. A
+// part of other memory (`is_part`) does not count as freed.
+void drop_memory(BufferHandle& raw, const Queue& queue, std::size_t nbytes, bool is_part) noexcept;
 // Releases the interpreter's lock if that takes long.
-void free_buffer(const buffer& self) noexcept;
+void free_buffer(const Buffer& self) noexcept;
 
 // The same memory with its operations on `queue`. TypeError if it is not a queue.
 [[nodiscard]] nb::object on_queue(nb::handle self, nb::handle queue);
 // Records external work on a Queue, or until an Event. TypeError for other objects.
-void record_use(const buffer& self, nb::handle user);
+void record_use(const Buffer& self, nb::handle user);
 
-void bind_buffer_sharing(nb::class_<buffer>& bound);
-void bind_buffer_transfers(nb::class_<buffer>& bound);
-void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
+void bind_buffer_sharing(nb::class_<Buffer>& bound);
+void bind_buffer_transfers(nb::class_<Buffer>& bound);
+void bind_buffer_exchange(nb::module_& module, nb::class_<Buffer>& bound);
 
 // -- exchange -------------------------------------------------------------------------------------
 
@@ -129,6 +130,6 @@ void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
 [[nodiscard]] nb::object to_numpy(nb::handle self);
 // The queue to report together with the memory. BufferError if the memory belongs to another
 // device, which work on that queue may not be able to access.
-[[nodiscard]] const queue& queue_to_tell_of(const buffer& of);
+[[nodiscard]] const Queue& queue_to_tell_of(const Buffer& buffer);
 
 }  // namespace isthmus::python

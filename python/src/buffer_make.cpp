@@ -36,42 +36,43 @@ isthmus_kind_t kind_of(const isthmus_buffer_t* made) {
   return info.kind;
 }
 
-nb::object queue_for(const buffer_request& request, const resource* from) {
+nb::object queue_for(const BufferRequest& request, const Resource* resource) {
   const bool named = given(request.queue) || given(request.device);
-  return from != nullptr && !named ? from->queue_object : to_queue(request.queue, request.device);
+  return resource != nullptr && !named ? resource->queue_object
+                                       : to_queue(request.queue, request.device);
 }
 
-struct creation {
+struct Creation {
   std::size_t nbytes;
   isthmus_kind_t kind;
   std::int64_t alignment;
-  const queue& on;
-  const resource* from;  // null for 0 bytes, and in the function by which a resource allocates
+  const Queue& on;
+  const Resource* from;  // null for 0 bytes, and in the function by which a resource allocates
 
   [[nodiscard]] isthmus_resource_t* raw() const noexcept {
     return from != nullptr ? from->raw.get() : nullptr;
   }
   [[nodiscard]] isthmus_status_t operator()(isthmus_resource_t* given_by,
-                                            buffer_handle& made) const noexcept {
+                                            BufferHandle& made) const noexcept {
     return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), given_by, made.out());
   }
 };
 
 // Creates the buffer with the interpreter's lock held. False if that may take longer than releasing
 // the lock, or needs a driver that may wait for the lock.
-bool create_quickly(const creation& create, buffer_handle& made) {
+bool create_quickly(const Creation& create, BufferHandle& made) {
   const bool is_pool = create.from != nullptr && create.from->is_pool;
   const bool is_short_on_host = create.on.on_host && create.nbytes <= k_quick_bytes;
   if (!is_pool && (create.from != nullptr || !is_short_on_host)) {
     return false;
   }
-  std::optional<carrying> exceptions;  // of functions that the resource under the pool calls
+  std::optional<Carrying> exceptions;  // of functions that the resource under the pool calls
   if (is_pool && create.from->is_pool_over) {
     exceptions.emplace();
   }
   isthmus_status_t status;
   {
-    const no_waits at_hand{!is_short_on_host};
+    const NoWaits at_hand{!is_short_on_host};
     status = create(create.raw(), made);
   }
   const bool is_short = status == ISTHMUS_ERROR_OUT_OF_MEMORY;
@@ -81,82 +82,82 @@ bool create_quickly(const creation& create, buffer_handle& made) {
   return !is_short;
 }
 
-void create_without_lock(const creation& create, buffer_handle& made) {
-  const interruptible call;
+void create_without_lock(const Creation& create, BufferHandle& made) {
+  const Interruptible call;
   // Another thread may drop the entry of the default pool meanwhile.
-  const auto kept = resource_handle::retained(create.raw());
+  const auto kept = ResourceHandle::retained(create.raw());
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = create(kept.get(), made);
   }
   call.check(status);
 }
 
-bool free_may_wait(const buffer_handle& raw, const queue& on, std::size_t nbytes) noexcept {
-  return !(on.on_host && nbytes < k_slow_release_bytes) &&
+bool free_may_wait(const BufferHandle& raw, const Queue& queue, std::size_t nbytes) noexcept {
+  return !(queue.on_host && nbytes < k_slow_release_bytes) &&
          isthmus_buffer_free_may_wait(raw.get()) != 0;
 }
 
 }  // namespace
 
-collected_garbage collected;
+CollectedGarbage collected;
 
-bool free_may_wait(const buffer& of) noexcept {
-  return free_may_wait(of.raw, queue_of_buffer(of), of.nbytes);
+bool free_may_wait(const Buffer& buffer) noexcept {
+  return free_may_wait(buffer.raw, queue_of_buffer(buffer), buffer.nbytes);
 }
 
-buffer::~buffer() {
+Buffer::~Buffer() {
   if (counted_by.is_valid()) {
     tell_of_free(counted_by);
   }
   drop_memory(raw, queue_of_buffer(*this), nbytes, base.is_valid());
 }
 
-void drop_memory(buffer_handle& raw, const queue& on, std::size_t nbytes, bool is_part) noexcept {
-  if (collected.runs && !is_part && on.device_key == collected.device_key) {
+void drop_memory(BufferHandle& raw, const Queue& queue, std::size_t nbytes, bool is_part) noexcept {
+  if (collected.runs && !is_part && queue.device_key == collected.device_key) {
     collected.bytes += nbytes;
   }
-  const free_within_scope counted;
-  const gil_release released{free_may_wait(raw, on, nbytes)};
-  raw = buffer_handle{};
+  const FreeWithinScope counted;
+  const GilRelease released{free_may_wait(raw, queue, nbytes)};
+  raw = BufferHandle{};
 }
 
-void free_buffer(const buffer& self) noexcept {
+void free_buffer(const Buffer& self) noexcept {
   if (self.counted_by.is_valid()) {
     tell_of_free(self.counted_by);
   }
-  const free_within_scope counted;
-  const gil_release released{free_may_wait(self)};
+  const FreeWithinScope counted;
+  const GilRelease released{free_may_wait(self)};
   isthmus_buffer_free(self.raw.get());
 }
 
-buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment,
-                            const queue& on, const resource* from, kinds_allowed allowed,
-                            pool_use use) {
+BufferHandle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment,
+                           const Queue& queue, const Resource* resource, KindsAllowed allowed,
+                           PoolUse use) {
   drain_deferred();
   nb::object chosen;
-  if (from == nullptr && resources_in_use) {
-    chosen = current_resource(kind, on);
-    from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
+  if (resource == nullptr && resources_in_use) {
+    chosen = current_resource(kind, queue);
+    resource = chosen.is_valid() ? nb::inst_ptr<Resource>(chosen) : nullptr;
   }
   // No Python code runs from here on while the interpreter's lock is held, so the entry of the
   // default pool remains valid (array_pools.hpp).
-  if (from == nullptr && nbytes != 0 && (use == pool_use::arrays || !using_the_driver::is_on())) {
-    from = &default_pool(kind, on, use);
+  if (resource == nullptr && nbytes != 0 && (use == PoolUse::arrays || !UsingTheDriver::is_on())) {
+    resource = &default_pool(kind, queue, use);
   }
-  const bool may_give_other_kinds = from != nullptr && from->stands_on_others;
-  buffer_handle made;
+  const bool may_give_other_kinds = resource != nullptr && resource->stands_on_others;
+  BufferHandle made;
   {
-    const within_scope counted;
-    const creation create{nbytes, kind, alignment, on, from};
+    const WithinScope counted;
+    const Creation create{nbytes, kind, alignment, queue, resource};
     if (!create_quickly(create, made)) {
       create_without_lock(create, made);
     }
   }
   if (may_give_other_kinds) {
     const auto wanted = std::exchange(kind, kind_of(made.get()));
-    if (kind != wanted && allowed == kinds_allowed::wanted_alone) {
+    if (kind != wanted && allowed == KindsAllowed::wanted_alone) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY),
                    "out of '%U' memory; the current resource returned '%U' memory instead, which "
                    "only isthmus.Buffer accepts",
@@ -166,22 +167,22 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
   return made;
 }
 
-void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, const resource* from,
-                      kinds_allowed allowed, pool_use use) {
-  const creation_clock taken;
-  const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
-  auto made = create_buffer(nbytes, kind, alignment, on, from, allowed, use);
-  new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
+void construct_buffer(Buffer* buffer, std::size_t nbytes, isthmus_kind_t kind,
+                      std::int64_t alignment, nb::object queue, const Resource* resource,
+                      KindsAllowed allowed, PoolUse use) {
+  const CreationClock taken;
+  const auto& on = *nb::inst_ptr<isthmus::python::Queue>(queue);
+  auto made = create_buffer(nbytes, kind, alignment, on, resource, allowed, use);
+  new (buffer) Buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
   try {
-    taken.tell(*where);
+    taken.tell(*buffer);
   } catch (...) {
-    where->~buffer();  // nanobind treats an object whose constructor threw as never created
+    buffer->~Buffer();  // nanobind treats an object whose constructor threw as never created
     throw;
   }
 }
 
-void construct_buffer(buffer* where, const buffer_request& request) {
+void construct_buffer(Buffer* buffer, const BufferRequest& request) {
   const auto* from = resource_or_none(request.resource);
   isthmus_kind_t kind = from != nullptr ? from->kind : ISTHMUS_KIND_DEVICE;
   if (request.kind.is_valid()) {
@@ -190,46 +191,47 @@ void construct_buffer(buffer* where, const buffer_request& request) {
   const auto alignment = to_alignment(request.alignment);
   nb::object queue = queue_for(request, from);
   const auto nbytes =
-      to_allocation_size(request.nbytes, "nbytes", kind, *nb::inst_ptr<python::queue>(queue));
-  construct_buffer(where, nbytes, kind, alignment, std::move(queue), from, kinds_allowed::any);
+      to_allocation_size(request.nbytes, "nbytes", kind, *nb::inst_ptr<python::Queue>(queue));
+  construct_buffer(buffer, nbytes, kind, alignment, std::move(queue), from, KindsAllowed::any);
 }
 
-void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner) {
+void construct_adopted(Buffer* buffer, const Adoption& adoption, nb::object queue,
+                       nb::object owner) {
   drain_deferred();
-  buffer_handle made;
-  check(isthmus_buffer_adopt(what.pointer, what.nbytes, what.kind, what.read_only ? 1 : 0,
-                             queue_of(queue)->raw.get(), keep_alive(owner), made.out()));
+  BufferHandle made;
+  check(isthmus_buffer_adopt(adoption.pointer, adoption.nbytes, adoption.kind,
+                             adoption.read_only ? 1 : 0, queue_of(queue)->raw.get(),
+                             keep_alive(owner), made.out()));
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
   check(isthmus_buffer_info(made.get(), &info));
-  new (where) buffer{std::move(made), std::move(queue), std::move(owner),
-                     info.kind,       what.nbytes,      what.read_only};
+  new (buffer) Buffer{std::move(made), std::move(queue), std::move(owner),
+                      info.kind,       adoption.nbytes,  adoption.read_only};
 }
 
-void construct_alias(buffer* where, nb::handle source, nb::handle queue) {
+void construct_alias(Buffer* buffer, nb::handle source, nb::handle queue) {
   const auto& of = *buffer_of(source);
   const nb::object on =
       queue.is_valid() && !queue.is_none() ? to_queue(queue, nb::handle{}) : of.queue_object;
-  buffer_handle made;
+  BufferHandle made;
   check(isthmus_buffer_on_queue(of.raw.get(), queue_of(on)->raw.get(), made.out()));
-  new (where) buffer{std::move(made), on, nb::borrow(source), of.kind, of.nbytes, of.read_only};
+  new (buffer) Buffer{std::move(made), on, nb::borrow(source), of.kind, of.nbytes, of.read_only};
 }
 
 namespace {
 
 // The most frequent ones first. Created by the first call, with the interpreter's lock.
-std::span<const keyword<buffer_request>> keywords() {
-  static const std::array<keyword<buffer_request>, 6> all{
-      {{"resource", &buffer_request::resource},
-       {"queue", &buffer_request::queue},
-       {"kind", &buffer_request::kind},
-       {"device", &buffer_request::device},
-       {"alignment", &buffer_request::alignment},
-       {"nbytes", &buffer_request::nbytes}}};
+std::span<const Keyword<BufferRequest>> keywords() {
+  static const std::array<Keyword<BufferRequest>, 6> all{{{"resource", &BufferRequest::resource},
+                                                          {"queue", &BufferRequest::queue},
+                                                          {"kind", &BufferRequest::kind},
+                                                          {"device", &BufferRequest::device},
+                                                          {"alignment", &BufferRequest::alignment},
+                                                          {"nbytes", &BufferRequest::nbytes}}};
   return all;
 }
 
-nb::handle& argument_of(buffer_request& request, PyObject* name) {
+nb::handle& argument_of(BufferRequest& request, PyObject* name) {
   const auto where = find_keyword(keywords(), name);
   if (where == nullptr) {
     raise_python(PyExc_TypeError, "Buffer() got an unexpected keyword argument '%U'", name);
@@ -237,14 +239,14 @@ nb::handle& argument_of(buffer_request& request, PyObject* name) {
   return request.*where;
 }
 
-buffer_request read_request(PyObject* const* arguments, std::size_t positional, PyObject* names) {
+BufferRequest read_request(PyObject* const* arguments, std::size_t positional, PyObject* names) {
   if (positional > 1) {
     raise_python(
         PyExc_TypeError,
         "Buffer() takes one positional argument, nbytes, not %zu: pass the others by keyword",
         positional);
   }
-  buffer_request request;
+  BufferRequest request;
   if (positional == 1) {
     request.nbytes = arguments[0];
   }
@@ -273,7 +275,7 @@ PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::siz
     if (!made.is_valid()) {
       raise_set();
     }
-    construct_buffer(nb::inst_ptr<buffer>(made), request);
+    construct_buffer(nb::inst_ptr<Buffer>(made), request);
     nb::inst_mark_ready(made);
     return made;
   });

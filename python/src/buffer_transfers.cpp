@@ -53,7 +53,7 @@ nb::object advise_buffer(nb::handle self, nb::handle advice, nb::handle offset, 
   return advise({self, offset, nbytes}, advice, {queue, after, to_flag(blocking, "blocking")});
 }
 
-void bind_copies(nb::class_<buffer>& bound) {
+void bind_copies(nb::class_<Buffer>& bound) {
   const auto none = nb::none();
   bound
       .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
@@ -86,7 +86,7 @@ void bind_copies(nb::class_<buffer>& bound) {
            "Raises ReadOnlyError for a destination that cannot be written.");
 }
 
-void bind_pitched_copies(nb::class_<buffer>& bound) {
+void bind_pitched_copies(nb::class_<Buffer>& bound) {
   const auto none = nb::none();
   bound
       .def(
@@ -119,7 +119,7 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
           "the other direction.");
 }
 
-void bind_fills(nb::class_<buffer>& bound) {
+void bind_fills(nb::class_<Buffer>& bound) {
   const auto none = nb::none();
   bound
       .def("fill", &fill_buffer, nb::arg("value").none() = 0, nb::kw_only(),
@@ -155,7 +155,7 @@ void bind_fills(nb::class_<buffer>& bound) {
 
 }  // namespace
 
-void bind_buffer_transfers(nb::class_<buffer>& bound) {
+void bind_buffer_transfers(nb::class_<Buffer>& bound) {
   bind_copies(bound);
   bind_pitched_copies(bound);
   bind_fills(bound);

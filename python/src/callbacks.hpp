@@ -11,13 +11,13 @@
 namespace isthmus::python {
 
 // Destroyed with the interpreter's lock held, through the deferred list.
-struct held_object final : deferred {
-  explicit held_object(nb::handle held) : object{nb::borrow(held)} {}
+struct HeldObject final : Deferred {
+  explicit HeldObject(nb::handle held) : object{nb::borrow(held)} {}
   nb::object object;
 };
 
 [[nodiscard]] inline nb::handle held_by(void* owner) noexcept {
-  return static_cast<held_object*>(static_cast<deferred*>(owner))->object;
+  return static_cast<HeldObject*>(static_cast<Deferred*>(owner))->object;
 }
 
 // Calls Python for the library, on any thread. An exception is passed on to the call of the library
@@ -25,13 +25,13 @@ struct held_object final : deferred {
 // resource: otherwise the function of a resource could request memory from that resource.
 template <class Body>
 [[nodiscard]] isthmus_status_t call_back(const char** message, Body body) noexcept {
-  const callback_lock lock;
+  const CallbackLock lock;
   if (!lock) {
     *message = "a Python function was not called: the interpreter is shutting down";
     return ISTHMUS_ERROR_CALLBACK;
   }
   try {
-    const using_the_driver meanwhile;
+    const UsingTheDriver meanwhile;
     body();
     return ISTHMUS_OK;
   } catch (nb::python_error& failed) {
@@ -50,22 +50,22 @@ template <class Body>
 // The same if the library cannot report an error: exceptions go to sys.unraisablehook. May be
 // called while an exception is set, which is preserved.
 template <class Body>
-void call_back_unraisable(nb::handle of, Body body) noexcept {
-  const callback_lock lock;
+void call_back_unraisable(nb::handle object, Body body) noexcept {
+  const CallbackLock lock;
   if (!lock) {
     return;
   }
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   try {
-    const using_the_driver meanwhile;
+    const UsingTheDriver meanwhile;
     body();
   } catch (nb::python_error& failed) {
     failed.restore();
-    PyErr_WriteUnraisable(of.ptr());
+    PyErr_WriteUnraisable(object.ptr());
   } catch (const std::exception&) {
     PyErr_NoMemory();
-    PyErr_WriteUnraisable(of.ptr());
+    PyErr_WriteUnraisable(object.ptr());
   }
   PyErr_Restore(type, value, trace);
 }

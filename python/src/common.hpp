@@ -17,11 +17,11 @@ namespace nb = nanobind;
 namespace isthmus::python {
 
 template <class Noun>
-struct counted;
+struct Counted;
 
 #define ISTHMUS_COUNTED(noun)                                                                \
   template <>                                                                                \
-  struct counted<isthmus_##noun##_t> {                                                       \
+  struct Counted<isthmus_##noun##_t> {                                                       \
     static void retain(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_retain(raw); }   \
     static void release(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_release(raw); } \
   }
@@ -38,24 +38,24 @@ ISTHMUS_COUNTED(buffer);
 
 // Owns one reference to an object of the library.
 template <class Noun>
-class counted_handle {
+class CountedHandle {
  public:
-  counted_handle() noexcept = default;
-  explicit counted_handle(Noun* owned) noexcept : raw_{owned} {}
-  counted_handle(counted_handle&& other) noexcept : raw_{std::exchange(other.raw_, nullptr)} {}
-  counted_handle& operator=(counted_handle&& other) noexcept {
+  CountedHandle() noexcept = default;
+  explicit CountedHandle(Noun* owned) noexcept : raw_{owned} {}
+  CountedHandle(CountedHandle&& other) noexcept : raw_{std::exchange(other.raw_, nullptr)} {}
+  CountedHandle& operator=(CountedHandle&& other) noexcept {
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~counted_handle() {
+  ~CountedHandle() {
     if (raw_ != nullptr) {
-      counted<Noun>::release(raw_);
+      Counted<Noun>::release(raw_);
     }
   }
 
-  [[nodiscard]] static counted_handle retained(Noun* borrowed) noexcept {
-    counted<Noun>::retain(borrowed);
-    return counted_handle{borrowed};
+  [[nodiscard]] static CountedHandle retained(Noun* borrowed) noexcept {
+    Counted<Noun>::retain(borrowed);
+    return CountedHandle{borrowed};
   }
   [[nodiscard]] Noun* get() const noexcept { return raw_; }
   [[nodiscard]] Noun* detach() noexcept { return std::exchange(raw_, nullptr); }
@@ -67,15 +67,15 @@ class counted_handle {
   Noun* raw_ = nullptr;
 };
 
-using platform_handle = counted_handle<isthmus_platform_t>;
-using device_handle = counted_handle<isthmus_device_t>;
-using context_handle = counted_handle<isthmus_context_t>;
-using queue_handle = counted_handle<isthmus_queue_t>;
-using event_handle = counted_handle<isthmus_event_t>;
-using resource_handle = counted_handle<isthmus_resource_t>;
-using scope_handle = counted_handle<isthmus_scope_t>;
-using budget_handle = counted_handle<isthmus_budget_t>;
-using buffer_handle = counted_handle<isthmus_buffer_t>;
+using PlatformHandle = CountedHandle<isthmus_platform_t>;
+using DeviceHandle = CountedHandle<isthmus_device_t>;
+using ContextHandle = CountedHandle<isthmus_context_t>;
+using QueueHandle = CountedHandle<isthmus_queue_t>;
+using EventHandle = CountedHandle<isthmus_event_t>;
+using ResourceHandle = CountedHandle<isthmus_resource_t>;
+using ScopeHandle = CountedHandle<isthmus_scope_t>;
+using BudgetHandle = CountedHandle<isthmus_budget_t>;
+using BufferHandle = CountedHandle<isthmus_buffer_t>;
 
 // A new Python object of the bound class T, or of `type`, a subclass of it.
 template <class T, class... Args>

@@ -24,48 +24,48 @@ std::vector<nb::object> to_devices(nb::handle given) {
   return found;
 }
 
-void init_context(context* self, nb::handle devices) {
+void init_context(Context* self, nb::handle devices) {
   const auto objects = to_devices(devices);
   std::vector<isthmus_device_t*> raw;
   for (const auto& each : objects) {
     raw.push_back(device_of(each)->raw.get());
   }
-  context_handle made;
+  ContextHandle made;
   check(isthmus_context_create(raw.data(), raw.size(), made.out()));
-  new (self) context{std::move(made)};
+  new (self) Context{std::move(made)};
 }
 
-nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
+nb::object from_handle(nb::handle handle, nb::handle queue, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
-  const nb::object where = to_device(on);
-  context_handle adopted;
+  const nb::object where = to_device(queue);
+  ContextHandle adopted;
   check(
       isthmus_context_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
   return wrap(std::move(adopted));
 }
 
-nb::object share_with(const context& self, nb::handle with) {
+nb::object share_with(const Context& self, nb::handle with) {
   const nb::object where = to_device(with);
-  context_handle shared;
+  ContextHandle shared;
   check(isthmus_context_share(self.raw.get(), device_of(where)->raw.get(), shared.out()));
   return wrap(std::move(shared));
 }
 
-nb::list devices_of(const context& self) {
+nb::list devices_of(const Context& self) {
   std::size_t count = 0;
   check(isthmus_context_device_count(self.raw.get(), &count));
   nb::list listed;
   for (std::size_t i = 0; i < count; ++i) {
-    device_handle found;
+    DeviceHandle found;
     check(isthmus_context_device(self.raw.get(), i, found.out()));
     listed.append(wrap(std::move(found)));
   }
   return listed;
 }
 
-std::uintptr_t key_of(const context& of) { return isthmus_context_key(of.raw.get()); }
+std::uintptr_t key_of(const Context& context) { return isthmus_context_key(context.raw.get()); }
 
-nb::object equal(const context& self, nb::handle other) {
+nb::object equal(const Context& self, nb::handle other) {
   const auto* with = context_of(other);
   if (with == nullptr) {
     return nb::borrow(Py_NotImplemented);
@@ -73,7 +73,7 @@ nb::object equal(const context& self, nb::handle other) {
   return nb::bool_(key_of(self) == key_of(*with));
 }
 
-nb::object context_repr(const context& self) {
+nb::object context_repr(const Context& self) {
   nb::list filters;
   for (nb::handle each : devices_of(self)) {
     filters.append(nb::str(describe(*device_of(each)).c_str()));
@@ -85,7 +85,7 @@ nb::object context_repr(const context& self) {
 }  // namespace
 
 void bind_context(nb::module_& module) {
-  nb::class_<context> bound(
+  nb::class_<Context> bound(
       module, "Context", nb::is_weak_referenceable(),
       "A context: Context(devices=None). USM belongs to a context, whose devices can access it.\n\n"
       "`devices`: a Device or filter string or a list of them, of one platform; None: the\n"
@@ -94,7 +94,7 @@ void bind_context(nb::module_& module) {
       "context, and may be used from any thread.");
   types.context = bound;
   bind_from_sycl(bound, &find_sycl_context, "Context", "def from_sycl(given: Any) -> Context");
-  bind_capsule<context>(bound);
+  bind_capsule<Context>(bound);
   bound
       .def(
           "__init__", &init_context, nb::arg("devices") = nb::none(),
@@ -118,7 +118,7 @@ void bind_context(nb::module_& module) {
                    "Its devices.")
       .def_prop_ro(
           "native_handle",
-          [](const context& self) {
+          [](const Context& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
           },
           "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none. Valid\n"

@@ -10,7 +10,7 @@
 
 namespace isthmus::python {
 
-class context_stack {
+class ContextStack {
  public:
   // Called once, before any use.
   void create(const char* name) {
@@ -41,14 +41,14 @@ class context_stack {
   }
 
   void push(nb::handle entry) { set(nb::make_tuple(nb::borrow(entry), all())); }
-  // RuntimeError if the entry is not on top; `what` names this kind of entry.
-  void pop(nb::handle entry, const char* what) {
+  // RuntimeError if the entry is not on top; `name` names this kind of entry.
+  void pop(nb::handle entry, const char* name) {
     const nb::object stack = all();
     if (stack.is_none() || !top_of(stack).is(entry)) {
       raise_python(PyExc_RuntimeError,
                    "%R is not the innermost one: exit %s in reverse order, in the thread or task "
                    "that entered them",
-                   entry.ptr(), what);
+                   entry.ptr(), name);
     }
     set(below(stack));
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uintptr_t k_legacy = 1;      // CU_STREAM_LEGACY
 constexpr std::uintptr_t k_per_thread = 2;  // CU_STREAM_PER_THREAD
 
-struct named_stream {
+struct NamedStream {
   std::uintptr_t number;
   std::optional<int> device;
 };
@@ -40,7 +40,7 @@ std::uintptr_t to_number(nb::handle handle) {
 }
 
 // It is a method in the protocol, and was a tuple in its first drafts.
-named_stream read_protocol(nb::handle stream) {
+NamedStream read_protocol(nb::handle stream) {
   nb::object told = stream.attr("__cuda_stream__");
   if (PyCallable_Check(told.ptr()) != 0) {
     told = told();
@@ -57,7 +57,7 @@ bool is_of(nb::handle object, const char* package) {
   return name != nullptr && std::strncmp(name, package, std::strlen(package)) == 0;
 }
 
-named_stream read_stream(nb::handle stream) {
+NamedStream read_stream(nb::handle stream) {
   if (nb::hasattr(stream, "__cuda_stream__")) {
     return read_protocol(stream);
   }
@@ -74,23 +74,23 @@ named_stream read_stream(nb::handle stream) {
 }
 
 // The current device if it is a CUDA device, else the first one.
-device_handle likely_device() {
+DeviceHandle likely_device() {
   const nb::object current = current_device();
   const auto& on = *device_of(current);
   const bool is_cuda = std::strcmp(info_of(on).backend, "cuda") == 0;
-  return is_cuda ? device_handle::retained(on.raw.get()) : find_cuda_device(0);
+  return is_cuda ? DeviceHandle::retained(on.raw.get()) : find_cuda_device(0);
 }
 
-queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
+QueueHandle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
   if (number <= k_per_thread) {
     return queue_of_number(likely_device(), number, owner);
   }
-  device_handle on = find_cuda_device(0);
+  DeviceHandle on = find_cuda_device(0);
   for (int next = 1;; ++next) {
     const std::string filter = "cuda:" + std::to_string(next);
-    device_handle another;
+    DeviceHandle another;
     const bool is_last = look_for_device(filter.c_str(), another) != ISTHMUS_OK;
-    queue_handle made;
+    QueueHandle made;
     const auto status = isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(number),
                                             keep_alive(owner), made.out());
     if (status != ISTHMUS_ERROR_WRONG_CONTEXT || is_last) {
@@ -103,41 +103,41 @@ queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
 
 }  // namespace
 
-int cuda_number_of(const queue& on) {
-  return number_of_cuda_device(device_of(on.device_object)->raw.get());
+int cuda_number_of(const Queue& queue) {
+  return number_of_cuda_device(device_of(queue.device_object)->raw.get());
 }
 
-device_handle find_cuda_device(int number) {
+DeviceHandle find_cuda_device(int number) {
   return find_device(("cuda:" + std::to_string(number)).c_str());
 }
 
-std::uintptr_t lend_stream(const queue& of) {
-  return reinterpret_cast<std::uintptr_t>(lend_handle(of));
+std::uintptr_t lend_stream(const Queue& queue) {
+  return reinterpret_cast<std::uintptr_t>(lend_handle(queue));
 }
 
-std::uintptr_t stream_to_wait(const queue& of) {
-  const nb::object standard = default_queue_of(*device_of(of.device_object));
-  return queue_of(standard) == &of ? k_legacy : lend_stream(of);
+std::uintptr_t stream_to_wait(const Queue& queue) {
+  const nb::object standard = default_queue_of(*device_of(queue.device_object));
+  return queue_of(standard) == &queue ? k_legacy : lend_stream(queue);
 }
 
-queue_handle queue_of_number(const device_handle& on, std::uintptr_t number, nb::handle owner) {
-  queue_handle made;
-  check(isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(std::max(number, k_legacy)),
+QueueHandle queue_of_number(const DeviceHandle& device, std::uintptr_t number, nb::handle owner) {
+  QueueHandle made;
+  check(isthmus_queue_adopt(device.get(), reinterpret_cast<void*>(std::max(number, k_legacy)),
                             keep_alive(owner), made.out()));
   return made;
 }
 
-queue_handle queue_of_stream(nb::handle stream, nb::handle device) {
+QueueHandle queue_of_stream(nb::handle stream, nb::handle device) {
   const auto named = read_stream(stream);
   if (!device.is_none()) {
     const nb::object on = to_device(device);
-    return queue_of_number(device_handle::retained(device_of(on)->raw.get()), named.number, stream);
+    return queue_of_number(DeviceHandle::retained(device_of(on)->raw.get()), named.number, stream);
   }
   return named.device ? queue_of_number(find_cuda_device(*named.device), named.number, stream)
                       : queue_on_any_device(named.number, stream);
 }
 
-nb::object cuda_stream_of(const queue& self) {
+nb::object cuda_stream_of(const Queue& self) {
   if (cuda_number_of(self) < 0) {
     raise_python(PyExc_TypeError, "__cuda_stream__: a queue of %s is not a CUDA stream",
                  describe(*device_of(self.device_object)).c_str());

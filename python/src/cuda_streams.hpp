@@ -8,26 +8,26 @@
 namespace isthmus::python {
 
 // CUDA's number of the queue's device; negative if it is not a CUDA device.
-[[nodiscard]] int cuda_number_of(const queue& on);
-[[nodiscard]] device_handle find_cuda_device(int number);
+[[nodiscard]] int cuda_number_of(const Queue& queue);
+[[nodiscard]] DeviceHandle find_cuda_device(int number);
 
 // The number of a queue's stream in DLPack and __cuda_array_interface__. The queue's handle is
 // exported from then on: the stream may have external work.
-[[nodiscard]] std::uintptr_t lend_stream(const queue& of);
+[[nodiscard]] std::uintptr_t lend_stream(const Queue& queue);
 // The same for a consumer that only makes the stream wait. It is exported as well, unless it is a
 // default queue.
-[[nodiscard]] std::uintptr_t stream_to_wait(const queue& of);
+[[nodiscard]] std::uintptr_t stream_to_wait(const Queue& queue);
 // Adopts a stream by that number as a queue; it may have external work. 0, in CUDA's own calls, is
 // the legacy default stream too, and 2 is the calling thread's own. `owner`, if valid, keeps the
 // stream alive. Throws the library's errors.
-[[nodiscard]] queue_handle queue_of_number(const device_handle& on, std::uintptr_t number,
-                                           nb::handle owner);
+[[nodiscard]] QueueHandle queue_of_number(const DeviceHandle& device, std::uintptr_t number,
+                                          nb::handle owner);
 
 // A queue on the stream of an object with __cuda_stream__, or on a stream of PyTorch or CuPy, which
 // it keeps alive. `device` None: the one that the object reports, or that its stream belongs to.
 // TypeError for other objects.
-[[nodiscard]] queue_handle queue_of_stream(nb::handle stream, nb::handle device);
+[[nodiscard]] QueueHandle queue_of_stream(nb::handle stream, nb::handle device);
 // The result of __cuda_stream__: (0, handle). TypeError for a queue of another backend.
-[[nodiscard]] nb::object cuda_stream_of(const queue& self);
+[[nodiscard]] nb::object cuda_stream_of(const Queue& self);
 
 }  // namespace isthmus::python

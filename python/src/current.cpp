@@ -13,15 +13,15 @@
 namespace isthmus::python {
 namespace {
 
-context_stack current_stack;  // of Queue and Device
+ContextStack current_stack;  // of Queue and Device
 
-struct named_queue {
+struct NamedQueue {
   nb::object filter;
   nb::object queue;
 };
 // A few default queues that were requested by filter. Simulated devices are excluded, because they
 // come and go. Never destroyed, and neither is the next one.
-auto& named_queues = *new std::vector<named_queue>;
+auto& named_queues = *new std::vector<NamedQueue>;
 // The process's default queue. It never changes once it was chosen.
 auto& process_queue = *new nb::object;
 
@@ -30,10 +30,10 @@ nb::object default_queue() {
     return process_queue;
   }
   before_drivers(nullptr);
-  queue_handle found;
+  QueueHandle found;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_queue_default(nullptr, found.out());
   }
   check(status);
@@ -78,13 +78,13 @@ nb::object queue_for(nb::handle device) {
 }
 
 // Whether the queue is known to be on that device without a search.
-bool is_known_to_be_on(const queue& on, nb::handle device) {
+bool is_known_to_be_on(const Queue& queue, nb::handle device) {
   if (!PyUnicode_CheckExact(device.ptr())) {
     const auto* of = device_of(device);
-    return of != nullptr && of->key == on.device_key;
+    return of != nullptr && of->key == queue.device_key;
   }
   const auto known = known_queue(device);
-  return known.is_valid() && nb::inst_ptr<queue>(known)->device_key == on.device_key;
+  return known.is_valid() && nb::inst_ptr<Queue>(known)->device_key == queue.device_key;
 }
 
 void require_device_of(nb::handle queue, nb::handle device) {
@@ -101,7 +101,9 @@ void require_device_of(nb::handle queue, nb::handle device) {
 
 }  // namespace
 
-bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, "sim") == 0; }
+bool comes_and_goes(const Device& device) {
+  return std::strcmp(info_of(device).backend, "sim") == 0;
+}
 
 void before_drivers(const char* filter) {
   static bool prepared = false;
@@ -118,27 +120,27 @@ void before_drivers(const char* filter) {
   prepared = true;
 }
 
-isthmus_status_t look_for_device(const char* filter, device_handle& found) {
+isthmus_status_t look_for_device(const char* filter, DeviceHandle& found) {
   before_drivers(filter);
-  const gil_release released;
+  const GilRelease released;
   return isthmus_device_find(filter, found.out());
 }
 
-device_handle find_device(const char* filter) {
-  device_handle found;
+DeviceHandle find_device(const char* filter) {
+  DeviceHandle found;
   check(look_for_device(filter, found));
   return found;
 }
 
-nb::object default_queue_of(const device& of) {
-  if (of.default_queue.is_valid()) {
-    return of.default_queue;
+nb::object default_queue_of(const Device& device) {
+  if (device.default_queue.is_valid()) {
+    return device.default_queue;
   }
-  queue_handle found;
-  check(isthmus_queue_default(of.raw.get(), found.out()));
+  QueueHandle found;
+  check(isthmus_queue_default(device.raw.get(), found.out()));
   nb::object made = wrap(std::move(found));
-  if (!comes_and_goes(of)) {
-    of.default_queue = made;
+  if (!comes_and_goes(device)) {
+    device.default_queue = made;
   }
   return made;
 }

@@ -21,19 +21,19 @@ namespace isthmus::python {
 // The library's handle of the given queue, which `kept` keeps alive; null for None and nullptr.
 // TypeError otherwise.
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept);
-[[nodiscard]] nb::object default_queue_of(const device& of);
+[[nodiscard]] nb::object default_queue_of(const Device& device);
 
 // Whether it is a simulated device, which cannot be found again once its objects are gone.
-[[nodiscard]] bool comes_and_goes(const device& of);
+[[nodiscard]] bool comes_and_goes(const Device& device);
 
 // To be called before anything that may open the drivers that `filter` allows: registers drivers
 // that pip installed with the library. Free of cost after the first time.
 void before_drivers(const char* filter);
 
 // The library's search for a device, without the interpreter's lock. Opens drivers.
-[[nodiscard]] isthmus_status_t look_for_device(const char* filter, device_handle& found);
+[[nodiscard]] isthmus_status_t look_for_device(const char* filter, DeviceHandle& found);
 // The same, and throws its errors.
-[[nodiscard]] device_handle find_device(const char* filter);
+[[nodiscard]] DeviceHandle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
 void enter_current(nb::handle entry);

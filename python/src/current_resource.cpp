@@ -15,27 +15,27 @@ bool resources_in_use = false;
 
 namespace {
 
-struct using_resource {
+struct UsingResource {
   nb::object resource;
 };
 
-context_stack using_stack;
+ContextStack using_stack;
 // Those of the process: one resource per kind, context and device, the one that was set last.
 PyObject* process_resources = nullptr;
 
 // Host memory belongs to no device.
-bool serves(const resource& candidate, isthmus_kind_t kind, const queue& on) {
-  const auto& its = *nb::inst_ptr<queue>(candidate.queue_object);
-  return candidate.kind == kind && its.context_key == on.context_key &&
-         (kind == ISTHMUS_KIND_HOST || its.device_key == on.device_key);
+bool serves(const Resource& candidate, isthmus_kind_t kind, const Queue& queue) {
+  const auto& its = *nb::inst_ptr<Queue>(candidate.queue_object);
+  return candidate.kind == kind && its.context_key == queue.context_key &&
+         (kind == ISTHMUS_KIND_HOST || its.device_key == queue.device_key);
 }
 
 // None: the driver. Not valid: the resource of the process applies.
-nb::object find_in_stack(isthmus_kind_t kind, const queue& on) {
+nb::object find_in_stack(isthmus_kind_t kind, const Queue& queue) {
   const nb::object stack = using_stack.all();
-  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
-    const nb::handle top = context_stack::top_of(at);
-    if (top.is_none() || serves(*nb::inst_ptr<resource>(top), kind, on)) {
+  for (nb::handle at = stack; !at.is_none(); at = ContextStack::below(at)) {
+    const nb::handle top = ContextStack::top_of(at);
+    if (top.is_none() || serves(*nb::inst_ptr<Resource>(top), kind, queue)) {
       return nb::borrow(top);
     }
   }
@@ -43,27 +43,27 @@ nb::object find_in_stack(isthmus_kind_t kind, const queue& on) {
 }
 
 // -1 if there is none.
-Py_ssize_t place_in_process(isthmus_kind_t kind, const queue& on) {
+Py_ssize_t place_in_process(isthmus_kind_t kind, const Queue& queue) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(process_resources); ++i) {
-    if (serves(*nb::inst_ptr<resource>(PyList_GET_ITEM(process_resources, i)), kind, on)) {
+    if (serves(*nb::inst_ptr<Resource>(PyList_GET_ITEM(process_resources, i)), kind, queue)) {
       return i;
     }
   }
   return -1;
 }
 
-void init_using(using_resource* self, nb::handle chosen) {
+void init_using(UsingResource* self, nb::handle chosen) {
   static_cast<void>(require_resource(chosen, "resource"));
-  new (self) using_resource{nb::borrow(chosen)};
+  new (self) UsingResource{nb::borrow(chosen)};
 }
 
-nb::object enter_using(const using_resource& self) {
+nb::object enter_using(const UsingResource& self) {
   using_stack.push(self.resource);
   resources_in_use = true;
   return self.resource;
 }
 
-void leave_using(const using_resource& self, nb::args) {
+void leave_using(const UsingResource& self, nb::args) {
   using_stack.pop(self.resource, "resources");
 }
 
@@ -79,35 +79,34 @@ void set_resource(nb::handle chosen) {
   resources_in_use = true;
 }
 
-nb::object resource_now(nb::handle kind, nb::handle device, nb::handle on) {
-  const nb::object queue = to_queue(on, device);
+nb::object resource_now(nb::handle kind, nb::handle device, nb::handle target_queue) {
+  const nb::object queue = to_queue(target_queue, device);
   const nb::object found = current_resource(to_kind(kind), *queue_of(queue));
   return found.is_valid() ? found : nb::none();
 }
 
 }  // namespace
 
-nb::object current_resource(isthmus_kind_t kind, const queue& on) {
+nb::object current_resource(isthmus_kind_t kind, const Queue& queue) {
   if (!resources_in_use) {
     return {};
   }
-  nb::object found = find_in_stack(kind, on);
+  nb::object found = find_in_stack(kind, queue);
   if (found.is_valid()) {
     return found.is_none() ? nb::object{} : found;
   }
-  const auto place = place_in_process(kind, on);
+  const auto place = place_in_process(kind, queue);
   return place < 0 ? nb::object{} : nb::borrow(PyList_GET_ITEM(process_resources, place));
 }
 
-using_the_driver::using_the_driver()
-    : before_{resources_in_use ? using_stack.all() : nb::object{}} {
+UsingTheDriver::UsingTheDriver() : before_{resources_in_use ? using_stack.all() : nb::object{}} {
   if (before_.is_valid()) {
     using_stack.push(nb::none());
   }
   ++depth_;
 }
 
-using_the_driver::~using_the_driver() {
+UsingTheDriver::~UsingTheDriver() {
   --depth_;
   if (!before_.is_valid()) {
     return;
@@ -131,7 +130,7 @@ void bind_current_resource(nb::module_& module) {
   if (process_resources == nullptr) {
     raise_set();
   }
-  nb::class_<using_resource>(
+  nb::class_<UsingResource>(
       module, "using",
       "`with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:\n"
       "of any device) that name no resource come from it, in this thread or asyncio task and in\n"

@@ -10,17 +10,17 @@ namespace isthmus::python {
 namespace {
 
 nb::object queue_or_none(isthmus_queue_t* raw) {
-  return raw == nullptr ? nb::none() : wrap(queue_handle::retained(raw));
+  return raw == nullptr ? nb::none() : wrap(QueueHandle::retained(raw));
 }
 
 // Like `call_back_unraisable`. If the call came from Python, the exception is raised there instead.
 template <class Body>
-void call_back_told_apart(nb::handle of, Body body) noexcept {
+void call_back_told_apart(nb::handle object, Body body) noexcept {
   if (is_carrying()) {
     const char* message = nullptr;
     static_cast<void>(call_back(&message, body));
   } else {
-    call_back_unraisable(of, body);
+    call_back_unraisable(object, body);
   }
 }
 
@@ -61,7 +61,7 @@ bool has_method(nb::handle object, const char* name) {
   return nb::hasattr(object, name) && PyCallable_Check(object.attr(name).ptr()) != 0;
 }
 
-void init_custom(custom_resource* self, nb::handle allocator, nb::handle kind, nb::handle on,
+void init_custom(CustomResource* self, nb::handle allocator, nb::handle kind, nb::handle queue,
                  nb::handle in) {
   for (const char* name : {"allocate", "deallocate"}) {
     if (!has_method(allocator, name)) {
@@ -69,18 +69,18 @@ void init_custom(custom_resource* self, nb::handle allocator, nb::handle kind, n
                    Py_TYPE(allocator.ptr())->tp_name);
     }
   }
-  purpose what{kind, on, in};
+  Purpose what{kind, queue, in};
   isthmus_resource_operations_t table{};
   table.struct_size = sizeof table;
   table.allocate = &allocate;
   table.deallocate = &deallocate;
   table.usage = has_method(allocator, "usage") ? &usage : nullptr;
   table.trim = has_method(allocator, "trim") ? &trim : nullptr;
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_custom(what.within, what.device_raw(), what.kind, &table,
-                                defer_owner(new held_object{allocator}), made.out()));
-  construct_resource(self, custom_resource{{std::move(made), what.kind, std::move(what.queue)},
-                                           nb::borrow(allocator)});
+                                defer_owner(new HeldObject{allocator}), made.out()));
+  construct_resource(self, CustomResource{{std::move(made), what.kind, std::move(what.queue)},
+                                          nb::borrow(allocator)});
 }
 
 isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** message) noexcept {
@@ -94,22 +94,22 @@ isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** messag
   });
 }
 
-void init_failure(failure_callback_resource* self, nb::handle upstream, nb::handle function) {
+void init_failure(FailureCallbackResource* self, nb::handle upstream, nb::handle function) {
   const auto& under = require_resource(upstream, "upstream");
   if (PyCallable_Check(function.ptr()) == 0) {
     raise_python(PyExc_TypeError, "function must be callable, not %.100s",
                  Py_TYPE(function.ptr())->tp_name);
   }
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_failure_callback(under.raw.get(), &ask,
-                                          defer_owner(new held_object{function}), made.out()));
-  construct_resource(self, failure_callback_resource{over(upstream, std::move(made))});
+                                          defer_owner(new HeldObject{function}), made.out()));
+  construct_resource(self, FailureCallbackResource{over(upstream, std::move(made))});
 }
 
 }  // namespace
 
 void bind_custom(nb::module_& module) {
-  nb::class_<custom_resource, resource>(
+  nb::class_<CustomResource, Resource>(
       module, "CustomResource",
       "A resource of your own: CustomResource(allocator, kind=\"device\", device=None,\n"
       "context=None).\n\n"
@@ -133,9 +133,9 @@ void bind_custom(nb::module_& module) {
            nb::sig("def __init__(self, allocator: Allocator, kind: str = 'device', device: Device "
                    "| str | None = None, context: Context | None = None) -> None"))
       .def_prop_ro(
-          "allocator", [](const custom_resource& self) { return self.allocator; },
+          "allocator", [](const CustomResource& self) { return self.allocator; },
           nb::sig("def allocator(self) -> Allocator"), "The object whose methods it calls.");
-  nb::class_<failure_callback_resource, adaptor_resource>(
+  nb::class_<FailureCallbackResource, AdaptorResource>(
       module, "FailureCallbackResource",
       "Calls a function when there is no memory: FailureCallbackResource(upstream, function).\n\n"
       "`function(nbytes)` is called on the requesting thread, with no lock held. It may free\n"

@@ -10,52 +10,52 @@
 namespace isthmus::python {
 namespace {
 
-struct monotonic_resource : adaptor_resource {};
+struct MonotonicResource : AdaptorResource {};
 
-void init_monotonic(monotonic_resource* self, nb::handle upstream, nb::handle first_bytes) {
+void init_monotonic(MonotonicResource* self, nb::handle upstream, nb::handle first_bytes) {
   const auto& under = require_resource(upstream, "upstream");
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_monotonic(
       under.raw.get(), to_bytes(first_bytes, "first_bytes", nb::handle{}, under.kind), made.out()));
-  construct_resource(self, monotonic_resource{over(upstream, std::move(made))});
+  construct_resource(self, MonotonicResource{over(upstream, std::move(made))});
 }
 
-void release(const monotonic_resource& self) {
+void release(const MonotonicResource& self) {
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_monotonic_release(self.raw.get());
   }
   check(status);
 }
 
-struct fixed_size_resource : adaptor_resource {
+struct FixedSizeResource : AdaptorResource {
   std::uint64_t block_bytes = 0;
 };
 
-void init_fixed_size(fixed_size_resource* self, nb::handle upstream, nb::handle block_bytes,
+void init_fixed_size(FixedSizeResource* self, nb::handle upstream, nb::handle block_bytes,
                      nb::handle blocks) {
   const auto& under = require_resource(upstream, "upstream");
   const auto size = to_bytes(block_bytes, "block_bytes", nb::handle{}, under.kind);
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_fixed_size(under.raw.get(), size, to_size(blocks, "blocks"), made.out()));
-  construct_resource(self, fixed_size_resource{over(upstream, std::move(made)), size});
+  construct_resource(self, FixedSizeResource{over(upstream, std::move(made)), size});
 }
 
-struct arena_resource : adaptor_resource {};
+struct ArenaResource : AdaptorResource {};
 
-void init_arena(arena_resource* self, nb::handle upstream, nb::handle limit_bytes) {
+void init_arena(ArenaResource* self, nb::handle upstream, nb::handle limit_bytes) {
   const auto& under = require_resource(upstream, "upstream");
   const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_arena(under.raw.get(), most, made.out()));
-  construct_resource(self, arena_resource{over(upstream, std::move(made))});
+  construct_resource(self, ArenaResource{over(upstream, std::move(made))});
 }
 
 }  // namespace
 
 void bind_cutting(nb::module_& module) {
-  nb::class_<monotonic_resource, adaptor_resource>(
+  nb::class_<MonotonicResource, AdaptorResource>(
       module, "MonotonicResource",
       "Cuts memory off chunks of upstream's, one block after the other, and releases the chunks\n"
       "together: MonotonicResource(upstream, first_bytes=0).\n\n"
@@ -75,9 +75,9 @@ void bind_cutting(nb::module_& module) {
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](const monotonic_resource& self, const nb::args&) { release(self); },
+          "__exit__", [](const MonotonicResource& self, const nb::args&) { release(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"));
-  nb::class_<fixed_size_resource, adaptor_resource>(
+  nb::class_<FixedSizeResource, AdaptorResource>(
       module, "FixedSizeResource",
       "Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream,\n"
       "block_bytes, blocks=0).\n\n"
@@ -92,10 +92,10 @@ void bind_cutting(nb::module_& module) {
            nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "
                    "int = 0) -> None"))
       .def_prop_ro(
-          "block_bytes", [](const fixed_size_resource& self) { return self.block_bytes; },
+          "block_bytes", [](const FixedSizeResource& self) { return self.block_bytes; },
           nb::sig("def block_bytes(self) -> int"),
           "The size of the largest Buffer that it allocates.");
-  nb::class_<arena_resource, adaptor_resource>(
+  nb::class_<ArenaResource, AdaptorResource>(
       module, "ArenaResource",
       "Memory cut from superblocks that threads do not share: ArenaResource(upstream,\n"
       "limit_bytes=0).\n\n"

@@ -9,20 +9,20 @@
 namespace isthmus::python {
 namespace {
 
-struct debug_resource : adaptor_resource {};
+struct DebugResource : AdaptorResource {};
 
-void init_debug(debug_resource* self, nb::handle upstream, nb::handle kept_bytes) {
+void init_debug(DebugResource* self, nb::handle upstream, nb::handle kept_bytes) {
   const auto& under = require_resource(upstream, "upstream");
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_debug(
       under.raw.get(), to_bytes(kept_bytes, "kept_bytes", nb::handle{}, under.kind), made.out()));
-  construct_resource(self, debug_resource{over(upstream, std::move(made))});
+  construct_resource(self, DebugResource{over(upstream, std::move(made))});
 }
 
 }  // namespace
 
 void bind_debug(nb::module_& module) {
-  nb::class_<debug_resource, adaptor_resource>(
+  nb::class_<DebugResource, AdaptorResource>(
       module, "DebugResource",
       "Detects writes beside blocks and to freed ones: DebugResource(upstream,\n"
       "kept_bytes='16MiB').\n\n"

@@ -11,11 +11,11 @@
 namespace isthmus::python {
 namespace {
 
-struct capability {
+struct Capability {
   std::uint64_t flag;
   const char* name;
 };
-constexpr capability k_capabilities[] = {
+constexpr Capability k_capabilities[] = {
     {ISTHMUS_CAN_DEVICE_KIND, "device_kind"},
     {ISTHMUS_CAN_SHARED_KIND, "shared_kind"},
     {ISTHMUS_CAN_HOST_KIND, "host_kind"},
@@ -32,12 +32,12 @@ constexpr capability k_capabilities[] = {
     {ISTHMUS_CAN_IPC, "ipc"},
 };
 
-void init_device(device* self, nb::handle filter) {
+void init_device(Device* self, nb::handle filter) {
   const nb::object found = to_device(filter);
-  new (self) device{device_handle::retained(device_of(found)->raw.get())};
+  new (self) Device{DeviceHandle::retained(device_of(found)->raw.get())};
 }
 
-nb::object capabilities_of(const device& self) {
+nb::object capabilities_of(const Device& self) {
   const auto flags = info_of(self).capabilities;
   nb::set named;
   for (const auto& [flag, name] : k_capabilities) {
@@ -48,7 +48,7 @@ nb::object capabilities_of(const device& self) {
   return nb::steal(PyFrozenSet_New(named.ptr()));
 }
 
-nb::object kinds_of(const device& self) {
+nb::object kinds_of(const Device& self) {
   const auto flags = info_of(self).capabilities;
   nb::list named;
   if ((flags & ISTHMUS_CAN_DEVICE_KIND) != 0) named.append(kind_name(ISTHMUS_KIND_DEVICE));
@@ -57,7 +57,7 @@ nb::object kinds_of(const device& self) {
   return nb::steal(PyList_AsTuple(named.ptr()));
 }
 
-const char* type_of(const device& self) {
+const char* type_of(const Device& self) {
   switch (info_of(self).type) {
     case ISTHMUS_DEVICE_CPU: return "cpu";
     case ISTHMUS_DEVICE_GPU: return "gpu";
@@ -65,30 +65,30 @@ const char* type_of(const device& self) {
   }
 }
 
-nb::object platform_of(const device& self) {
-  platform_handle found;
+nb::object platform_of(const Device& self) {
+  PlatformHandle found;
   check(isthmus_device_platform(self.raw.get(), found.out()));
   return wrap(std::move(found));
 }
 
-nb::object memory_info(const device& self) {
+nb::object memory_info(const Device& self) {
   std::uint64_t free_bytes = 0, total_bytes = 0;
   isthmus_status_t status;
   {
-    const gil_release released;  // for a driver call
+    const GilRelease released;  // for a driver call
     status = isthmus_device_memory(self.raw.get(), &free_bytes, &total_bytes);
   }
   check(status);
   return nb::make_tuple(free_bytes, total_bytes);
 }
 
-nb::object default_context_of(const device& self) {
-  context_handle found;
+nb::object default_context_of(const Device& self) {
+  ContextHandle found;
   check(isthmus_context_default(self.raw.get(), found.out()));
   return wrap(std::move(found));
 }
 
-nb::object equal(const device& self, nb::handle other) {
+nb::object equal(const Device& self, nb::handle other) {
   const auto* with = device_of(other);
   if (with == nullptr) {
     return nb::borrow(Py_NotImplemented);
@@ -96,48 +96,48 @@ nb::object equal(const device& self, nb::handle other) {
   return nb::bool_(self.key == with->key);
 }
 
-nb::object device_repr(const device& self) {
+nb::object device_repr(const Device& self) {
   const auto info = info_of(self);
   return nb::steal(PyUnicode_FromFormat("<isthmus.Device %s \"%s\">", info.filter, info.name));
 }
 
-nb::object reduce(nb::pointer_and_handle<device> self) {
+nb::object reduce(nb::pointer_and_handle<Device> self) {
   return nb::make_tuple(self.h.type(), nb::make_tuple(info_of(*self.p).filter));
 }
 
 template <auto Field>
-auto field_of(const device& self) {
+auto field_of(const Device& self) {
   return info_of(self).*Field;
 }
 
-void bind_properties(nb::class_<device>& bound) {
-  using info = isthmus_device_info_t;
-  bound.def_prop_ro("name", &field_of<&info::name>, "The driver's name for it.")
-      .def_prop_ro("vendor", &field_of<&info::vendor>, "Its vendor.")
-      .def_prop_ro("driver_version", &field_of<&info::driver_version>, "Version of its driver.")
-      .def_prop_ro("backend", &field_of<&info::backend>,
+void bind_properties(nb::class_<Device>& bound) {
+  using Info = isthmus_device_info_t;
+  bound.def_prop_ro("name", &field_of<&Info::name>, "The driver's name for it.")
+      .def_prop_ro("vendor", &field_of<&Info::vendor>, "Its vendor.")
+      .def_prop_ro("driver_version", &field_of<&Info::driver_version>, "Version of its driver.")
+      .def_prop_ro("backend", &field_of<&Info::backend>,
                    "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
-      .def_prop_ro("filter", &field_of<&info::filter>,
+      .def_prop_ro("filter", &field_of<&Info::filter>,
                    "A filter string that identifies this device, for example \"opencl:cpu:0\".")
       .def_prop_ro("type", &type_of, "\"cpu\", \"gpu\" or \"accelerator\".")
       .def_prop_ro("platform", &platform_of, nb::sig("def platform(self) -> Platform"),
                    "The platform it belongs to.")
-      .def_prop_ro("compute_units", &field_of<&info::compute_units>, "Number of its compute units.")
-      .def_prop_ro("copy_engines", &field_of<&info::copy_engines>,
+      .def_prop_ro("compute_units", &field_of<&Info::compute_units>, "Number of its compute units.")
+      .def_prop_ro("copy_engines", &field_of<&Info::copy_engines>,
                    "Number of copies it can execute at the same time, beside computing.")
       .def_prop_ro("capabilities", &capabilities_of,
                    nb::sig("def capabilities(self) -> frozenset[str]"),
                    "Names of its capabilities: the flags ISTHMUS_CAN_* of isthmus.h in lower case.")
       .def_prop_ro("kinds", &kinds_of, nb::sig("def kinds(self) -> tuple[str, ...]"),
                    "The kinds of memory it supports, of \"device\", \"shared\", \"host\".")
-      .def_prop_ro("total_memory", &field_of<&info::memory_bytes>, "Size of its memory, in bytes.")
-      .def_prop_ro("max_allocation", &field_of<&info::max_allocation_bytes>,
+      .def_prop_ro("total_memory", &field_of<&Info::memory_bytes>, "Size of its memory, in bytes.")
+      .def_prop_ro("max_allocation", &field_of<&Info::max_allocation_bytes>,
                    "The largest single allocation, in bytes.")
-      .def_prop_ro("base_alignment", &field_of<&info::base_alignment>,
+      .def_prop_ro("base_alignment", &field_of<&Info::base_alignment>,
                    "Alignment in bytes of an allocation that requests none.")
-      .def_prop_ro("max_alignment", &field_of<&info::max_alignment>,
+      .def_prop_ro("max_alignment", &field_of<&Info::max_alignment>,
                    "The largest alignment that can be requested, in bytes.")
-      .def_prop_ro("lacks", &field_of<&info::lacks>,
+      .def_prop_ro("lacks", &field_of<&Info::lacks>,
                    "What its driver lacks and how that is substituted, or an empty string.")
       .def_prop_ro(
           "default_queue", &default_queue_of, nb::sig("def default_queue(self) -> Queue"),
@@ -147,21 +147,21 @@ void bind_properties(nb::class_<device>& bound) {
                    "The default context, which the devices of its platform share.")
       .def_prop_ro(
           "native_handle",
-          [](const device& self) {
+          [](const Device& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_device_native(self.raw.get()));
           },
           "The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.");
 }
 
-isthmus_status_t look_for_native(const char* backend, void* native, device_handle& found) {
+isthmus_status_t look_for_native(const char* backend, void* native, DeviceHandle& found) {
   before_drivers(backend);
-  const gil_release released;
+  const GilRelease released;
   return isthmus_device_find_native(backend, native, found.out());
 }
 
 nb::object from_handle(nb::handle handle, nb::handle backend) {
   require_text(backend, "backend");
-  device_handle found;
+  DeviceHandle found;
   check(look_for_native(utf8_of(backend), to_pointer(handle, "handle"), found));
   return wrap(std::move(found));
 }
@@ -169,7 +169,7 @@ nb::object from_handle(nb::handle handle, nb::handle backend) {
 }  // namespace
 
 void bind_device(nb::module_& module) {
-  nb::class_<device> bound(
+  nb::class_<Device> bound(
       module, "Device", nb::is_weak_referenceable(),
       "A device: Device(filter=None).\n\n"
       "`filter` is up to three of backend (\"host\", \"sim\", \"cuda\", \"opencl\", \"sycl\"),\n"
@@ -198,7 +198,7 @@ void bind_device(nb::module_& module) {
            "does not report it.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", [](const device& self) { return self.key; })
+      .def("__hash__", [](const Device& self) { return self.key; })
       .def("__repr__", &device_repr, nb::sig("def __repr__(self) -> str"))
       .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
 }

@@ -27,66 +27,66 @@ inline constexpr std::uint64_t k_is_copied = 2;
 inline constexpr std::uint64_t k_is_padded = 4;  // elements of less than a byte take one byte each
 inline constexpr std::uint8_t k_opaque_handle = 3;  // a type code: opaque pointers
 
-struct device {
+struct Device {
   std::int32_t type;
   std::int32_t id;
 
-  bool operator==(const device&) const = default;
+  bool operator==(const Device&) const = default;
 };
-struct data_type {
+struct DataType {
   std::uint8_t code;
   std::uint8_t bits;
   std::uint16_t lanes;
 };
-struct tensor {
+struct Tensor {
   void* data;
-  dlpack::device device;
+  dlpack::Device device;
   std::int32_t ndim;
-  data_type dtype;
+  DataType dtype;
   std::int64_t* shape;
   std::int64_t* strides;
   std::uint64_t byte_offset;
 };
-struct managed {
-  dlpack::tensor tensor;
+struct Managed {
+  dlpack::Tensor tensor;
   void* context;
-  void (*deleter)(managed* self);
+  void (*deleter)(Managed* self);
 };
-struct version {
+struct Version {
   std::uint32_t major, minor;
 };
-struct managed_versioned {
-  dlpack::version version;
+struct ManagedVersioned {
+  dlpack::Version version;
   void* context;
-  void (*deleter)(managed_versioned* self);
+  void (*deleter)(ManagedVersioned* self);
   std::uint64_t flags;
-  dlpack::tensor tensor;
+  dlpack::Tensor tensor;
 };
 // From (type, number). BufferError if it is not that.
-[[nodiscard]] device to_device(nb::handle given);
+[[nodiscard]] Device to_device(nb::handle given);
 // The result of the producer's __dlpack_device__, checked in the same way.
-[[nodiscard]] device device_of_producer(nb::handle producer);
+[[nodiscard]] Device device_of_producer(nb::handle producer);
 
 // Bytes of all elements, packed. BufferError unless every field of an untrusted tensor is usable:
 // whole bytes per element, 0 to 64 dimensions with a shape, extents of 0 or more whose product fits
 // in 63 bits, and an address if there are elements. Does not read strides.
-[[nodiscard]] std::size_t packed_bytes(const tensor& of, std::uint64_t flags);
+[[nodiscard]] std::size_t packed_bytes(const Tensor& tensor, std::uint64_t flags);
 // Address of the lowest of `nbytes` bytes, `before` of which lie before the first element.
 // BufferError if they are not all in the address space. Pre: packed_bytes() accepted the tensor.
-[[nodiscard]] void* lowest_address(const tensor& of, std::size_t before, std::size_t nbytes);
+[[nodiscard]] void* lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes);
 // In bytes. The stride of an extent of 1 or less, and any stride of an array without elements, has
 // no meaning and may be any number. Throws too_far. Pre: packed_bytes() accepted the tensor, and it
 // has strides.
-[[nodiscard]] array_numbers byte_strides(const tensor& of, std::int64_t item, bool is_empty);
+[[nodiscard]] ArrayNumbers byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty);
 // All checks above. BufferError.
-void require_sound(const tensor& of, std::uint64_t flags);
+void require_sound(const Tensor& tensor, std::uint64_t flags);
 
-static_assert(sizeof(tensor) == 48 && sizeof(managed) == 64 && sizeof(managed_versioned) == 80);
+static_assert(sizeof(Tensor) == 48 && sizeof(Managed) == 64 && sizeof(ManagedVersioned) == 80);
 
 }  // namespace dlpack
 
 // The queue of CUDA's legacy default stream. There is one per device, adopted once, so that the end
 // of a later export replaces those of earlier ones.
-[[nodiscard]] queue_handle legacy_queue_of(const device_handle& device);
+[[nodiscard]] QueueHandle legacy_queue_of(const DeviceHandle& device);
 
 }  // namespace isthmus::python

@@ -8,12 +8,12 @@
 namespace isthmus::python {
 namespace {
 
-std::size_t item_bytes(const dlpack::tensor& of, std::uint64_t flags) {
-  if (of.dtype.code == dlpack::k_opaque_handle) {
+std::size_t item_bytes(const dlpack::Tensor& tensor, std::uint64_t flags) {
+  if (tensor.dtype.code == dlpack::k_opaque_handle) {
     raise_python(PyExc_BufferError, "DLPack: opaque handles cannot be imported");
   }
-  const auto bits = static_cast<std::size_t>(of.dtype.bits) * of.dtype.lanes;
-  const bool is_padded = of.dtype.bits % 8 != 0 && (flags & dlpack::k_is_padded) != 0;
+  const auto bits = static_cast<std::size_t>(tensor.dtype.bits) * tensor.dtype.lanes;
+  const bool is_padded = tensor.dtype.bits % 8 != 0 && (flags & dlpack::k_is_padded) != 0;
   if (bits == 0 || bits % 8 != 0 || is_padded) {
     raise_python(PyExc_BufferError, "DLPack: elements of %zu bits%s are not whole bytes", bits,
                  is_padded ? ", padded," : "");
@@ -23,19 +23,19 @@ std::size_t item_bytes(const dlpack::tensor& of, std::uint64_t flags) {
 
 }  // namespace
 
-std::size_t dlpack::packed_bytes(const tensor& of, std::uint64_t flags) {
-  auto product = static_cast<std::int64_t>(item_bytes(of, flags));
-  if (of.ndim < 0 || of.ndim > PyBUF_MAX_NDIM) {
+std::size_t dlpack::packed_bytes(const Tensor& tensor, std::uint64_t flags) {
+  auto product = static_cast<std::int64_t>(item_bytes(tensor, flags));
+  if (tensor.ndim < 0 || tensor.ndim > PyBUF_MAX_NDIM) {
     raise_python(PyExc_BufferError, "DLPack: a tensor must have 0 to %d dimensions, not %d",
-                 PyBUF_MAX_NDIM, of.ndim);
+                 PyBUF_MAX_NDIM, tensor.ndim);
   }
-  if (of.ndim > 0 && of.shape == nullptr) {
+  if (tensor.ndim > 0 && tensor.shape == nullptr) {
     raise_python(PyExc_BufferError, "DLPack: a tensor of %d dimensions has no shape: it is NULL",
-                 of.ndim);
+                 tensor.ndim);
   }
   bool is_empty = false;
-  for (int i = 0; i < of.ndim; ++i) {
-    const auto extent = of.shape[i];
+  for (int i = 0; i < tensor.ndim; ++i) {
+    const auto extent = tensor.shape[i];
     is_empty = is_empty || extent == 0;
     if (extent < 0 || (extent > 0 && __builtin_mul_overflow(product, extent, &product))) {
       raise_python(PyExc_BufferError,
@@ -44,54 +44,54 @@ std::size_t dlpack::packed_bytes(const tensor& of, std::uint64_t flags) {
                    static_cast<long long>(extent), i);
     }
   }
-  if (!is_empty && of.data == nullptr) {
+  if (!is_empty && tensor.data == nullptr) {
     raise_python(PyExc_BufferError, "DLPack: the address of %lld bytes is NULL",
                  static_cast<long long>(product));
   }
   return is_empty ? 0 : static_cast<std::size_t>(product);
 }
 
-void* dlpack::lowest_address(const tensor& of, std::size_t before, std::size_t nbytes) {
-  const auto data = reinterpret_cast<std::uintptr_t>(of.data);
+void* dlpack::lowest_address(const Tensor& tensor, std::size_t before, std::size_t nbytes) {
+  const auto data = reinterpret_cast<std::uintptr_t>(tensor.data);
   std::uintptr_t first = 0, end = 0;
-  if (__builtin_add_overflow(data, of.byte_offset, &first) || before > first ||
+  if (__builtin_add_overflow(data, tensor.byte_offset, &first) || before > first ||
       __builtin_add_overflow(first - before, nbytes, &end)) {
     raise_python(PyExc_BufferError,
                  "DLPack: %zu bytes around offset %llu of %p exceed the address space, 2**64",
-                 nbytes, static_cast<unsigned long long>(of.byte_offset), of.data);
+                 nbytes, static_cast<unsigned long long>(tensor.byte_offset), tensor.data);
   }
   return reinterpret_cast<void*>(first - before);
 }
 
-array_numbers dlpack::byte_strides(const tensor& of, std::int64_t item, bool is_empty) {
-  array_numbers made{of.strides, of.strides + of.ndim};
-  for (int i = 0; i < of.ndim; ++i) {
+ArrayNumbers dlpack::byte_strides(const Tensor& tensor, std::int64_t item, bool is_empty) {
+  ArrayNumbers made{tensor.strides, tensor.strides + tensor.ndim};
+  for (int i = 0; i < tensor.ndim; ++i) {
     auto& each = made[static_cast<std::size_t>(i)];
     if (!__builtin_mul_overflow(each, item, &each)) {
       continue;
     }
-    if (!is_empty && of.shape[i] > 1) {
-      throw too_far{};
+    if (!is_empty && tensor.shape[i] > 1) {
+      throw TooFar{};
     }
     each = item;
   }
   return made;
 }
 
-void dlpack::require_sound(const tensor& of, std::uint64_t flags) {
-  const auto nbytes = packed_bytes(of, flags);
+void dlpack::require_sound(const Tensor& tensor, std::uint64_t flags) {
+  const auto nbytes = packed_bytes(tensor, flags);
   if (nbytes == 0) {
     return;
   }
-  const auto item = static_cast<std::int64_t>(item_bytes(of, flags));
-  array_layout made{{of.shape, of.shape + of.ndim}, {}, item, nullptr};
+  const auto item = static_cast<std::int64_t>(item_bytes(tensor, flags));
+  ArrayLayout made{{tensor.shape, tensor.shape + tensor.ndim}, {}, item, nullptr};
   try {
-    made.strides =
-        of.strides == nullptr ? dense_strides(made.shape, item) : byte_strides(of, item, false);
+    made.strides = tensor.strides == nullptr ? dense_strides(made.shape, item)
+                                             : byte_strides(tensor, item, false);
     const auto box = box_of(made);
-    static_cast<void>(lowest_address(of, static_cast<std::size_t>(-box.start),
+    static_cast<void>(lowest_address(tensor, static_cast<std::size_t>(-box.start),
                                      static_cast<std::size_t>(box.nbytes)));
-  } catch (const too_far&) {
+  } catch (const TooFar&) {
     raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
   }
 }

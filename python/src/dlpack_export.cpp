@@ -25,17 +25,17 @@ namespace {
 // One exported tensor. The consumer releases it on any thread, without the interpreter: it holds no
 // Python objects.
 template <class Managed>
-struct lent_tensor {
+struct LentTensor {
   Managed managed{};
-  array_numbers numbers;   // the shape, followed by the strides in elements
-  buffer_handle exported;  // the buffer, if it was exported itself; or
+  ArrayNumbers numbers;    // the shape, followed by the strides in elements
+  BufferHandle exported;   // the buffer, if it was exported itself; or
   void* result = nullptr;  // the memory of a copy
 
-  ~lent_tensor() {
+  ~LentTensor() {
     if (exported) {
-      const held_gil_release released{isthmus_buffer_free_may_wait(exported.get()) != 0};
+      const HeldGilRelease released{isthmus_buffer_free_may_wait(exported.get()) != 0};
       isthmus_buffer_unexport(exported.get());
-      exported = buffer_handle{};
+      exported = BufferHandle{};
     }
     isthmus_result_free(result);
   }
@@ -43,7 +43,7 @@ struct lent_tensor {
 
 template <class Managed>
 void give_back(Managed* managed) {
-  delete static_cast<lent_tensor<Managed>*>(managed->context);
+  delete static_cast<LentTensor<Managed>*>(managed->context);
 }
 
 // A capsule that was not consumed still has its first name.
@@ -56,34 +56,35 @@ void drop_capsule(PyObject* capsule, const char* name) {
 }
 
 // What a consumer gets: the memory itself, or a copy of it without gaps.
-struct loan {
-  const array_view& elements;
+struct Loan {
+  const ArrayView& elements;
   nb::object of;  // the Buffer
-  dlpack::device where;
+  dlpack::Device where;
   bool is_host_copy = false;
   bool is_copy = false;
-  queue_handle consumer{};  // none: the host, or a consumer whose work is unknown
+  QueueHandle consumer{};  // none: the host, or a consumer whose work is unknown
 };
 
-// Whether a consumer on `where` can use the memory without a copy.
-bool serves(const buffer& of, const dlpack::device& where) {
-  if (where.type == dlpack::k_cpu) {
-    return host_reachable(of.kind);
+// Whether a consumer on `device` can use the memory without a copy.
+bool serves(const Buffer& buffer, const dlpack::Device& device) {
+  if (device.type == dlpack::k_cpu) {
+    return host_reachable(buffer.kind);
   }
-  if (where.type == dlpack::k_oneapi) {
-    return where.id == oneapi_number_of(queue_to_tell_of(of));
+  if (device.type == dlpack::k_oneapi) {
+    return device.id == oneapi_number_of(queue_to_tell_of(buffer));
   }
-  const bool is_its = (where.type == dlpack::k_cuda && of.kind != ISTHMUS_KIND_HOST) ||
-                      (where.type == dlpack::k_cuda_managed && of.kind == ISTHMUS_KIND_SHARED) ||
-                      (where.type == dlpack::k_cuda_host && of.kind == ISTHMUS_KIND_HOST);
-  return is_its && where.id == cuda_number_of(queue_to_tell_of(of));
+  const bool is_its =
+      (device.type == dlpack::k_cuda && buffer.kind != ISTHMUS_KIND_HOST) ||
+      (device.type == dlpack::k_cuda_managed && buffer.kind == ISTHMUS_KIND_SHARED) ||
+      (device.type == dlpack::k_cuda_host && buffer.kind == ISTHMUS_KIND_HOST);
+  return is_its && device.id == cuda_number_of(queue_to_tell_of(buffer));
 }
 
-dlpack::device own_device(const buffer& of) {
-  if (host_reachable(of.kind)) {
+dlpack::Device own_device(const Buffer& buffer) {
+  if (host_reachable(buffer.kind)) {
     return {dlpack::k_cpu, 0};
   }
-  const auto& on = queue_to_tell_of(of);
+  const auto& on = queue_to_tell_of(buffer);
   if (const int number = cuda_number_of(on); number >= 0) {
     return {dlpack::k_cuda, number};
   }
@@ -100,9 +101,9 @@ dlpack::device own_device(const buffer& of) {
 }
 
 // From a queue of dpctl or a Queue. Without one the host waits.
-queue_handle sycl_consumer(const buffer& of, nb::handle stream) {
+QueueHandle sycl_consumer(const Buffer& buffer, nb::handle stream) {
   if (stream.is_none()) {
-    check(wait_for_buffer(of.raw.get(), -1));
+    check(wait_for_buffer(buffer.raw.get(), -1));
     return {};
   }
   const nb::object given =
@@ -111,21 +112,21 @@ queue_handle sycl_consumer(const buffer& of, nb::handle stream) {
     raise_python(PyExc_TypeError, "DLPack: stream must be a dpctl.SyclQueue or None, not %R",
                  stream.ptr());
   }
-  return queue_handle::retained(queue_of(given)->raw.get());
+  return QueueHandle::retained(queue_of(given)->raw.get());
 }
 
 // As the array API defines it: None is the legacy default stream, -1 requests no order, and 0 is
 // refused because it could be either of two streams.
-queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::handle stream) {
-  if (where.type == dlpack::k_cpu) {
+QueueHandle consumer_queue(const Buffer& buffer, const dlpack::Device& device, nb::handle stream) {
+  if (device.type == dlpack::k_cpu) {
     if (!stream.is_none()) {
       raise_python(PyExc_BufferError, "DLPack: the CPU has no streams: stream must be None, not %R",
                    stream.ptr());
     }
     return {};
   }
-  if (where.type == dlpack::k_oneapi) {
-    return sycl_consumer(of, stream);
+  if (device.type == dlpack::k_oneapi) {
+    return sycl_consumer(buffer, stream);
   }
   if (stream.equal(nb::int_(-1))) {
     return {};
@@ -134,35 +135,35 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
     raise_python(PyExc_BufferError,
                  "DLPack: stream 0 is ambiguous: pass 1 for the legacy default stream");
   }
-  const auto& where_of = *device_of(queue_of_buffer(of).device_object);
-  const auto on = device_handle::retained(where_of.raw.get());
+  const auto& where_of = *device_of(queue_of_buffer(buffer).device_object);
+  const auto on = DeviceHandle::retained(where_of.raw.get());
   const auto number =
       stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
   return number == 1 ? legacy_queue_of(on) : queue_of_number(on, number, nb::handle{});
 }
 
 // The elements packed in C order, in new memory of the same kind and queue.
-nb::object copy_to_lend(const array_view& what) {
+nb::object copy_to_lend(const ArrayView& view) {
   nb::object made = nb::inst_alloc(types.buffer);
   if (!made.is_valid()) {
     raise_set();
   }
-  construct_buffer(nb::inst_ptr<buffer>(made), what.nbytes, what.of.kind, 0, what.of.queue_object,
-                   nullptr, kinds_allowed::wanted_alone, pool_use::arrays);
+  construct_buffer(nb::inst_ptr<Buffer>(made), view.nbytes, view.of.kind, 0, view.of.queue_object,
+                   nullptr, KindsAllowed::wanted_alone, PoolUse::arrays);
   nb::inst_mark_ready(made);
-  place into = buffer_place(*buffer_of(made));
+  Place into = buffer_place(*buffer_of(made));
   into.keep = made;
-  copy_packed(what, into);
+  copy_packed(view, into);
   return made;
 }
 
 // Memory that the host cannot access is copied for it unless `copy` forbids that.
-loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::handle copy) {
-  const auto& of = what.of;
+Loan to_loan(const ArrayView& view, nb::handle stream, nb::handle device, nb::handle copy) {
+  const auto& of = view.of;
   const auto where = device.is_none() ? own_device(of) : dlpack::to_device(device);
   const bool may_copy = copy.is_none() || is_true(copy);
   const bool must_copy = !copy.is_none() && may_copy;
-  const bool for_host = where == dlpack::device{dlpack::k_cpu, 0};
+  const bool for_host = where == dlpack::Device{dlpack::k_cpu, 0};
   const bool serves_as_it_is = serves(of, where);
   if (!serves_as_it_is && !(for_host && may_copy)) {
     raise_python(PyExc_BufferError,
@@ -173,68 +174,68 @@ loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::h
   }
   auto consumer = consumer_queue(of, where, stream);
   const bool is_copy = must_copy || !serves_as_it_is;
-  return {what,    is_copy && !for_host ? copy_to_lend(what) : nb::borrow(what.object),
+  return {view,    is_copy && !for_host ? copy_to_lend(view) : nb::borrow(view.object),
           where,   is_copy && for_host,
           is_copy, std::move(consumer)};
 }
 
 // Orders the consumer's queue after pending work. From here on its work on the memory is tracked.
-void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handle& exported) {
+void* lend_to_queue(const Buffer& buffer, const QueueHandle& consumer, BufferHandle& exported) {
   if (consumer) {
-    check(isthmus_buffer_on_queue(of.raw.get(), consumer.get(), exported.out()));
+    check(isthmus_buffer_on_queue(buffer.raw.get(), consumer.get(), exported.out()));
   } else {
-    exported = buffer_handle::retained(of.raw.get());
+    exported = BufferHandle::retained(buffer.raw.get());
   }
   void* pointer = nullptr;
-  const interruptible call;
+  const Interruptible call;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_buffer_export_to_queue(exported.get(), consumer.get(), &pointer);
   }
   if (status != ISTHMUS_OK) {
-    exported = buffer_handle{};  // there is no export to end
+    exported = BufferHandle{};  // there is no export to end
   }
   call.check(status);
   return pointer;
 }
 
 // The start of the buffer, or of the copy.
-void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
-  const auto& of = require_buffer(what.of);
-  if (what.is_host_copy) {
+void* take_memory(const Loan& loan, BufferHandle& exported, void*& result) {
+  const auto& of = require_buffer(loan.of);
+  if (loan.is_host_copy) {
     check(wait_for_buffer(of.raw.get(), -1));  // Ctrl-C interrupts it
-    check(isthmus_result_allocate(std::max<std::size_t>(what.elements.nbytes, 1), &result));
-    copy_out(what.elements, result, nb::object{});
+    check(isthmus_result_allocate(std::max<std::size_t>(loan.elements.nbytes, 1), &result));
+    copy_out(loan.elements, result, nb::object{});
     return result;
   }
-  if (what.where.type != dlpack::k_cpu) {
-    return lend_to_queue(of, what.consumer, exported);
+  if (loan.where.type != dlpack::k_cpu) {
+    return lend_to_queue(of, loan.consumer, exported);
   }
   void* pointer = export_to_host(of);
-  exported = buffer_handle::retained(of.raw.get());
+  exported = BufferHandle::retained(of.raw.get());
   return pointer;
 }
 
 // Sets everything in a tensor except its memory.
 template <class Managed>
-void describe_elements(const loan& what, lent_tensor<Managed>& lent) {
-  const auto& shape = what.elements.shape;
-  const auto& type = what.elements.type;
+void describe_elements(const Loan& loan, LentTensor<Managed>& lent) {
+  const auto& shape = loan.elements.shape;
+  const auto& type = loan.elements.type;
   const int bits = type.item * 8;
   if (bits > UINT8_MAX) {
     raise_python(PyExc_BufferError,
                  "DLPack: elements of %s have %d bits, which DLPack cannot represent", type.name,
                  bits);
   }
-  const auto packed = what.is_copy ? dense_strides(shape, type.item) : array_numbers{};
+  const auto packed = loan.is_copy ? dense_strides(shape, type.item) : ArrayNumbers{};
   lent.numbers.reserve(2 * shape.size());
   lent.numbers.assign(shape.begin(), shape.end());
-  for (const auto each : what.is_copy ? number_span{packed} : what.elements.strides) {
+  for (const auto each : loan.is_copy ? NumberSpan{packed} : loan.elements.strides) {
     lent.numbers.push_back(each / type.item);
   }
   auto& tensor = lent.managed.tensor;
-  tensor.device = what.where;
+  tensor.device = loan.where;
   tensor.ndim = static_cast<std::int32_t>(shape.size());
   tensor.dtype = {type.code, static_cast<std::uint8_t>(bits), 1};
   tensor.shape = lent.numbers.data();
@@ -242,18 +243,18 @@ void describe_elements(const loan& what, lent_tensor<Managed>& lent) {
 }
 
 template <class Managed>
-nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor destructor) {
-  auto lent = std::make_unique<lent_tensor<Managed>>();
-  describe_elements(what, *lent);
-  void* start = take_memory(what, lent->exported, lent->result);
+nb::object make_capsule(const Loan& loan, const char* name, PyCapsule_Destructor destructor) {
+  auto lent = std::make_unique<LentTensor<Managed>>();
+  describe_elements(loan, *lent);
+  void* start = take_memory(loan, lent->exported, lent->result);
   lent->managed.tensor.data =
-      what.is_copy ? start : static_cast<char*>(start) + what.elements.offset;
+      loan.is_copy ? start : static_cast<char*>(start) + loan.elements.offset;
   lent->managed.context = lent.get();
   lent->managed.deleter = &give_back<Managed>;
-  if constexpr (std::is_same_v<Managed, dlpack::managed_versioned>) {
+  if constexpr (std::is_same_v<Managed, dlpack::ManagedVersioned>) {
     lent->managed.version = {1, 0};
-    lent->managed.flags = what.is_copy              ? dlpack::k_is_copied
-                          : what.elements.read_only ? dlpack::k_read_only
+    lent->managed.flags = loan.is_copy              ? dlpack::k_is_copied
+                          : loan.elements.read_only ? dlpack::k_read_only
                                                     : 0;
   }
   nb::object capsule = nb::steal(PyCapsule_New(&lent->managed, name, destructor));
@@ -264,12 +265,12 @@ nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor
   return capsule;
 }
 
-bool runs_backwards(const array_view& what) {
+bool runs_backwards(const ArrayView& view) {
   bool is_backward = false;
-  for (std::size_t i = 0; i < what.shape.size(); ++i) {
-    is_backward = is_backward || (what.strides[i] < 0 && what.shape[i] > 1);
+  for (std::size_t i = 0; i < view.shape.size(); ++i) {
+    is_backward = is_backward || (view.strides[i] < 0 && view.shape[i] > 1);
   }
-  return is_backward && what.nbytes != 0;
+  return is_backward && view.nbytes != 0;
 }
 
 // Whether the calling Python function belongs to PyTorch.
@@ -286,14 +287,14 @@ bool is_called_by_pytorch() {
 // PyTorch ends the process, or reads wrong elements, if strides are negative. It is recognized by
 // its calling function. A consumer of a capsule without a version is assumed to be PyTorch too,
 // since NumPy, which supports such strides, requests a version.
-void refuse_backwards(const array_view& what, bool versioned) {
-  if (!runs_backwards(what) || (versioned && !is_called_by_pytorch())) {
+void refuse_backwards(const ArrayView& view, bool versioned) {
+  if (!runs_backwards(view) || (versioned && !is_called_by_pytorch())) {
     return;
   }
   raise_python(PyExc_BufferError,
                "DLPack: an array with negative strides, %R, is not exported %s: pass copy() of it, "
                "or copy=True%s",
-               to_tuple(what.strides).ptr(), versioned ? "to PyTorch" : "without a version",
+               to_tuple(view.strides).ptr(), versioned ? "to PyTorch" : "without a version",
                versioned ? "" : "; if the consumer supports such strides, pass max_version=(1, 0)");
 }
 
@@ -311,16 +312,16 @@ bool wants_version(nb::handle max_version) {
 }  // namespace
 
 // Guarded by the interpreter's lock; never destroyed.
-queue_handle legacy_queue_of(const device_handle& device) {
-  static auto& known = *new std::unordered_map<std::uintptr_t, queue_handle>;
+QueueHandle legacy_queue_of(const DeviceHandle& device) {
+  static auto& known = *new std::unordered_map<std::uintptr_t, QueueHandle>;
   auto& found = known[device_key_of(device.get())];
   if (!found) {
     found = queue_of_number(device, 1, nb::handle{});
   }
-  return queue_handle::retained(found.get());
+  return QueueHandle::retained(found.get());
 }
 
-dlpack::device dlpack::to_device(nb::handle given) {
+dlpack::Device dlpack::to_device(nb::handle given) {
   const auto number = [&](int index) {
     const auto told = to_size(nb::object(given[index]), "a number of a DLPack device");
     if (told > INT32_MAX) {
@@ -334,16 +335,16 @@ dlpack::device dlpack::to_device(nb::handle given) {
   return {number(0), number(1)};
 }
 
-dlpack::device dlpack::device_of_producer(nb::handle producer) {
+dlpack::Device dlpack::device_of_producer(nb::handle producer) {
   return to_device(producer.attr("__dlpack_device__")());
 }
 
-nb::object dlpack_device(const buffer& self) {
+nb::object dlpack_device(const Buffer& self) {
   const auto where = own_device(self);
   return nb::make_tuple(where.type, where.id);
 }
 
-nb::object to_dlpack(const array_view& lent, nb::handle stream, nb::handle max_version,
+nb::object to_dlpack(const ArrayView& lent, nb::handle stream, nb::handle max_version,
                      nb::handle device, nb::handle copy) {
   drain_deferred();
   const bool versioned = wants_version(max_version);
@@ -352,17 +353,17 @@ nb::object to_dlpack(const array_view& lent, nb::handle stream, nb::handle max_v
     refuse_backwards(lent, versioned);
   }
   if (versioned) {
-    return make_capsule<dlpack::managed_versioned>(
+    return make_capsule<dlpack::ManagedVersioned>(
         what, dlpack::k_versioned_name, [](PyObject* capsule) {
-          drop_capsule<dlpack::managed_versioned>(capsule, dlpack::k_versioned_name);
+          drop_capsule<dlpack::ManagedVersioned>(capsule, dlpack::k_versioned_name);
         });
   }
   if (lent.read_only && !what.is_copy) {
     raise_python(PyExc_BufferError,
                  "DLPack: exporting read-only memory needs version 1.0: pass max_version=(1, 0)");
   }
-  return make_capsule<dlpack::managed>(what, dlpack::k_name, [](PyObject* capsule) {
-    drop_capsule<dlpack::managed>(capsule, dlpack::k_name);
+  return make_capsule<dlpack::Managed>(what, dlpack::k_name, [](PyObject* capsule) {
+    drop_capsule<dlpack::Managed>(capsule, dlpack::k_name);
   });
 }
 

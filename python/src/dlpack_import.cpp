@@ -18,9 +18,9 @@ namespace {
 // A tensor of another library. Its deleter may need the interpreter's lock, so it runs through the
 // deferred list.
 template <class Managed>
-struct borrowed_tensor final : deferred {
-  explicit borrowed_tensor(Managed* lent) : managed{lent} {}
-  ~borrowed_tensor() override {
+struct BorrowedTensor final : Deferred {
+  explicit BorrowedTensor(Managed* lent) : managed{lent} {}
+  ~BorrowedTensor() override {
     if (managed->deleter != nullptr) {
       managed->deleter(managed);
     }
@@ -28,29 +28,29 @@ struct borrowed_tensor final : deferred {
   Managed* managed;
 };
 
-void require_contiguous(const dlpack::tensor& of) {
+void require_contiguous(const dlpack::Tensor& tensor) {
   std::int64_t step = 1;
-  for (int i = of.ndim; of.strides != nullptr && i-- > 0;) {
-    if (of.shape[i] > 1 && of.strides[i] != step) {
+  for (int i = tensor.ndim; tensor.strides != nullptr && i-- > 0;) {
+    if (tensor.shape[i] > 1 && tensor.strides[i] != step) {
       raise_python(PyExc_ValueError,
                    "the array is not contiguous: pass a contiguous copy, for example "
                    "numpy.ascontiguousarray(...)");
     }
-    step *= of.shape[i];
+    step *= tensor.shape[i];
   }
 }
 
 // All bytes, as a one-dimensional array.
-adoption read_bytes(const dlpack::tensor& of, std::uint64_t flags) {
-  const auto nbytes = dlpack::packed_bytes(of, flags);
+Adoption read_bytes(const dlpack::Tensor& tensor, std::uint64_t flags) {
+  const auto nbytes = dlpack::packed_bytes(tensor, flags);
   if (nbytes == 0) {
-    return {of.data, 0, ISTHMUS_KIND_HOST, false};
+    return {tensor.data, 0, ISTHMUS_KIND_HOST, false};
   }
-  require_contiguous(of);
-  return {dlpack::lowest_address(of, 0, nbytes), nbytes, ISTHMUS_KIND_HOST, false};
+  require_contiguous(tensor);
+  return {dlpack::lowest_address(tensor, 0, nbytes), nbytes, ISTHMUS_KIND_HOST, false};
 }
 
-const element_type& type_of(const dlpack::data_type& told) {
+const ElementType& type_of(const dlpack::DataType& told) {
   for (const auto& each : element_types()) {
     if (told.lanes == 1 && each.code == told.code && each.item * 8 == told.bits) {
       return each;
@@ -61,88 +61,90 @@ const element_type& type_of(const dlpack::data_type& told) {
                told.code, told.bits, told.lanes);
 }
 
-shared_layout layout_of(const dlpack::tensor& of, std::uint64_t flags) {
-  const auto& type = type_of(of.dtype);
-  const bool is_empty = dlpack::packed_bytes(of, flags) == 0;
-  array_layout made{{of.shape, of.shape + of.ndim}, {}, type.item, &type};
+SharedLayout layout_of(const dlpack::Tensor& tensor, std::uint64_t flags) {
+  const auto& type = type_of(tensor.dtype);
+  const bool is_empty = dlpack::packed_bytes(tensor, flags) == 0;
+  ArrayLayout made{{tensor.shape, tensor.shape + tensor.ndim}, {}, type.item, &type};
   try {
-    made.strides = of.strides == nullptr ? dense_strides(made.shape, type.item)
-                                         : dlpack::byte_strides(of, type.item, is_empty);
+    made.strides = tensor.strides == nullptr ? dense_strides(made.shape, type.item)
+                                             : dlpack::byte_strides(tensor, type.item, is_empty);
     return share_layout(std::move(made));
-  } catch (const too_far&) {
+  } catch (const TooFar&) {
     raise_python(PyExc_BufferError, "DLPack: invalid strides: the offsets do not fit in 63 bits");
   }
 }
 
 // The bounding box of all elements.
-adoption read_box(const dlpack::tensor& of, const typed_layout& layout) {
+Adoption read_box(const dlpack::Tensor& tensor, const TypedLayout& layout) {
   if (layout.size == 0) {
-    return {of.data, 0, ISTHMUS_KIND_HOST, false};
+    return {tensor.data, 0, ISTHMUS_KIND_HOST, false};
   }
-  auto* const lowest = dlpack::lowest_address(of, layout.before, layout.extent);
+  auto* const lowest = dlpack::lowest_address(tensor, layout.before, layout.extent);
   require_whole_elements(static_cast<char*>(lowest) + layout.before, layout, "DLPack");
   return {lowest, layout.extent, ISTHMUS_KIND_HOST, false};
 }
 
-std::uint64_t flags_of(const dlpack::managed&) { return 0; }
-std::uint64_t flags_of(const dlpack::managed_versioned& of) { return of.flags; }
+std::uint64_t flags_of(const dlpack::Managed&) { return 0; }
+std::uint64_t flags_of(const dlpack::ManagedVersioned& versioned) { return versioned.flags; }
 
 // USM that the queue's context knows keeps its kind. All other CPU memory is of kind host.
-isthmus_kind_t kind_of(const adoption& what, const dlpack::device& where, const queue& on) {
+isthmus_kind_t kind_of(const Adoption& adoption, const dlpack::Device& device, const Queue& queue) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(context_of(on.context_object)->raw.get(), what.pointer, &info));
-  if (info.kind != ISTHMUS_KIND_UNKNOWN || where.type == dlpack::k_cpu) {
+  check(
+      isthmus_pointer_query(context_of(queue.context_object)->raw.get(), adoption.pointer, &info));
+  if (info.kind != ISTHMUS_KIND_UNKNOWN || device.type == dlpack::k_cpu) {
     return info.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : info.kind;
   }
-  if (what.nbytes == 0) {
-    return where.type == dlpack::k_cuda_host      ? ISTHMUS_KIND_HOST
-           : where.type == dlpack::k_cuda_managed ? ISTHMUS_KIND_SHARED
-                                                  : ISTHMUS_KIND_DEVICE;
+  if (adoption.nbytes == 0) {
+    return device.type == dlpack::k_cuda_host      ? ISTHMUS_KIND_HOST
+           : device.type == dlpack::k_cuda_managed ? ISTHMUS_KIND_SHARED
+                                                   : ISTHMUS_KIND_DEVICE;
   }
   raise_python(PyExc_BufferError, "DLPack: %s does not know the memory at %p",
-               where.type == dlpack::k_oneapi ? "SYCL's default context" : "CUDA", what.pointer);
+               device.type == dlpack::k_oneapi ? "SYCL's default context" : "CUDA",
+               adoption.pointer);
 }
 
 template <class Managed>
 nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_name,
-                        nb::handle object, nb::object queue, adoption what) {
+                        nb::handle object, nb::object queue, Adoption adoption) {
   auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  what.read_only = (flags_of(*lent) & dlpack::k_read_only) != 0 || what.read_only;
-  what.kind = kind_of(what, lent->tensor.device, *queue_of(queue));
-  auto kept = std::make_unique<borrowed_tensor<Managed>>(lent);
+  adoption.read_only = (flags_of(*lent) & dlpack::k_read_only) != 0 || adoption.read_only;
+  adoption.kind = kind_of(adoption, lent->tensor.device, *queue_of(queue));
+  auto kept = std::make_unique<BorrowedTensor<Managed>>(lent);
   PyCapsule_SetName(capsule.ptr(), used_name);
   PyCapsule_SetDestructor(capsule.ptr(), nullptr);
   nb::object made = nb::inst_alloc(types.buffer);
   auto* const on = queue_of(queue)->raw.get();
-  buffer_handle adopted;
-  if (what.nbytes == 0) {
-    check(isthmus_buffer_create(0, what.kind, 0, on, nullptr, adopted.out()));
+  BufferHandle adopted;
+  if (adoption.nbytes == 0) {
+    check(isthmus_buffer_create(0, adoption.kind, 0, on, nullptr, adopted.out()));
   } else {
     const auto owner = defer_owner(kept.release());
-    check(isthmus_buffer_adopt(what.pointer, what.nbytes, what.kind, what.read_only ? 1 : 0, on,
-                               owner, adopted.out()));
+    check(isthmus_buffer_adopt(adoption.pointer, adoption.nbytes, adoption.kind,
+                               adoption.read_only ? 1 : 0, on, owner, adopted.out()));
   }
-  new (nb::inst_ptr<buffer>(made)) buffer{std::move(adopted), std::move(queue), nb::borrow(object),
-                                          what.kind,          what.nbytes,      what.read_only};
+  new (nb::inst_ptr<Buffer>(made)) Buffer{std::move(adopted), std::move(queue), nb::borrow(object),
+                                          adoption.kind,      adoption.nbytes,  adoption.read_only};
   nb::inst_mark_ready(made);
   return made;
 }
 
 nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue,
-                         const adoption& what) {
+                         const Adoption& adoption) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
-    return adopt_tensor<dlpack::managed_versioned>(capsule, dlpack::k_versioned_name,
-                                                   "used_dltensor_versioned", object,
-                                                   std::move(queue), what);
+    return adopt_tensor<dlpack::ManagedVersioned>(capsule, dlpack::k_versioned_name,
+                                                  "used_dltensor_versioned", object,
+                                                  std::move(queue), adoption);
   }
-  return adopt_tensor<dlpack::managed>(capsule, dlpack::k_name, "used_dltensor", object,
-                                       std::move(queue), what);
+  return adopt_tensor<dlpack::Managed>(capsule, dlpack::k_name, "used_dltensor", object,
+                                       std::move(queue), adoption);
 }
 
 // The fields after the version are defined for major version 1 only. The capsule stays unconsumed.
 void require_known_version(nb::handle capsule) {
-  const auto& version = static_cast<dlpack::managed_versioned*>(
+  const auto& version = static_cast<dlpack::ManagedVersioned*>(
                             PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
                             ->version;
   if (version.major != 1) {
@@ -152,15 +154,15 @@ void require_known_version(nb::handle capsule) {
   }
 }
 
-const dlpack::tensor& tensor_in(nb::handle capsule) {
+const dlpack::Tensor& tensor_in(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
     require_known_version(capsule);
-    return static_cast<dlpack::managed_versioned*>(
+    return static_cast<dlpack::ManagedVersioned*>(
                PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
         ->tensor;
   }
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_name) != 0) {
-    return static_cast<dlpack::managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::k_name))
+    return static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::k_name))
         ->tensor;
   }
   raise_python(PyExc_BufferError,
@@ -170,69 +172,69 @@ const dlpack::tensor& tensor_in(nb::handle capsule) {
 
 std::uint64_t flags_in(nb::handle capsule) {
   return PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0
-             ? flags_of(*static_cast<dlpack::managed_versioned*>(
+             ? flags_of(*static_cast<dlpack::ManagedVersioned*>(
                    PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name)))
              : 0;
 }
 
-bool is_cudas(const dlpack::device& where) {
-  return where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_host ||
-         where.type == dlpack::k_cuda_managed;
+bool is_cudas(const dlpack::Device& device) {
+  return device.type == dlpack::k_cuda || device.type == dlpack::k_cuda_host ||
+         device.type == dlpack::k_cuda_managed;
 }
 
-int number_of(const dlpack::device& where, const queue& on) {
-  return where.type == dlpack::k_oneapi ? oneapi_number_of(on) : cuda_number_of(on);
+int number_of(const dlpack::Device& device, const Queue& queue) {
+  return device.type == dlpack::k_oneapi ? oneapi_number_of(queue) : cuda_number_of(queue);
 }
 
-nb::object default_queue_on(const dlpack::device& where) {
-  if (where.type != dlpack::k_oneapi) {
-    return default_queue_of(*device_of(wrap(find_cuda_device(where.id))));
+nb::object default_queue_on(const dlpack::Device& device) {
+  if (device.type != dlpack::k_oneapi) {
+    return default_queue_of(*device_of(wrap(find_cuda_device(device.id))));
   }
-  nb::object found = oneapi_queue(where.id);
+  nb::object found = oneapi_queue(device.id);
   if (!found.is_valid()) {
     raise_python(PyExc_BufferError,
                  "DLPack: device (%d, %d) is not a dpctl device with USM, or dpctl is not imported",
-                 where.type, where.id);
+                 device.type, device.id);
   }
   return found;
 }
 
 // The requested queue, else the current one if it is on that device, else that device's default
 // queue.
-nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
-  if (where.id < 0) {
-    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is not a device", where.type, where.id);
+nb::object queue_on(const dlpack::Device& device, nb::handle wanted) {
+  if (device.id < 0) {
+    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is not a device", device.type, device.id);
   }
-  if (where.type == dlpack::k_cpu) {
+  if (device.type == dlpack::k_cpu) {
     return wanted.is_none() ? to_queue(nb::handle{}, nb::str("host"))
                             : to_queue(wanted, nb::handle{});
   }
-  if (!is_cudas(where) && where.type != dlpack::k_oneapi) {
+  if (!is_cudas(device) && device.type != dlpack::k_oneapi) {
     raise_python(PyExc_BufferError,
                  "DLPack: memory of device (%d, %d) is not supported: use memory of the CPU, (1, "
                  "0), CUDA, (2, n), (3, n) or (13, n), or SYCL, (14, n)",
-                 where.type, where.id);
+                 device.type, device.id);
   }
   nb::object on = wanted.is_none() ? current_queue() : to_queue(wanted, nb::handle{});
-  if (number_of(where, *queue_of(on)) == where.id) {
+  if (number_of(device, *queue_of(on)) == device.id) {
     return on;
   }
   if (!wanted.is_none()) {
     raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) does not belong to %R",
-                 where.type, where.id, wanted.ptr());
+                 device.type, device.id, wanted.ptr());
   }
-  return default_queue_on(where);
+  return default_queue_on(device);
 }
 
 // A stream is passed to producers whose memory is ordered by a device's streams. Pinned host memory
 // is not: PyTorch, which regards its pinned tensors as CPU memory, refuses any stream.
-nb::object request_capsule(nb::handle object, const dlpack::device& where, const queue& on) {
+nb::object request_capsule(nb::handle object, const dlpack::Device& device, const Queue& queue) {
   const nb::object method = object.attr("__dlpack__");
   nb::dict arguments;
-  if (where.type == dlpack::k_oneapi) {
-    arguments["stream"] = loaded_dpctl().attr("SyclQueue")(sycl_capsule(on));
-  } else if (where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_managed) {
-    arguments["stream"] = stream_to_wait(on);
+  if (device.type == dlpack::k_oneapi) {
+    arguments["stream"] = loaded_dpctl().attr("SyclQueue")(sycl_capsule(queue));
+  } else if (device.type == dlpack::k_cuda || device.type == dlpack::k_cuda_managed) {
+    arguments["stream"] = stream_to_wait(queue);
   }
   nb::object versioned = arguments.attr("copy")();
   versioned[nb::str("max_version")] = nb::make_tuple(1, 0);
@@ -247,14 +249,15 @@ nb::object request_capsule(nb::handle object, const dlpack::device& where, const
 }
 
 // The memory of an object, and on which queue it is used.
-struct lent_memory {
-  lent_memory(nb::handle from, nb::handle wanted)
-      : object{from},
-        is_capsule{PyCapsule_CheckExact(from.ptr()) != 0},
-        where{is_capsule ? tensor_in(from).device : dlpack::device_of_producer(from)},
+struct LentMemory {
+  LentMemory(nb::handle source, nb::handle wanted)
+      : object{source},
+        is_capsule{PyCapsule_CheckExact(source.ptr()) != 0},
+        where{is_capsule ? tensor_in(source).device : dlpack::device_of_producer(source)},
         queue{queue_on(where, wanted)},
-        is_locked{!is_capsule && says_read_only(from)},
-        capsule{is_capsule ? nb::borrow(from) : request_capsule(from, where, *queue_of(queue))} {
+        is_locked{!is_capsule && says_read_only(source)},
+        capsule{is_capsule ? nb::borrow(source)
+                           : request_capsule(source, where, *queue_of(queue))} {
     const auto& told = tensor().device;
     // JAX numbers its CPU devices, and PyTorch's capsules report pinned memory as CPU memory.
     const bool is_same = told.type == dlpack::k_cpu
@@ -268,11 +271,11 @@ struct lent_memory {
     }
   }
 
-  [[nodiscard]] const dlpack::tensor& tensor() const { return tensor_in(capsule); }
+  [[nodiscard]] const dlpack::Tensor& tensor() const { return tensor_in(capsule); }
   [[nodiscard]] std::uint64_t flags() const { return flags_in(capsule); }
-  [[nodiscard]] nb::object adopt(adoption what) const {
-    what.read_only = is_locked;
-    nb::object made = adopt_capsule(capsule, object, queue, what);
+  [[nodiscard]] nb::object adopt(Adoption adoption) const {
+    adoption.read_only = is_locked;
+    nb::object made = adopt_capsule(capsule, object, queue, adoption);
     if (!is_capsule && where.type != dlpack::k_cpu) {
       record_producer(*buffer_of(made));
     }
@@ -280,18 +283,18 @@ struct lent_memory {
   }
   // Work of all queues and of the host is ordered after the producer's. By the protocol the
   // producer ordered the given queue after its work, or without a stream the legacy default stream.
-  void record_producer(const buffer& made) const {
+  void record_producer(const Buffer& made) const {
     const auto& on = *queue_of(queue);
     const auto& device = *device_of(on.device_object);
     const auto producer = where.type == dlpack::k_cuda_host
-                              ? legacy_queue_of(device_handle::retained(device.raw.get()))
-                              : queue_handle::retained(on.raw.get());
+                              ? legacy_queue_of(DeviceHandle::retained(device.raw.get()))
+                              : QueueHandle::retained(on.raw.get());
     check(isthmus_buffer_record_queue(made.raw.get(), producer.get()));
   }
 
   nb::handle object;
   bool is_capsule;
-  dlpack::device where;
+  dlpack::Device where;
   nb::object queue;
   bool is_locked;  // another protocol of the object reports read-only
   nb::object capsule;
@@ -301,7 +304,7 @@ struct lent_memory {
 
 nb::object from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
-  const lent_memory lent{object, queue};
+  const LentMemory lent{object, queue};
   return lent.adopt(read_bytes(lent.tensor(), lent.flags()));
 }
 
@@ -316,7 +319,7 @@ void require_sound_capsule(nb::handle capsule) {
 
 nb::object array_from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
-  const lent_memory lent{object, queue};
+  const LentMemory lent{object, queue};
   auto layout = layout_of(lent.tensor(), lent.flags());
   nb::object memory = lent.adopt(read_box(lent.tensor(), *layout));
   const auto before = layout->before;

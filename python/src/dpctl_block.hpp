@@ -22,7 +22,7 @@ namespace isthmus::python {
 // `memory` (if it was null) and `told` are each set once, by a compare-exchange; the thread that
 // loses releases its own result. The exchange releases and readers acquire, so a reader of the
 // pointer sees the finished object.
-struct dpctl_block {
+struct DpctlBlock {
   isthmus_buffer_t* memory;  // null: `adopted` keeps it, and it was not used yet
   isthmus_queue_t* theirs;   // the SYCL queue; null for adopted memory, which is on it already
   isthmus_buffer_t* told = nullptr;  // the memory on `theirs`, once its address was given out
@@ -33,16 +33,16 @@ struct dpctl_block {
 };
 
 // Null for memory that dpctl owns.
-[[nodiscard]] dpctl_block* dpctl_block_of(const dpctl_memory& object) noexcept;
+[[nodiscard]] DpctlBlock* dpctl_block_of(const DpctlMemory& object) noexcept;
 // ValueError if there is none.
-[[nodiscard]] dpctl_block& require_block(const dpctl_memory& object);
+[[nodiscard]] DpctlBlock& require_block(const DpctlMemory& object);
 // Records that the address was given out. Any thread. If there is no memory to record it, the block
 // is never freed.
-void tell_address(dpctl_block& of) noexcept;
+void tell_address(DpctlBlock& block) noexcept;
 
 // The endpoint of an operation that blocks.
-[[nodiscard]] place dpctl_place(const dpctl_memory& object);
+[[nodiscard]] Place dpctl_place(const DpctlMemory& object);
 // A Buffer of isthmus.memory over it, on the queue that it is used on now.
-[[nodiscard]] nb::object memory_of(const dpctl_memory& object);
+[[nodiscard]] nb::object memory_of(const DpctlMemory& object);
 
 }  // namespace isthmus::python

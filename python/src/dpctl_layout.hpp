@@ -10,7 +10,7 @@
 
 namespace isthmus::python {
 
-struct dpctl_memory {
+struct DpctlMemory {
   PyObject_HEAD void** functions;  // Cython's table, of the C functions below
   void* pointer;
   std::shared_ptr<void>* owner;  // deleted by dpctl with the object
@@ -24,10 +24,10 @@ inline constexpr std::size_t k_get_data_ptr = 9;
 inline constexpr std::size_t k_get_opaque_ptr = 10;
 inline constexpr std::size_t k_function_count = 15;
 
-using dpctl_getter = void* (*)(dpctl_memory*);
+using DpctlGetter = void* (*)(DpctlMemory*);
 
-[[nodiscard]] inline dpctl_memory& as_dpctl(nb::handle object) noexcept {
-  return *reinterpret_cast<dpctl_memory*>(object.ptr());
+[[nodiscard]] inline DpctlMemory& as_dpctl(nb::handle object) noexcept {
+  return *reinterpret_cast<DpctlMemory*>(object.ptr());
 }
 
 }  // namespace isthmus::python

@@ -18,7 +18,7 @@
 
 namespace isthmus::python {
 
-dpctl_types dpctl;
+DpctlTypes dpctl;
 
 namespace {
 
@@ -34,13 +34,13 @@ nb::object make_empty(PyTypeObject* type) {
   return made;
 }
 
-void set_object(PyObject*& where, nb::object value) noexcept {
-  Py_XDECREF(std::exchange(where, value.release().ptr()));
+void set_object(PyObject*& device, nb::object value) noexcept {
+  Py_XDECREF(std::exchange(device, value.release().ptr()));
 }
 
 // Takes ownership of `block`. Other code, such as the hooks of the garbage collector, must not see
 // an incomplete object.
-nb::object make_filled(PyTypeObject* type, dpctl_block block, void* pointer, std::size_t nbytes,
+nb::object make_filled(PyTypeObject* type, DpctlBlock block, void* pointer, std::size_t nbytes,
                        nb::object queue, nb::object reference) {
   // Calls the block if that throws.
   auto owner = std::make_unique<std::shared_ptr<void>>(pointer, block);
@@ -65,15 +65,15 @@ nb::object make_filled(PyTypeObject* type, dpctl_block block, void* pointer, std
   raise_set();
 }
 
-buffer_handle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
-                       const dpctl_source& from) try {
-  const auto& on = *nb::inst_ptr<queue>(from.own);
+BufferHandle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
+                      const DpctlSource& source) try {
+  const auto& on = *nb::inst_ptr<Queue>(source.own);
   nb::object chosen = current_resource(kind, on);
   if (!chosen.is_valid()) {
-    chosen = from.pool;
+    chosen = source.pool;
   }
   return create_buffer(nbytes, kind, alignment, on, resource_or_none(chosen),
-                       kinds_allowed::wanted_alone);
+                       KindsAllowed::wanted_alone);
 } catch (nb::python_error& failed) {
   if (!failed.matches(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY)) &&
       !failed.matches(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT)) &&
@@ -94,7 +94,7 @@ nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
                     std::int64_t alignment, nb::handle queue) {
   const auto from = dpctl_source_for(queue, kind);
   auto memory = allocate(nbytes, kind, alignment, from);
-  auto lent = queue_handle::retained(nb::inst_ptr<isthmus::python::queue>(from.queue)->raw.get());
+  auto lent = QueueHandle::retained(nb::inst_ptr<isthmus::python::Queue>(from.queue)->raw.get());
   auto* const pointer = isthmus_buffer_pointer(memory.get());
   return make_filled(type, {memory.detach(), lent.detach()}, pointer, nbytes, from.theirs,
                      nb::none());
@@ -104,20 +104,20 @@ std::int64_t alignment_in(nb::handle given) {
   return given.is_valid() ? to_ssize(given, "alignment") : 0;
 }
 
-bool is_copy_asked(const memory_arguments& asked) {
+bool is_copy_asked(const MemoryArguments& asked) {
   return asked.copy.is_valid() && to_c_integer(asked.copy, "copy", INT_MIN, INT_MAX) != 0;
 }
 
 // A view of the same memory, of the class `type`.
-nb::object make_view(PyTypeObject* type, const dpctl_memory& of) {
-  auto owner = std::make_unique<std::shared_ptr<void>>(*of.owner);
+nb::object make_view(PyTypeObject* type, const DpctlMemory& memory) {
+  auto owner = std::make_unique<std::shared_ptr<void>>(*memory.owner);
   nb::object made = make_empty(type);
   auto& view = as_dpctl(made);
   view.owner = owner.release();
-  view.pointer = of.pointer;
-  view.nbytes = of.nbytes;
-  set_object(view.queue, nb::borrow(of.queue));
-  set_object(view.reference, nb::borrow(of.reference));
+  view.pointer = memory.pointer;
+  view.nbytes = memory.nbytes;
+  set_object(view.queue, nb::borrow(memory.queue));
+  set_object(view.reference, nb::borrow(memory.reference));
   return made;
 }
 
@@ -140,7 +140,7 @@ isthmus_kind_t kind_of_theirs(nb::handle object) {
   return ISTHMUS_KIND_UNKNOWN;
 }
 
-nb::object make_of_theirs(PyTypeObject* type, const dpctl_memory& theirs) {
+nb::object make_of_theirs(PyTypeObject* type, const DpctlMemory& theirs) {
   return make_filled(type, {nullptr, nullptr, nullptr, *theirs.owner}, theirs.pointer,
                      static_cast<std::size_t>(theirs.nbytes), nb::borrow(theirs.queue),
                      nb::borrow(theirs.reference));
@@ -149,7 +149,7 @@ nb::object make_of_theirs(PyTypeObject* type, const dpctl_memory& theirs) {
 nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object reference) {
   const auto& of = *buffer_of(memory);
   nb::object queue = dpctl_queue_of(of.queue_object);
-  auto raw = buffer_handle::retained(of.raw.get());
+  auto raw = BufferHandle::retained(of.raw.get());
   auto* const pointer = isthmus_buffer_pointer(raw.get());
   return make_filled(type, {raw.detach(), nullptr}, pointer, of.nbytes, std::move(queue),
                      std::move(reference));
@@ -166,7 +166,7 @@ nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object
 }
 
 nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const nb::object& source,
-                          const memory_arguments& asked, bool may_copy) {
+                          const MemoryArguments& asked, bool may_copy) {
   const auto& of = *buffer_of(source);
   if (of.kind != kind) {
     if (!may_copy) {
@@ -196,16 +196,16 @@ isthmus_kind_t kind_of_class(PyTypeObject* type) {
 
 }  // namespace
 
-void copy_between(const nb::object& to, const nb::object& from) {
-  static_cast<void>(
-      copy({to, from, nb::none(), nb::int_(0), nb::int_(0)}, {nb::handle{}, nb::handle{}, true}));
+void copy_between(const nb::object& target, const nb::object& source) {
+  static_cast<void>(copy({target, source, nb::none(), nb::int_(0), nb::int_(0)},
+                         {nb::handle{}, nb::handle{}, true}));
 }
 
 nb::object memory_in(nb::handle object) {
   if (is_dpctls(object) && dpctl_block_of(as_dpctl(object)) != nullptr) {
     return memory_of(as_dpctl(object));
   }
-  auto told = read_interface(object, access::write);
+  auto told = read_interface(object, Access::write);
   if (!told) {
     raise_python(PyExc_ValueError,
                  "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
@@ -217,7 +217,7 @@ nb::object memory_in(nb::handle object) {
   return adopt_interface(object, *std::move(told));
 }
 
-nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
+nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& asked) {
   drain_deferred();
   const auto kind = kind_of_class(type);
   const auto alignment = alignment_in(asked.alignment);
@@ -239,7 +239,7 @@ nb::object as_dpctl_memory(nb::handle object) {
   }
   const nb::object source = memory_in(object);
   const auto kind = buffer_of(source)->kind;
-  memory_arguments asked;
+  MemoryArguments asked;
   asked.other = object;
   return make_of_object(reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr()), kind, source,
                         asked, false);

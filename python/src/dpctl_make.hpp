@@ -11,7 +11,7 @@ namespace isthmus::python {
 
 // Set when isthmus.compat.dpctl.memory is imported. It is never unloaded, so the references are
 // never released.
-struct dpctl_types {
+struct DpctlTypes {
   nb::handle their_base;  // dpctl's _Memory
   nb::handle queue;       // dpctl's SyclQueue
   nb::handle classes[4];  // our classes, by kind
@@ -19,15 +19,15 @@ struct dpctl_types {
   nb::handle allocation_error, alignment_error;
   void** functions = nullptr;  // Cython's table of our classes
 };
-extern dpctl_types dpctl;
+extern DpctlTypes dpctl;
 
-[[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked);
+[[nodiscard]] nb::object make_dpctl(PyTypeObject* type, const MemoryArguments& asked);
 [[nodiscard]] nb::object as_dpctl_memory(nb::handle object);
 
 // A Buffer over the memory of an object of our classes, of dpctl's, or with the interface.
 // ValueError for other objects.
 [[nodiscard]] nb::object memory_in(nb::handle object);
 // Copies all bytes of one Buffer to the start of another; blocks. OutOfRangeError if it is longer.
-void copy_between(const nb::object& to, const nb::object& from);
+void copy_between(const nb::object& target, const nb::object& source);
 
 }  // namespace isthmus::python

@@ -19,10 +19,10 @@ namespace {
 
 // -- what is asked for by C -----------------------------------------------------------------------
 
-dpctl_getter their_get_data_ptr, their_get_opaque_ptr;
+DpctlGetter their_get_data_ptr, their_get_opaque_ptr;
 
-template <dpctl_getter* Theirs>
-void* get_and_tell(dpctl_memory* self) noexcept {
+template <DpctlGetter* Theirs>
+void* get_and_tell(DpctlMemory* self) noexcept {
   if (auto* block = dpctl_block_of(*self); block != nullptr) {
     tell_address(*block);
   }
@@ -58,8 +58,8 @@ void take_functions(nb::handle base) {
   if (theirs == nullptr) {
     raise_set();
   }
-  their_get_data_ptr = reinterpret_cast<dpctl_getter>(theirs[k_get_data_ptr]);
-  their_get_opaque_ptr = reinterpret_cast<dpctl_getter>(theirs[k_get_opaque_ptr]);
+  their_get_data_ptr = reinterpret_cast<DpctlGetter>(theirs[k_get_data_ptr]);
+  their_get_opaque_ptr = reinterpret_cast<DpctlGetter>(theirs[k_get_opaque_ptr]);
   static void* ours[k_function_count];
   std::copy_n(theirs, k_function_count, ours);
   ours[k_get_data_ptr] = reinterpret_cast<void*>(&get_and_tell<&their_get_data_ptr>);
@@ -85,11 +85,11 @@ PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t
 // -- copies, by dpctl's rules ---------------------------------------------------------------------
 
 // A contiguous, one-dimensional buffer of unsigned bytes.
-place to_host_place(nb::handle object, access wanted, const char* role) {
-  place made;
-  made.memory = std::make_unique<pinned>();
+Place to_host_place(nb::handle object, Access wanted, const char* role) {
+  Place made;
+  made.memory = std::make_unique<Pinned>();
   auto& view = made.memory->view;
-  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == access::write ? PyBUF_WRITABLE : 0);
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == Access::write ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
     raise_set();
   }
@@ -108,12 +108,12 @@ place to_host_place(nb::handle object, access wanted, const char* role) {
   return made;
 }
 
-nb::object copy_to_host(nb::handle self, nb::handle into) {
+nb::object copy_to_host(nb::handle self, nb::handle out) {
   const auto& of = as_dpctl(self);
-  if (into.is_none()) {
+  if (out.is_none()) {
     return to_numpy(memory_of(of));
   }
-  place to = to_host_place(into, access::write, "destination");
+  Place to = to_host_place(out, Access::write, "destination");
   const auto nbytes = static_cast<std::size_t>(of.nbytes);
   if (to.nbytes < nbytes) {
     raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu bytes",
@@ -122,18 +122,18 @@ nb::object copy_to_host(nb::handle self, nb::handle into) {
   if (is_forked_child()) {  // may read what the host can access
     const nb::object contents = to_bytes(memory_of(of));
     std::memcpy(to.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
-    return nb::borrow(into);
+    return nb::borrow(out);
   }
-  place from = dpctl_place(of);
+  Place from = dpctl_place(of);
   copy_places(to, from, nbytes);
-  return nb::borrow(into);
+  return nb::borrow(out);
 }
 
 nb::object copy_from_host(nb::handle self, nb::handle given) {
   if (given.is_none()) {
     raise_python(PyExc_IndexError, "there is nothing to copy from None");
   }
-  place from = to_host_place(given, access::read, "source");
+  Place from = to_host_place(given, Access::read, "source");
   if (from.nbytes == 0) {
     raise_python(PyExc_IndexError, "there is nothing to copy from 0 bytes");
   }
@@ -143,13 +143,13 @@ nb::object copy_from_host(nb::handle self, nb::handle given) {
                  "the source of %zu bytes is larger than this memory of %zd bytes", from.nbytes,
                  of.nbytes);
   }
-  place to = dpctl_place(of);
+  Place to = dpctl_place(of);
   copy_places(to, from, from.nbytes);
   return nb::none();
 }
 
-nb::object copy_from_device(nb::handle self, nb::handle from) {
-  copy_between(memory_of(as_dpctl(self)), memory_in(from));
+nb::object copy_from_device(nb::handle self, nb::handle source) {
+  copy_between(memory_of(as_dpctl(self)), memory_in(source));
   return nb::none();
 }
 
@@ -188,14 +188,14 @@ nb::handle only_argument(const char* known, PyObject* const* arguments, Py_ssize
   return count + named == 1 ? nb::handle(arguments[0]) : nb::handle{};
 }
 
-struct copy_to_host_method {
+struct CopyToHostMethod {
   static constexpr const char* k_argument = "obj";
   static nb::object call(nb::handle self, nb::handle given) {
     return copy_to_host(self, given.is_valid() ? given : nb::handle(Py_None));
   }
 };
 template <nb::object (*Call)(nb::handle, nb::handle)>
-struct needed_argument_method {
+struct NeededArgumentMethod {
   static constexpr const char* k_argument = "obj";
   static nb::object call(nb::handle self, nb::handle given) {
     if (!given.is_valid()) {
@@ -204,7 +204,7 @@ struct needed_argument_method {
     return Call(self, given);
   }
 };
-struct memset_method {
+struct MemsetMethod {
   static constexpr const char* k_argument = "val";
   static nb::object call(nb::handle self, nb::handle given) {
     return memset_to(self, given.is_valid() ? nb::object(nb::borrow(given)) : nb::int_(0));
@@ -288,7 +288,7 @@ PyObject* get(PyObject* self, void*) noexcept {
 }
 
 PyMethodDef methods[] = {
-    method<copy_to_host_method>(
+    method<CopyToHostMethod>(
         "copy_to_host",
         "copy_to_host(obj=None)\n"
         "--\n\n"
@@ -297,7 +297,7 @@ PyMethodDef methods[] = {
         "ndarray. Blocks, and releases the interpreter's lock. Raises ValueError if `obj` is\n"
         "too small or has another layout, ValueError or BufferError if it is read-only,\n"
         "TypeError if it is not a buffer."),
-    method<needed_argument_method<&copy_from_host>>(
+    method<NeededArgumentMethod<&copy_from_host>>(
         "copy_from_host",
         "copy_from_host(obj)\n"
         "--\n\n"
@@ -305,14 +305,14 @@ PyMethodDef methods[] = {
         "this memory. Blocks, and releases the interpreter's lock. Raises ValueError if `obj`\n"
         "is longer or has another layout, IndexError if it is empty or None, TypeError if it is\n"
         "not a buffer."),
-    method<needed_argument_method<&copy_from_device>>(
+    method<NeededArgumentMethod<&copy_from_device>>(
         "copy_from_device",
         "copy_from_device(obj)\n"
         "--\n\n"
         "Copies the bytes of an object with __sycl_usm_array_interface__, of any context, to\n"
         "the start of this memory. Blocks, and releases the interpreter's lock. Raises\n"
         "ValueError if `obj` is longer or has no such interface."),
-    method<memset_method>(
+    method<MemsetMethod>(
         "memset",
         "memset(val=0)\n"
         "--\n\n"

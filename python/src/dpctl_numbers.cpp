@@ -6,8 +6,7 @@
 
 namespace isthmus::python {
 
-std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least,
-                          std::int64_t most) {
+std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t min, std::int64_t max) {
   const auto* numbers = Py_TYPE(given.ptr())->tp_as_number;
   const bool is_number =
       numbers != nullptr && (numbers->nb_int != nullptr || numbers->nb_index != nullptr);
@@ -21,9 +20,9 @@ std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least
   }
   int overflow = 0;
   const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (overflow != 0 || told < least || told > most) {
+  if (overflow != 0 || told < min || told > max) {
     raise_python(PyExc_OverflowError, "%s must lie in %lld..%lld, not %U", name,
-                 static_cast<long long>(least), static_cast<long long>(most),
+                 static_cast<long long>(min), static_cast<long long>(max),
                  shown_integer(number).ptr());
   }
   return told;

@@ -15,34 +15,34 @@ namespace {
 // indefinitely.
 constexpr std::size_t k_kept = 8;
 
-struct known_queue {
+struct KnownQueue {
   nb::object theirs, queue, own;
   nb::object pools[4];  // by kind
 };
 
-struct known_queues {
+struct KnownQueues {
   nb::object prepare;
-  known_queue usual;                       // of dpctl's default queue
-  std::array<known_queue, k_kept> recent;  // most recently used first
+  KnownQueue usual;                       // of dpctl's default queue
+  std::array<KnownQueue, k_kept> recent;  // most recently used first
 };
 
 // Never destroyed: the interpreter ends before static destructors run.
-known_queues& known() {
-  static auto* const all = new known_queues;
+KnownQueues& known() {
+  static auto* const all = new KnownQueues;
   return *all;
 }
 
-known_queue prepared(nb::handle queue) {
+KnownQueue prepared(nb::handle queue) {
   const auto told = nb::cast<nb::tuple>(known().prepare(queue));
   return {told[0], told[1], told[2], {nb::none(), told[3], told[4], told[5]}};
 }
 
-dpctl_source source_in(const known_queue& of, isthmus_kind_t kind) {
-  return {of.theirs, of.queue, of.own, of.pools[kind]};
+DpctlSource source_in(const KnownQueue& queue, isthmus_kind_t kind) {
+  return {queue.theirs, queue.queue, queue.own, queue.pools[kind]};
 }
 
 // Null if it is not cached. Runs no Python code.
-known_queue* find_recent(nb::handle queue) noexcept {
+KnownQueue* find_recent(nb::handle queue) noexcept {
   auto& recent = known().recent;
   const auto found = std::find_if(recent.begin(), recent.end(),
                                   [&](const auto& each) { return each.theirs.is(queue); });
@@ -63,7 +63,7 @@ void forget_dpctl_queues() {
 }
 
 // Another thread may prepare the same one meanwhile: the first result is kept.
-dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
+DpctlSource dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
   if (queue.is_none()) {
     if (!known().usual.theirs.is_valid()) {
       auto made = prepared(queue);
@@ -96,7 +96,7 @@ nb::object dpctl_queue_of(nb::handle ours) {
       return each.theirs;
     }
   }
-  return nb::module_::import_("dpctl").attr("SyclQueue")(sycl_capsule(*nb::inst_ptr<queue>(ours)));
+  return nb::module_::import_("dpctl").attr("SyclQueue")(sycl_capsule(*nb::inst_ptr<Queue>(ours)));
 }
 
 }  // namespace isthmus::python

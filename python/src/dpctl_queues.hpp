@@ -7,7 +7,7 @@
 
 namespace isthmus::python {
 
-struct dpctl_source {
+struct DpctlSource {
   nb::object theirs;  // the dpctl.SyclQueue
   nb::object queue;   // the same as a Queue
   nb::object own;     // a Queue that is not visible to other code
@@ -23,7 +23,7 @@ void forget_dpctl_queues();
 
 // For memory of that kind on a dpctl.SyclQueue, or None. The most recent results are cached, which
 // keeps their queues alive. May run any code.
-[[nodiscard]] dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind);
+[[nodiscard]] DpctlSource dpctl_source_for(nb::handle queue, isthmus_kind_t kind);
 // The dpctl.SyclQueue of a Queue: the one that it was created from, if that is known.
 [[nodiscard]] nb::object dpctl_queue_of(nb::handle ours);
 

@@ -9,8 +9,8 @@
 namespace isthmus::python {
 namespace {
 
-struct dtype_name {
-  const element_type* of;
+struct DtypeName {
+  const ElementType* of;
 };
 nb::handle dtype_class;
 PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's number of the type
@@ -18,12 +18,12 @@ PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's number o
 constexpr const char* k_no_numpys =
     "NumPy has no type %s: install ml_dtypes, or convert the array with astype('float32')";
 
-const element_type& named_by(const dtype_name& self) { return *self.of; }
+const ElementType& named_by(const DtypeName& self) { return *self.of; }
 
 // The types that NumPy has beside its own names and typestrs.
-nb::object other_dtype(const element_type& of) {
-  if (of.typestr != nullptr) {
-    return nb::module_::import_("numpy").attr("dtype")(typestr_of(of));
+nb::object other_dtype(const ElementType& type) {
+  if (type.typestr != nullptr) {
+    return nb::module_::import_("numpy").attr("dtype")(typestr_of(type));
   }
   nb::object package = nb::steal(PyImport_ImportModule("ml_dtypes"));
   if (!package.is_valid()) {
@@ -33,10 +33,10 @@ nb::object other_dtype(const element_type& of) {
     PyErr_Clear();
     return {};
   }
-  return nb::module_::import_("numpy").attr("dtype")(package.attr(of.name));
+  return nb::module_::import_("numpy").attr("dtype")(package.attr(type.name));
 }
 
-nb::object numpy_dtype(const dtype_name& self) {
+nb::object numpy_dtype(const DtypeName& self) {
   nb::object found = numpy_dtype_of(named_by(self));
   if (!found.is_valid()) {
     raise_python(PyExc_AttributeError, k_no_numpys, self.of->name);
@@ -46,7 +46,7 @@ nb::object numpy_dtype(const dtype_name& self) {
 
 // Like NumPy's dtypes, equal to everything that names the same type. NumPy may raise any error for
 // text that names none.
-nb::object equals(const dtype_name& self, nb::handle other) {
+nb::object equals(const DtypeName& self, nb::handle other) {
   if (const auto* named = type_named_by(other)) {
     return nb::bool_(named == self.of);
   }
@@ -64,7 +64,7 @@ nb::object equals(const dtype_name& self, nb::handle other) {
 }
 
 // The hash never changes: without ml_dtypes that of bfloat16 remains the hash of the name.
-Py_hash_t hash_of(const dtype_name& self) {
+Py_hash_t hash_of(const DtypeName& self) {
   static std::optional<Py_hash_t> known[std::size(instances)];
   auto& found = known[self.of->dtype];
   if (!found) {
@@ -76,18 +76,18 @@ Py_hash_t hash_of(const dtype_name& self) {
 
 nb::object make(nb::handle given) { return nb::borrow(dtype_object_of(to_element_type(given))); }
 
-void bind_numbers(nb::class_<dtype_name>& bound) {
+void bind_numbers(nb::class_<DtypeName>& bound) {
   bound
       .def_prop_ro(
-          "name", [](const dtype_name& self) { return self.of->name; },
+          "name", [](const DtypeName& self) { return self.of->name; },
           "NumPy's name, and \"longdouble\" and \"clongdouble\" on every machine.")
       .def_prop_ro(
-          "itemsize", [](const dtype_name& self) { return self.of->item; }, "Bytes of an element.")
+          "itemsize", [](const DtypeName& self) { return self.of->item; }, "Bytes of an element.")
       .def_prop_ro(
-          "alignment", [](const dtype_name& self) { return self.of->alignment; },
+          "alignment", [](const DtypeName& self) { return self.of->alignment; },
           "Alignment of an element's address, in bytes.")
       .def_prop_ro(
-          "kind", [](const dtype_name& self) { return nb::str(&self.of->kind, 1); },
+          "kind", [](const DtypeName& self) { return nb::str(&self.of->kind, 1); },
           nb::sig("def kind(self) -> str"),
           "NumPy's letter: \"b\" bool, \"i\" and \"u\" integers, \"f\" floats, \"c\" complex.")
       .def_prop_ro("dtype", &numpy_dtype, nb::sig("def dtype(self) -> Any"),
@@ -97,39 +97,39 @@ void bind_numbers(nb::class_<dtype_name>& bound) {
 
 }  // namespace
 
-const element_type* type_named_by(nb::handle object) noexcept {
+const ElementType* type_named_by(nb::handle object) noexcept {
   return Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(dtype_class.ptr())
-             ? nb::inst_ptr<dtype_name>(object)->of
+             ? nb::inst_ptr<DtypeName>(object)->of
              : nullptr;
 }
 
-nb::handle dtype_object_of(const element_type& of) {
-  auto*& known = instances[of.dtype];
+nb::handle dtype_object_of(const ElementType& type) {
+  auto*& known = instances[type.dtype];
   if (known == nullptr) {
-    known = make_instance<dtype_name>(dtype_class, dtype_name{&of}).release().ptr();
+    known = make_instance<DtypeName>(dtype_class, DtypeName{&type}).release().ptr();
   }
   return known;
 }
 
-nb::object numpy_dtype_of(const element_type& of) {
+nb::object numpy_dtype_of(const ElementType& type) {
   static PyObject* known[std::size(instances)] = {};
-  auto*& found = known[of.dtype];
+  auto*& found = known[type.dtype];
   if (found == nullptr) {
-    found = other_dtype(of).release().ptr();
+    found = other_dtype(type).release().ptr();
   }
   return nb::borrow(found);
 }
 
-nb::object require_numpy_dtype(const element_type& of) {
-  nb::object found = numpy_dtype_of(of);
+nb::object require_numpy_dtype(const ElementType& type) {
+  nb::object found = numpy_dtype_of(type);
   if (!found.is_valid()) {
-    raise_python(PyExc_TypeError, k_no_numpys, of.name);
+    raise_python(PyExc_TypeError, k_no_numpys, type.name);
   }
   return found;
 }
 
 void bind_dtype(nb::module_& module) {
-  nb::class_<dtype_name> bound(
+  nb::class_<DtypeName> bound(
       module, "DType", nb::is_final(),
       "An element type: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,\n"
       "float32, float64, longdouble, complex64, complex128, clongdouble.\n\n"
@@ -146,11 +146,11 @@ void bind_dtype(nb::module_& module) {
       .def("__hash__", &hash_of)
       .def(
           "__repr__",
-          [](const dtype_name& self) { return nb::str("isthmus.") + nb::str(self.of->name); },
+          [](const DtypeName& self) { return nb::str("isthmus.") + nb::str(self.of->name); },
           nb::sig("def __repr__(self) -> str"))
-      .def("__str__", [](const dtype_name& self) { return self.of->name; })
+      .def("__str__", [](const DtypeName& self) { return self.of->name; })
       .def(
-          "__reduce__", [](const dtype_name& self) { return self.of->name; },
+          "__reduce__", [](const DtypeName& self) { return self.of->name; },
           "Pickled by its name in this package.");
 }
 

@@ -7,13 +7,13 @@
 namespace isthmus::python {
 
 // The type that a DType names; nullptr for other objects.
-[[nodiscard]] const element_type* type_named_by(nb::handle object) noexcept;
+[[nodiscard]] const ElementType* type_named_by(nb::handle object) noexcept;
 // The DType of a type, of which there is one; borrowed.
-[[nodiscard]] nb::handle dtype_object_of(const element_type& of);
+[[nodiscard]] nb::handle dtype_object_of(const ElementType& type);
 // NumPy's dtype, for bfloat16 the one of ml_dtypes; not valid without that package.
-[[nodiscard]] nb::object numpy_dtype_of(const element_type& of);
+[[nodiscard]] nb::object numpy_dtype_of(const ElementType& type);
 // The same, for a NumPy array of such elements. TypeError if there is none.
-[[nodiscard]] nb::object require_numpy_dtype(const element_type& of);
+[[nodiscard]] nb::object require_numpy_dtype(const ElementType& type);
 
 void bind_dtype(nb::module_& module);
 

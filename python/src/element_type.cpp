@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "typestrs below begin with <");
 static_assert(sizeof(long) == 8, "NumPy's int64 is a long");
 
-constexpr element_type k_types[] = {
+constexpr ElementType k_types[] = {
     {'b', 1, 6, "|b1", "?", "bool", 1, ISTHMUS_BOOL},
     {'i', 1, 0, "|i1", "b", "int8", 1, ISTHMUS_INT8},
     {'i', 2, 0, "<i2", "h", "int16", 2, ISTHMUS_INT16},
@@ -33,13 +33,13 @@ constexpr element_type k_types[] = {
     {'c', 16, 5, "<c16", "Zd", "complex128", 8, ISTHMUS_COMPLEX128},
     {'c', 32, 5, "<c32", "Zg", "clongdouble", 16, ISTHMUS_CLONGDOUBLE},
     {'f', 2, 4, nullptr, nullptr, "bfloat16", 2, ISTHMUS_BFLOAT16}};  // after float16
-constexpr const element_type& k_byte = k_types[5];
-constexpr const element_type& k_float32 = k_types[10];
-constexpr const element_type& k_bfloat16 = k_types[16];
+constexpr const ElementType& k_byte = k_types[5];
+constexpr const ElementType& k_float32 = k_types[10];
+constexpr const ElementType& k_bfloat16 = k_types[16];
 static_assert(k_byte.dtype == ISTHMUS_UINT8 && k_float32.dtype == ISTHMUS_FLOAT32 &&
               k_bfloat16.dtype == ISTHMUS_BFLOAT16);
 
-const element_type* find(char kind, std::int64_t item) {
+const ElementType* find(char kind, std::int64_t item) {
   for (const auto& each : k_types) {
     if (each.kind == kind && each.item == item) {
       return &each;
@@ -77,7 +77,7 @@ bool is_bfloat16(nb::handle known) {
   return known.attr("kind").equal(nb::str("V")) && known.attr("name").equal(nb::str("bfloat16"));
 }
 
-const element_type& type_of_numpys(nb::handle known, nb::handle given) {
+const ElementType& type_of_numpys(nb::handle known, nb::handle given) {
   const auto* found = find_numpys_type(known);
   if (found == nullptr) {
     refuse(known, given);
@@ -88,12 +88,12 @@ const element_type& type_of_numpys(nb::handle known, nb::handle given) {
 // Caches the types and dtypes that NumPy was called for, and names that programs write. Entries are
 // never removed. A hash table by address, so that every lookup takes the same time. Guarded by the
 // interpreter's lock.
-class known_dtypes {
+class KnownDtypes {
  public:
-  [[nodiscard]] const element_type* find(nb::handle given) const noexcept {
+  [[nodiscard]] const ElementType* find(nb::handle given) const noexcept {
     return entries_[place_of(given)].type;
   }
-  void put(nb::handle given, const element_type& type) noexcept {
+  void put(nb::handle given, const ElementType& type) noexcept {
     auto& at = entries_[place_of(given)];
     if (at.given == nullptr && size_ < k_most) {
       at = {Py_NewRef(given.ptr()), &type};
@@ -104,9 +104,9 @@ class known_dtypes {
  private:
   static constexpr std::size_t k_places = 64;
   static constexpr std::size_t k_most = k_places / 2;
-  struct entry {
+  struct Entry {
     PyObject* given = nullptr;
-    const element_type* type = nullptr;
+    const ElementType* type = nullptr;
   };
   // The index of its entry, or of an empty one. There always are empty ones.
   [[nodiscard]] std::size_t place_of(nb::handle given) const noexcept {
@@ -117,17 +117,17 @@ class known_dtypes {
     }
     return place;
   }
-  std::array<entry, k_places> entries_{};
+  std::array<Entry, k_places> entries_{};
   std::size_t size_ = 0;
 };
 
 }  // namespace
 
-const element_type& byte_type() noexcept { return k_byte; }
-const element_type& default_element_type() noexcept { return k_float32; }
-std::span<const element_type> element_types() noexcept { return k_types; }
+const ElementType& byte_type() noexcept { return k_byte; }
+const ElementType& default_element_type() noexcept { return k_float32; }
+std::span<const ElementType> element_types() noexcept { return k_types; }
 
-const element_type* find_element_type(nb::handle given) {
+const ElementType* find_element_type(nb::handle given) {
   const char* text = PyUnicode_Check(given.ptr()) != 0 ? PyUnicode_AsUTF8(given.ptr()) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
@@ -144,14 +144,14 @@ const element_type* find_element_type(nb::handle given) {
   return nullptr;
 }
 
-const element_type* find_numpys_type(nb::handle dtype) {
+const ElementType* find_numpys_type(nb::handle dtype) {
   if (const auto* found = find_element_type(nb::object(dtype.attr("str")))) {
     return found;
   }
   return is_bfloat16(dtype) ? &k_bfloat16 : nullptr;
 }
 
-const element_type* element_type_of_format(const char* format, std::int64_t item) {
+const ElementType* element_type_of_format(const char* format, std::int64_t item) {
   if (format == nullptr) {
     return item == 1 ? &k_byte : nullptr;
   }
@@ -176,8 +176,8 @@ const element_type* element_type_of_format(const char* format, std::int64_t item
                                                     : nullptr;
 }
 
-const element_type& to_element_type(nb::handle given) {
-  static known_dtypes known;
+const ElementType& to_element_type(nb::handle given) {
+  static KnownDtypes known;
   if (const auto* named = type_named_by(given)) {
     return *named;
   }
@@ -201,25 +201,25 @@ const element_type& to_element_type(nb::handle given) {
   return found;
 }
 
-nb::handle typestr_of(const element_type& of) {
+nb::handle typestr_of(const ElementType& type) {
   static PyObject* known[std::size(k_types)] = {};
-  if (of.typestr == nullptr) {
+  if (type.typestr == nullptr) {
     raise_python(PyExc_AttributeError, "the array interfaces have no name for %s: use DLPack",
-                 of.name);
+                 type.name);
   }
-  auto*& found = known[&of - k_types];
+  auto*& found = known[&type - k_types];
   if (found == nullptr) {
-    found = PyUnicode_InternFromString(of.typestr);
+    found = PyUnicode_InternFromString(type.typestr);
   }
   return found;
 }
 
-nb::handle dtype_of(const element_type& of) {
+nb::handle dtype_of(const ElementType& type) {
   static PyObject* known[std::size(k_types)] = {};
-  auto*& found = known[&of - k_types];
+  auto*& found = known[&type - k_types];
   if (found == nullptr) {
-    const nb::object numpys = numpy_dtype_of(of);
-    found = (numpys.is_valid() ? numpys : nb::borrow(dtype_object_of(of))).inc_ref().ptr();
+    const nb::object numpys = numpy_dtype_of(type);
+    found = (numpys.is_valid() ? numpys : nb::borrow(dtype_object_of(type))).inc_ref().ptr();
   }
   return found;
 }

@@ -11,7 +11,7 @@
 namespace isthmus::python {
 namespace {
 
-struct error_class {
+struct ErrorClass {
   isthmus_status_t status;
   const char* name;
   PyObject** bases[2];
@@ -20,7 +20,7 @@ struct error_class {
 
 PyObject* none_of_them = nullptr;
 
-const error_class k_errors[] = {
+const ErrorClass k_errors[] = {
     {ISTHMUS_ERROR_INVALID_ARGUMENT,
      "InvalidArgumentError",
      {&PyExc_ValueError, &none_of_them},
@@ -104,17 +104,17 @@ std::string name_in(nb::handle module, const char* name) {
   return std::string{nb::cast<const char*>(module.attr("__name__"))} + "." + name;
 }
 
-nb::object make_error_type(nb::handle module, const error_class& from) {
-  nb::object bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*from.bases[0]));
-  if (*from.bases[1] != nullptr) {
-    bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*from.bases[0]),
-                           nb::borrow(*from.bases[1]));
+nb::object make_error_type(nb::handle module, const ErrorClass& error_class) {
+  nb::object bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*error_class.bases[0]));
+  if (*error_class.bases[1] != nullptr) {
+    bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*error_class.bases[0]),
+                           nb::borrow(*error_class.bases[1]));
   }
-  const std::string name = name_in(module, from.name);
-  return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), from.doc, bases.ptr(), nullptr));
+  const std::string name = name_in(module, error_class.name);
+  return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), error_class.doc, bases.ptr(), nullptr));
 }
 
-thread_local carrying* innermost = nullptr;
+thread_local Carrying* innermost = nullptr;
 thread_local std::string text_of_last;
 
 [[noreturn]] void raise_object(nb::handle exception) {
@@ -158,16 +158,16 @@ nb::object take_exception(nb::python_error& failed, std::string& text) {
   return nb::steal(value);
 }
 
-carrying::carrying() noexcept : outer_{std::exchange(innermost, this)} {}
-carrying::~carrying() { innermost = outer_; }
+Carrying::Carrying() noexcept : outer_{std::exchange(innermost, this)} {}
+Carrying::~Carrying() { innermost = outer_; }
 
-void carrying::raise() const {
+void Carrying::raise() const {
   if (exception_.is_valid()) {
     raise_object(exception_);
   }
 }
 
-struct carried {
+struct Carried {
   static void put(nb::object exception) {
     innermost->exception_ = std::move(exception);
     innermost->text_ = text_of_last;
@@ -187,7 +187,7 @@ struct carried {
 const char* carry_exception(nb::python_error& failed) noexcept try {
   nb::object exception = take_exception(failed, text_of_last);
   if (innermost != nullptr) {
-    carried::put(std::move(exception));
+    Carried::put(std::move(exception));
   }
   return text_of_last.c_str();
 } catch (const std::bad_alloc&) {
@@ -220,7 +220,7 @@ nb::object error_object(isthmus_status_t status) {
 void raise_status(isthmus_status_t status) {
   nb::object made = error_object(status);
   if (made.is_valid()) {
-    carried::attach(made);
+    Carried::attach(made);
     PyErr_SetObject(error_type(status), made.ptr());
   }
   raise_set();

@@ -25,18 +25,18 @@ inline void check(isthmus_status_t status) {
 // the library's message, and otherwise makes it the cause of the exception that it raises. If
 // several objects live, the innermost keeps it. Creating and destroying one needs the interpreter's
 // lock.
-class carrying {
+class Carrying {
  public:
-  carrying() noexcept;
-  carrying(const carrying&) = delete;
-  carrying& operator=(const carrying&) = delete;
-  ~carrying();
+  Carrying() noexcept;
+  Carrying(const Carrying&) = delete;
+  Carrying& operator=(const Carrying&) = delete;
+  ~Carrying();
   // Raises the kept exception. For use after a call that cannot report a failure.
   void raise() const;
 
  private:
-  friend struct carried;
-  carrying* const outer_;
+  friend struct Carried;
+  Carrying* const outer_;
   nb::object exception_;
   std::string text_;
 };

@@ -9,30 +9,30 @@
 namespace isthmus::python {
 namespace {
 
-void init_event(event* self) {
-  event_handle made;
+void init_event(Event* self) {
+  EventHandle made;
   check(isthmus_event_create(made.out()));
-  new (self) event{std::move(made)};
+  new (self) Event{std::move(made)};
 }
 
 // The exception of a failed operation: a function's own, else one created from the status.
-nb::object failure_of(const event& of, isthmus_status_t status) {
-  if (status == ISTHMUS_ERROR_CALLBACK && of.exception != nullptr) {
-    return nb::borrow(of.exception);
+nb::object failure_of(const Event& event, isthmus_status_t status) {
+  if (status == ISTHMUS_ERROR_CALLBACK && event.exception != nullptr) {
+    return nb::borrow(event.exception);
   }
-  isthmus_event_wait(of.raw.get(), 0);  // sets this thread's message
+  isthmus_event_wait(event.raw.get(), 0);  // sets this thread's message
   return error_object(status);
 }
 
-void raise_failure(const event& of, isthmus_status_t status) {
-  const nb::object failure = failure_of(of, status);
+void raise_failure(const Event& event, isthmus_status_t status) {
+  const nb::object failure = failure_of(event, status);
   if (failure.is_valid()) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(failure.ptr())), failure.ptr());
   }
   raise_set();
 }
 
-void wait(const event& self, nb::handle timeout) {
+void wait(const Event& self, nb::handle timeout) {
   const auto timeout_ns = to_timeout(timeout);
   drain_deferred();
   const bool was_pending = isthmus_event_status(self.raw.get()) == ISTHMUS_PENDING;
@@ -48,7 +48,7 @@ void wait(const event& self, nb::handle timeout) {
 
 // Waits for all of them before the first failure is raised.
 void wait_for(nb::handle events) {
-  const event* failed = nullptr;
+  const Event* failed = nullptr;
   isthmus_status_t failure = ISTHMUS_OK;
   const nb::object kept = nb::steal(PySequence_Tuple(events.ptr()));
   if (!kept.is_valid()) {
@@ -74,14 +74,14 @@ void wait_for(nb::handle events) {
   }
 }
 
-bool is_done(const event& self) { return isthmus_event_status(self.raw.get()) != ISTHMUS_PENDING; }
+bool is_done(const Event& self) { return isthmus_event_status(self.raw.get()) != ISTHMUS_PENDING; }
 
-const char* status_of(const event& self) {
+const char* status_of(const Event& self) {
   const auto status = isthmus_event_status(self.raw.get());
   return status == ISTHMUS_PENDING ? "pending" : status == ISTHMUS_OK ? "complete" : "failed";
 }
 
-nb::object error_of(const event& self) {
+nb::object error_of(const Event& self) {
   const auto status = isthmus_event_status(self.raw.get());
   if (status == ISTHMUS_PENDING || status == ISTHMUS_OK) {
     return nb::none();
@@ -93,18 +93,18 @@ nb::object error_of(const event& self) {
   return failure;
 }
 
-void complete(const event& self) {
+void complete(const Event& self) {
   check(isthmus_event_complete(self.raw.get(), ISTHMUS_OK, nullptr));
 }
 
-void fail(event& self, nb::handle message) {
+void fail(Event& self, nb::handle message) {
   if (PyUnicode_Check(message.ptr()) == 0) {
     raise_python(PyExc_TypeError, "message must be a str, not %R", message.ptr());
   }
   check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, utf8_of(message)));
 }
 
-nb::object times_of(const event& self) {
+nb::object times_of(const Event& self) {
   std::uint64_t submitted = 0, started = 0, ended = 0;
   const auto status = isthmus_event_times(self.raw.get(), &submitted, &started, &ended);
   if (status == ISTHMUS_ERROR_UNSUPPORTED || status == ISTHMUS_PENDING) {
@@ -130,7 +130,7 @@ nb::object elapsed_since(nb::handle self, nb::handle earlier) {
   return nb::int_(elapsed);
 }
 
-void notify(const event& self, int descriptor) {
+void notify(const Event& self, int descriptor) {
   check(isthmus_event_notify(self.raw.get(), descriptor));
 }
 
@@ -142,7 +142,7 @@ nb::object await_event(nb::handle self) {
   return nb::handle(waiter)(self).attr("__await__")();
 }
 
-nb::object event_repr(const event& self) {
+nb::object event_repr(const Event& self) {
   return nb::steal(PyUnicode_FromFormat("<isthmus.Event %p, %s>",
                                         static_cast<void*>(self.raw.get()), status_of(self)));
 }
@@ -151,14 +151,14 @@ nb::object event_repr(const event& self) {
 int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) {
-    Py_VISIT(nb::inst_ptr<event>(self)->exception);
+    Py_VISIT(nb::inst_ptr<Event>(self)->exception);
   }
   return 0;
 }
 
 int clear(PyObject* self) noexcept {
   if (nb::inst_ready(self)) {
-    Py_CLEAR(nb::inst_ptr<event>(self)->exception);
+    Py_CLEAR(nb::inst_ptr<Event>(self)->exception);
   }
   return 0;
 }
@@ -167,7 +167,7 @@ PyType_Slot event_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)
                              {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                              {0, nullptr}};
 
-void bind_host_side(nb::class_<event>& bound) {
+void bind_host_side(nb::class_<Event>& bound) {
   bound
       .def("complete", &complete,
            "Completes a host event. Raises ValueError for an operation's event or a completed one.")
@@ -186,14 +186,14 @@ void bind_host_side(nb::class_<event>& bound) {
 }  // namespace
 
 void bind_event(nb::module_& module) {
-  nb::class_<event> bound(
+  nb::class_<Event> bound(
       module, "Event", nb::type_slots(event_slots), nb::is_weak_referenceable(),
       "The completion of an operation. Event() creates a host event, which the program itself\n"
       "completes. If a host event is dropped before that, it fails with AbandonedError, so that\n"
       "no queue waits indefinitely. Safe to use from any thread.");
   types.event = bound;
   bind_from_sycl(bound, &find_sycl_event, "Event", "def from_sycl(given: Any) -> Event");
-  bind_capsule<event>(bound);
+  bind_capsule<Event>(bound);
   bound.def("__init__", &init_event, nb::sig("def __init__(self) -> None"))
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
@@ -223,7 +223,7 @@ void bind_event(nb::module_& module) {
            "devices.")
       .def_prop_ro(
           "native_handle",
-          [](const event& self) {
+          [](const Event& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_event_native(self.raw.get()));
           },
           "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none. Valid\n"

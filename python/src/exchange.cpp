@@ -20,17 +20,17 @@ namespace {
 
 // -- dictionaries ---------------------------------------------------------------------------------
 
-enum class protocol { usm, numpy, cuda };
+enum class Protocol { usm, numpy, cuda };
 
 // Copying a dictionary that has all its keys is the fastest way to create one.
-PyObject* make_template(protocol of) {
+PyObject* make_template(Protocol protocol) {
   nb::dict made;
   made["data"] = nb::none();
   made["shape"] = nb::none();
   made["strides"] = nb::none();
   made["typestr"] = "|u1";
-  made["version"] = of == protocol::usm ? 1 : 3;
-  if (of == protocol::usm) {
+  made["version"] = protocol == Protocol::usm ? 1 : 3;
+  if (protocol == Protocol::usm) {
     made["syclobj"] = nb::none();
   }
   return made.release().ptr();
@@ -43,37 +43,37 @@ void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
 }
 
 // `by_items`: strides are counted in elements.
-nb::object filled(PyObject* from, const void* pointer, const array_view& what, bool by_items) {
-  nb::object made = nb::steal(PyDict_Copy(from));
+nb::object filled(PyObject* source, const void* pointer, const ArrayView& view, bool by_items) {
+  nb::object made = nb::steal(PyDict_Copy(source));
   if (!made.is_valid()) {
     raise_set();
   }
   nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
-  PyObject* flag = what.read_only ? Py_True : Py_False;
+  PyObject* flag = view.read_only ? Py_True : Py_False;
   set_entry(made, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
-  set_entry(made, interned.shape, to_tuple(what.shape));
-  if (!what.is_c_dense) {
+  set_entry(made, interned.shape, to_tuple(view.shape));
+  if (!view.is_c_dense) {
     made[nb::str("strides")] =
-        to_tuple(by_items ? in_items(what.strides, what.type.item)
-                          : array_numbers{what.strides.begin(), what.strides.end()});
+        to_tuple(by_items ? in_items(view.strides, view.type.item)
+                          : ArrayNumbers{view.strides.begin(), view.strides.end()});
   }
-  if (&what.type != &byte_type()) {
-    made[nb::str("typestr")] = typestr_of(what.type);
+  if (&view.type != &byte_type()) {
+    made[nb::str("typestr")] = typestr_of(view.type);
   }
   return made;
 }
 
 // A consumer that waits for the queue's stream thereby waits for work of other queues on the
 // buffer.
-void put_behind_pending(const buffer& of, const queue& on) {
+void put_behind_pending(const Buffer& buffer, const Queue& queue) {
   void* pointer = nullptr;
-  const interruptible call;
+  const Interruptible call;
   isthmus_status_t status;
   {
-    const gil_release released;
-    status = isthmus_buffer_export_to_queue(of.raw.get(), on.raw.get(), &pointer);
+    const GilRelease released;
+    status = isthmus_buffer_export_to_queue(buffer.raw.get(), queue.raw.get(), &pointer);
     if (status == ISTHMUS_OK) {
-      isthmus_buffer_unexport(of.raw.get());
+      isthmus_buffer_unexport(buffer.raw.get());
     }
   }
   call.check(status);
@@ -82,20 +82,20 @@ void put_behind_pending(const buffer& of, const queue& on) {
 // -- fresh host memory ----------------------------------------------------------------------------
 
 // Host memory of the library for results: large blocks are already faulted in.
-struct host_result {
-  explicit host_result(std::size_t size) : nbytes{size} {
+struct HostResult {
+  explicit HostResult(std::size_t size) : nbytes{size} {
     check(isthmus_result_allocate(size, &pointer));
   }
-  ~host_result() { isthmus_result_free(pointer); }
-  host_result(const host_result&) = delete;
-  host_result& operator=(const host_result&) = delete;
+  ~HostResult() { isthmus_result_free(pointer); }
+  HostResult(const HostResult&) = delete;
+  HostResult& operator=(const HostResult&) = delete;
   void* pointer = nullptr;
   std::size_t nbytes;
 };
 nb::handle host_result_type;
 
 int view_result(PyObject* self, Py_buffer* view, int flags) noexcept {
-  auto* of = nb::inst_ptr<host_result>(self);
+  auto* of = nb::inst_ptr<HostResult>(self);
   return PyBuffer_FillInfo(view, self, of->pointer, static_cast<Py_ssize_t>(of->nbytes), 0, flags);
 }
 PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&view_result)},
@@ -104,12 +104,12 @@ PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&vi
 // Below this size memory from malloc is already faulted in.
 constexpr std::size_t k_result_bytes = 64 * 1024;
 
-nb::object host_copy(const array_view& what) {
+nb::object host_copy(const ArrayView& view) {
   nb::object made =
-      make_instance<host_result>(host_result_type, std::max<std::size_t>(what.nbytes, 1));
-  auto* to = nb::inst_ptr<host_result>(made);
-  to->nbytes = what.nbytes;
-  copy_out(what, to->pointer, made);
+      make_instance<HostResult>(host_result_type, std::max<std::size_t>(view.nbytes, 1));
+  auto* to = nb::inst_ptr<HostResult>(made);
+  to->nbytes = view.nbytes;
+  copy_out(view, to->pointer, made);
   return made;
 }
 
@@ -128,16 +128,17 @@ PyObject* numpy_attribute(const char* name) {
   return nb::object(nb::module_::import_("numpy").attr(name)).release().ptr();
 }
 
-nb::object small_array(const array_view& what) {
+nb::object small_array(const ArrayView& given_view) {
   static PyObject* const empty = numpy_attribute("empty");
-  nb::object array = nb::handle(empty)(to_tuple(what.shape), require_numpy_dtype(what.type));
+  nb::object array =
+      nb::handle(empty)(to_tuple(given_view.shape), require_numpy_dtype(given_view.type));
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) {
     raise_set();
   }
   void* to = view.buf;
   PyBuffer_Release(&view);  // no other code has the array
-  copy_out(what, to, array);
+  copy_out(given_view, to, array);
   return array;
 }
 
@@ -151,17 +152,17 @@ nb::object reduce(nb::handle self, int protocol) {
   return nb::handle(reducer)(self, protocol);
 }
 
-nb::object host_copy_of(nb::handle self) { return host_copy(byte_view{self}.get()); }
+nb::object host_copy_of(nb::handle self) { return host_copy(ByteView{self}.get()); }
 nb::object clone(nb::handle self) {
-  const byte_view bytes{self};
+  const ByteView bytes{self};
   const auto what = bytes.get();
   const auto info = info_of(what.of);
   nb::object made = nb::inst_alloc(part_type(what.of, self));
-  construct_buffer(nb::inst_ptr<buffer>(made), what.nbytes, what.of.kind,
+  construct_buffer(nb::inst_ptr<Buffer>(made), what.nbytes, what.of.kind,
                    static_cast<std::int64_t>(info.alignment), what.of.queue_object, nullptr,
-                   kinds_allowed::wanted_alone);
+                   KindsAllowed::wanted_alone);
   nb::inst_mark_ready(made);
-  place into = buffer_place(*buffer_of(made));
+  Place into = buffer_place(*buffer_of(made));
   into.keep = made;
   copy_packed(what, into);
   return made;
@@ -169,14 +170,14 @@ nb::object clone(nb::handle self) {
 
 }  // namespace
 
-const queue& queue_to_tell_of(const buffer& of) {
-  const auto& on = queue_of_buffer(of);
-  if (of.kind == ISTHMUS_KIND_DEVICE && of.nbytes != 0) {
+const Queue& queue_to_tell_of(const Buffer& buffer) {
+  const auto& on = queue_of_buffer(buffer);
+  if (buffer.kind == ISTHMUS_KIND_DEVICE && buffer.nbytes != 0) {
     isthmus_pointer_info_t known{};
     known.struct_size = sizeof known;
-    check(isthmus_pointer_query(nullptr, info_of(of).pointer, &known));
+    check(isthmus_pointer_query(nullptr, info_of(buffer).pointer, &known));
     if (known.device != nullptr && device_key_of(known.device) != on.device_key) {
-      const auto home = device(device_handle::retained(known.device));
+      const auto home = Device(DeviceHandle::retained(known.device));
       raise_python(PyExc_BufferError,
                    "memory of %s whose buffer is on a queue of %s cannot be exported: use "
                    "on_queue(queue) with a queue of its own device",
@@ -186,25 +187,25 @@ const queue& queue_to_tell_of(const buffer& of) {
   return on;
 }
 
-nb::object usm_interface(const array_view& what) {
-  static PyObject* const from = make_template(protocol::usm);
-  const auto& on = queue_to_tell_of(what.of);
-  nb::object made = filled(from, what.in(info_of(what.of).pointer), what, true);
-  set_entry(made, interned.syclobj, what.of.queue_object);
-  if (isthmus_buffer_idle(what.of.raw.get()) == 0) {
-    put_behind_pending(what.of, on);  // most SYCL queues are out of order
+nb::object usm_interface(const ArrayView& view) {
+  static PyObject* const from = make_template(Protocol::usm);
+  const auto& on = queue_to_tell_of(view.of);
+  nb::object made = filled(from, view.in(info_of(view.of).pointer), view, true);
+  set_entry(made, interned.syclobj, view.of.queue_object);
+  if (isthmus_buffer_idle(view.of.raw.get()) == 0) {
+    put_behind_pending(view.of, on);  // most SYCL queues are out of order
   }
   return made;
 }
 
-nb::object array_interface(nb::handle self, const array_view& what) {
-  static PyObject* const from = make_template(protocol::numpy);
-  if (!host_reachable(what.of.kind)) {
+nb::object array_interface(nb::handle self, const ArrayView& given_view) {
+  static PyObject* const from = make_template(Protocol::numpy);
+  if (!host_reachable(given_view.of.kind)) {
     raise_python(PyExc_AttributeError,
                  "__array_interface__: the host cannot access memory of kind 'device'");
   }
-  static_cast<void>(typestr_of(what.type));  // AttributeError
-  static_cast<void>(info_of(what.of));
+  static_cast<void>(typestr_of(given_view.type));  // AttributeError
+  static_cast<void>(info_of(given_view.of));
   raise_remembered_interrupt();
   // Creating a view waits for pending work.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
@@ -212,30 +213,30 @@ nb::object array_interface(nb::handle self, const array_view& what) {
     forget_interrupt();  // this call's own, which no caller clears
     raise_set();
   }
-  return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, what, false);
+  return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, given_view, false);
 }
 
-nb::object cuda_interface(const array_view& what) {
-  static PyObject* const from = make_template(protocol::cuda);
-  const auto& on = queue_to_tell_of(what.of);
+nb::object cuda_interface(const ArrayView& view) {
+  static PyObject* const from = make_template(Protocol::cuda);
+  const auto& on = queue_to_tell_of(view.of);
   if (cuda_number_of(on) < 0) {
     raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is not a CUDA device",
                  describe(*device_of(on.device_object)).c_str());
   }
-  const void* const first = what.in(info_of(what.of).pointer);
-  nb::object made = filled(from, what.nbytes == 0 ? nullptr : first, what, false);
+  const void* const first = view.in(info_of(view.of).pointer);
+  nb::object made = filled(from, view.nbytes == 0 ? nullptr : first, view, false);
   made[nb::str("stream")] = lend_stream(on);
-  put_behind_pending(what.of, on);
+  put_behind_pending(view.of, on);
   return made;
 }
 
 // NumPy calls this when it gets no buffer, other libraries even when they could.
-nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::handle copy) {
-  static_cast<void>(info_of(of));
-  if (!host_reachable(of.kind)) {
+nb::object to_array(nb::handle self, const Buffer& buffer, nb::handle dtype, nb::handle copy) {
+  static_cast<void>(info_of(buffer));
+  if (!host_reachable(buffer.kind)) {
     raise_python(PyExc_TypeError,
                  "the host cannot access memory of kind '%U': use to_numpy(), which copies",
-                 kind_name(of.kind).ptr());
+                 kind_name(buffer.kind).ptr());
   }
   nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
   if (!dtype.is_none()) {
@@ -254,19 +255,19 @@ nb::object to_bytes(nb::handle self) {
   const auto& of = require_buffer(self);
   const auto made = make_bytes(of.nbytes);
   ask_for_huge_pages(PyBytes_AS_STRING(made.ptr()), of.nbytes);
-  copy_out(byte_view{self}.get(), PyBytes_AS_STRING(made.ptr()), made);
+  copy_out(ByteView{self}.get(), PyBytes_AS_STRING(made.ptr()), made);
   return made;
 }
 
-nb::object to_numpy(const array_view& what) {
-  if (what.nbytes < k_result_bytes) {
-    return small_array(what);
+nb::object to_numpy(const ArrayView& view) {
+  if (view.nbytes < k_result_bytes) {
+    return small_array(view);
   }
   static PyObject* const ndarray = numpy_attribute("ndarray");
-  return nb::handle(ndarray)(to_tuple(what.shape), require_numpy_dtype(what.type), host_copy(what));
+  return nb::handle(ndarray)(to_tuple(view.shape), require_numpy_dtype(view.type), host_copy(view));
 }
 
-nb::object to_numpy(nb::handle self) { return to_numpy(byte_view{self}.get()); }
+nb::object to_numpy(nb::handle self) { return to_numpy(ByteView{self}.get()); }
 
 namespace {
 
@@ -275,14 +276,14 @@ nb::object bytes_array(nb::handle self, nb::handle dtype, nb::handle copy) {
 }
 nb::object lend_bytes(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
                       nb::handle copy) {
-  return to_dlpack(byte_view{self}.get(), stream, max_version, device, copy);
+  return to_dlpack(ByteView{self}.get(), stream, max_version, device, copy);
 }
 
-void bind_protocols(nb::class_<buffer>& bound) {
+void bind_protocols(nb::class_<Buffer>& bound) {
   bound
       .def_prop_ro(
           "__sycl_usm_array_interface__",
-          [](nb::handle self) { return usm_interface(byte_view{self}.get()); },
+          [](nb::handle self) { return usm_interface(ByteView{self}.get()); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
           "address is True for read-only memory. Waits only for what waits for the host. Work\n"
@@ -291,13 +292,13 @@ void bind_protocols(nb::class_<buffer>& bound) {
           "the queue is closed.")
       .def_prop_ro(
           "__array_interface__",
-          [](nb::handle self) { return array_interface(self, byte_view{self}.get()); },
+          [](nb::handle self) { return array_interface(self, ByteView{self}.get()); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, for shared and host kinds; waits for pending work.\n"
           "Buffers of device kind have no such attribute.")
       .def_prop_ro(
           "__cuda_array_interface__",
-          [](nb::handle self) { return cuda_interface(byte_view{self}.get()); },
+          [](nb::handle self) { return cuda_interface(ByteView{self}.get()); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
           "Numba's interface, version 3, for buffers on CUDA devices. `stream` is the queue's\n"
           "stream, which is ordered after all pending work and whose handle counts as exported\n"
@@ -345,7 +346,7 @@ void bind_protocols(nb::class_<buffer>& bound) {
           "devices and types, ValueError for an array that is not contiguous.");
 }
 
-void bind_copies(nb::class_<buffer>& bound) {
+void bind_copies(nb::class_<Buffer>& bound) {
   bound
       .def("tobytes", &to_bytes, nb::sig("def tobytes(self) -> bytes"),
            "A copy of all bytes. Waits for pending work on the buffer.")
@@ -368,8 +369,8 @@ void bind_copies(nb::class_<buffer>& bound) {
 
 }  // namespace
 
-void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound) {
-  host_result_type = nb::class_<host_result>(
+void bind_buffer_exchange(nb::module_& module, nb::class_<Buffer>& bound) {
+  host_result_type = nb::class_<HostResult>(
       module, "_HostResult", nb::type_slots(host_result_slots), "Host memory that holds a result.");
   bind_protocols(bound);
   bind_copies(bound);

@@ -28,16 +28,16 @@ auto take_lock(Take take) -> decltype(take()) {
 // Whether this thread entered through one of the module's functions, and that released the lock.
 extern thread_local constinit bool lock_is_released;
 
-class gil_release {
+class GilRelease {
  public:
-  explicit gil_release(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {
+  explicit GilRelease(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {
     if (wanted) {
       lock_is_released = true;
     }
   }
-  gil_release(const gil_release&) = delete;
-  gil_release& operator=(const gil_release&) = delete;
-  ~gil_release() {
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+  ~GilRelease() {
     if (state_ != nullptr) {
       lock_is_released = false;
       take_lock([this] { PyEval_RestoreThread(state_); });
@@ -50,9 +50,9 @@ class gil_release {
 
 // The same where the caller may not hold the lock, or the interpreter may be gone: in destructors
 // that other libraries call.
-class held_gil_release : public gil_release {
+class HeldGilRelease : public GilRelease {
  public:
-  explicit held_gil_release(bool wanted = true) : gil_release{wanted && is_held()} {}
+  explicit HeldGilRelease(bool wanted = true) : GilRelease{wanted && is_held()} {}
 
  private:
   [[nodiscard]] static bool is_held() noexcept {
@@ -64,12 +64,12 @@ class held_gil_release : public gil_release {
 // While it lives a request neither waits nor calls functions that may need the interpreter's lock.
 // With `at_hand` it does not call the driver either: a driver that runs a function of the program
 // may hold its own locks until that function gets the interpreter's lock.
-class no_waits {
+class NoWaits {
  public:
-  explicit no_waits(bool at_hand) : before_{isthmus_no_wait_swap(at_hand ? 2 : 1)} {}
-  no_waits(const no_waits&) = delete;
-  no_waits& operator=(const no_waits&) = delete;
-  ~no_waits() { isthmus_no_wait_swap(before_); }
+  explicit NoWaits(bool at_hand) : before_{isthmus_no_wait_swap(at_hand ? 2 : 1)} {}
+  NoWaits(const NoWaits&) = delete;
+  NoWaits& operator=(const NoWaits&) = delete;
+  ~NoWaits() { isthmus_no_wait_swap(before_); }
 
  private:
   const int before_;
@@ -82,7 +82,7 @@ class no_waits {
 // enter() increments and then reads `closed_`; the closing thread stores `closed_` and then reads
 // the count. With sequentially consistent order at least one of the two sees the other, so that no
 // thread is inside once the gate is closed and empty.
-class gate {
+class Gate {
  public:
   [[nodiscard]] bool enter() noexcept {
     inside_.fetch_add(1, std::memory_order_seq_cst);
@@ -103,15 +103,15 @@ class gate {
 };
 
 // Calls from the library into Python.
-extern gate callbacks_gate;
+extern Gate callbacks_gate;
 
 // While it lives the thread holds the interpreter's lock, for a call from the library into Python.
 // False once the interpreter is ending. A thread that Python knows does not enter the gate: it
 // delays the end of the interpreter no more than any other Python thread, and stops like those when
 // it takes the lock.
-class callback_lock {
+class CallbackLock {
  public:
-  callback_lock() noexcept
+  CallbackLock() noexcept
       : known_{PyGILState_GetThisThreadState() != nullptr},
         entered_{known_ ? !callbacks_gate.closed() : callbacks_gate.enter()},
         was_released_{lock_is_released} {
@@ -120,9 +120,9 @@ class callback_lock {
       lock_is_released = false;
     }
   }
-  callback_lock(const callback_lock&) = delete;
-  callback_lock& operator=(const callback_lock&) = delete;
-  ~callback_lock() {
+  CallbackLock(const CallbackLock&) = delete;
+  CallbackLock& operator=(const CallbackLock&) = delete;
+  ~CallbackLock() {
     if (entered_) {
       PyGILState_Release(state_);
       lock_is_released = was_released_;

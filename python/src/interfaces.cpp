@@ -11,10 +11,10 @@
 
 namespace isthmus::python {
 
-isthmus_kind_t kind_on(const queue& on, const void* pointer) {
+isthmus_kind_t kind_on(const Queue& queue, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pointer_query(isthmus_queue_context(on.raw.get()), pointer, &info));
+  check(isthmus_pointer_query(isthmus_queue_context(queue.raw.get()), pointer, &info));
   return info.kind;
 }
 
@@ -24,21 +24,21 @@ constexpr const char* k_sycls = "__sycl_usm_array_interface__";
 constexpr const char* k_cudas = "__cuda_array_interface__";
 
 // The default queue if it is of this context, else a new one on the pointer's device.
-nb::object queue_in_context(const context& in, const void* pointer) {
+nb::object queue_in_context(const Context& in, const void* pointer) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
   check(isthmus_pointer_query(in.raw.get(), pointer, &info));
-  device_handle where;
+  DeviceHandle where;
   if (info.device != nullptr) {
-    where = device_handle::retained(info.device);
+    where = DeviceHandle::retained(info.device);
   } else {
     check(isthmus_context_device(in.raw.get(), 0, where.out()));
   }
-  queue_handle found;
+  QueueHandle found;
   check(isthmus_queue_default(where.get(), found.out()));
   const auto key = isthmus_context_key(isthmus_queue_context(found.get()));
   if (key != isthmus_context_key(in.raw.get())) {
-    queue_handle made;
+    QueueHandle made;
     check(isthmus_queue_create(in.raw.get(), where.get(), made.out()));
     found = std::move(made);
   }
@@ -64,7 +64,7 @@ nb::object queue_by_dpctl(nb::handle filter) {
 
 // By our filters, or by dpctl's if only a device of SYCL's default context knows the pointer.
 nb::object queue_of_filter(nb::handle filter, const void* pointer) {
-  device_handle found;
+  DeviceHandle found;
   if (look_for_device(nb::cast<const char*>(filter), found) == ISTHMUS_OK) {
     nb::object known = to_queue(nb::handle{}, filter);
     if (kind_on(*queue_of(known), pointer) != ISTHMUS_KIND_UNKNOWN) {
@@ -76,9 +76,9 @@ nb::object queue_of_filter(nb::handle filter, const void* pointer) {
 }
 
 // The interface dictionary of an object, and which of the two it is.
-class interface_reader {
+class InterfaceReader {
  public:
-  interface_reader(nb::handle object, const char* protocol, nb::object entries)
+  InterfaceReader(nb::handle object, const char* protocol, nb::object entries)
       : object_{object}, protocol_{protocol}, entries_{std::move(entries)} {
     if (PyDict_Check(entries_.ptr()) == 0) {
       raise_python(PyExc_ValueError, "%s must be a dict, not %.100s", protocol_,
@@ -86,14 +86,14 @@ class interface_reader {
     }
   }
 
-  [[nodiscard]] told_interface read() const {
-    told_interface told;
+  [[nodiscard]] ToldInterface read() const {
+    ToldInterface told;
     check_version();
     read_data(told.what);
     told.queue = is_sycls() ? sycl_queue(told.what.pointer) : cuda_queue(told.what.pointer);
     try {
       read_layout(told);
-    } catch (const too_far&) {
+    } catch (const TooFar&) {
       raise_python(PyExc_ValueError, "%s exceeds the address space, 2**64: %R", protocol_,
                    entries_.ptr());
     }
@@ -108,16 +108,16 @@ class interface_reader {
   }
 
   void check_version() const;
-  void read_data(adoption& into) const;
+  void read_data(Adoption& out) const;
   [[nodiscard]] bool to_flag(nb::handle value) const;
   [[nodiscard]] nb::object sycl_queue(const void* pointer) const;
   [[nodiscard]] nb::object cuda_queue(const void* pointer) const;
-  void read_layout(told_interface& told) const;
-  [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* what) const;
-  [[nodiscard]] array_numbers to_numbers(nb::handle values, const char* what) const;
-  [[nodiscard]] array_numbers read_shape() const;
-  void read_type(told_interface& told, array_layout& into) const;
-  [[nodiscard]] array_numbers read_strides(const array_numbers& shape, std::int64_t item) const;
+  void read_layout(ToldInterface& told) const;
+  [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* name) const;
+  [[nodiscard]] ArrayNumbers to_numbers(nb::handle values, const char* name) const;
+  [[nodiscard]] ArrayNumbers read_shape() const;
+  void read_type(ToldInterface& told, ArrayLayout& out) const;
+  [[nodiscard]] ArrayNumbers read_strides(const ArrayNumbers& shape, std::int64_t item) const;
 
   nb::handle object_;
   const char* protocol_;
@@ -125,7 +125,7 @@ class interface_reader {
 };
 
 // CUDA interfaces before version 2 have no reliable strides.
-void interface_reader::check_version() const {
+void InterfaceReader::check_version() const {
   const nb::object version = entry("version");
   const char* known = is_sycls() ? "1" : "2 or 3";
   if (!version.is_valid()) {
@@ -145,7 +145,7 @@ void interface_reader::check_version() const {
   }
 }
 
-void interface_reader::read_data(adoption& into) const {
+void InterfaceReader::read_data(Adoption& out) const {
   const nb::object data = entry("data");
   if (!data.is_valid() || PySequence_Check(data.ptr()) == 0 || nb::len(data) != 2) {
     raise_python(PyExc_ValueError, "data of %s must be (pointer, read-only flag), not %R",
@@ -153,11 +153,11 @@ void interface_reader::read_data(adoption& into) const {
   }
   const nb::object pointer = data[0];
   const nb::object flag = data[1];
-  into.pointer = to_pointer(pointer, "data pointer");
-  into.read_only = to_flag(flag);
+  out.pointer = to_pointer(pointer, "data pointer");
+  out.read_only = to_flag(flag);
 }
 
-bool interface_reader::to_flag(nb::handle value) const {
+bool InterfaceReader::to_flag(nb::handle value) const {
   const int told = PyObject_IsTrue(value.ptr());
   if (told < 0) {
     std::optional<nb::python_error> cause{take_foreign_error()};
@@ -167,7 +167,7 @@ bool interface_reader::to_flag(nb::handle value) const {
   return told != 0;
 }
 
-nb::object interface_reader::sycl_queue(const void* pointer) const {
+nb::object InterfaceReader::sycl_queue(const void* pointer) const {
   const nb::object given = entry("syclobj");
   if (given.is_valid() && queue_of(given) != nullptr) {
     return given;
@@ -196,13 +196,13 @@ nb::object interface_reader::sycl_queue(const void* pointer) const {
 }
 
 // None: the producer has waited for its work.
-nb::object interface_reader::cuda_queue(const void* pointer) const {
+nb::object InterfaceReader::cuda_queue(const void* pointer) const {
   const nb::object mask = entry("mask");
   if (mask.is_valid() && !mask.is_none()) {
     raise_python(PyExc_ValueError, "%s has a mask, which is not supported: pass a plain array",
                  protocol_);
   }
-  context_handle shared;  // by all CUDA devices
+  ContextHandle shared;  // by all CUDA devices
   check(isthmus_context_default(find_cuda_device(0).get(), shared.out()));
   const nb::object found = queue_in_context(*context_of(wrap(std::move(shared))), pointer);
   const nb::object stream = entry("stream");
@@ -218,44 +218,44 @@ nb::object interface_reader::cuda_queue(const void* pointer) const {
   const auto& where = *device_of(queue_of(found)->device_object);
   constexpr std::uintptr_t k_last_default = 2;  // the per-thread one; 1 is the legacy one
   const bool has_owner = number > k_last_default;
-  nb::object made = wrap(queue_of_number(device_handle::retained(where.raw.get()), number,
+  nb::object made = wrap(queue_of_number(DeviceHandle::retained(where.raw.get()), number,
                                          has_owner ? object_ : nb::handle{nb::none()}));
   return made.equal(found) ? found : made;
 }
 
-std::int64_t interface_reader::to_int64(nb::handle value, const char* what) const {
+std::int64_t InterfaceReader::to_int64(nb::handle value, const char* name) const {
   std::optional<nb::python_error> cause;
   const nb::object index = as_integer(value, &cause);
   if (!index.is_valid()) {
-    raise_type_error(cause, "%s of %s must be integers, not %R", what, protocol_, value.ptr());
+    raise_type_error(cause, "%s of %s must be integers, not %R", name, protocol_, value.ptr());
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    raise_python(PyExc_ValueError, "%s of %s: %U does not fit in 63 bits", what, protocol_,
+    raise_python(PyExc_ValueError, "%s of %s: %U does not fit in 63 bits", name, protocol_,
                  shown_integer(index).ptr());
   }
   return number;
 }
 
-array_numbers interface_reader::to_numbers(nb::handle values, const char* what) const {
-  array_numbers numbers;
+ArrayNumbers InterfaceReader::to_numbers(nb::handle values, const char* name) const {
+  ArrayNumbers numbers;
   nb::object iterator = nb::steal(PyObject_GetIter(values.ptr()));
   if (!iterator.is_valid()) {
     PyErr_Clear();
-    raise_python(PyExc_ValueError, "%s of %s must be a sequence of integers, not %R", what,
+    raise_python(PyExc_ValueError, "%s of %s must be a sequence of integers, not %R", name,
                  protocol_, values.ptr());
   }
   for (nb::handle each : nb::iter(values)) {
     if (numbers.size() > PyBUF_MAX_NDIM) {
       break;  // also for an endless sequence
     }
-    numbers.push_back(to_int64(each, what));
+    numbers.push_back(to_int64(each, name));
   }
   return numbers;
 }
 
-array_numbers interface_reader::read_shape() const {
+ArrayNumbers InterfaceReader::read_shape() const {
   const nb::object given = entry("shape");
   if (!given.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no shape", protocol_);
@@ -274,7 +274,7 @@ array_numbers interface_reader::read_shape() const {
   return shape;
 }
 
-void interface_reader::read_type(told_interface& told, array_layout& into) const {
+void InterfaceReader::read_type(ToldInterface& told, ArrayLayout& out) const {
   nb::object typestr = entry("typestr");
   if (!typestr.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no typestr", protocol_);
@@ -284,13 +284,13 @@ void interface_reader::read_type(told_interface& told, array_layout& into) const
     raise_python(PyExc_ValueError, "typestr of %s must name a number or bool, as '<f4', not %R",
                  protocol_, typestr.ptr());
   }
-  into.item = static_cast<std::int64_t>(size);
-  into.type = find_element_type(typestr);
+  out.item = static_cast<std::int64_t>(size);
+  out.type = find_element_type(typestr);
   told.typestr = std::move(typestr);
 }
 
 // SYCL's count elements, CUDA's count bytes.
-array_numbers interface_reader::read_strides(const array_numbers& shape, std::int64_t item) const {
+ArrayNumbers InterfaceReader::read_strides(const ArrayNumbers& shape, std::int64_t item) const {
   const nb::object given = entry("strides");
   if (!given.is_valid() || given.is_none()) {
     return dense_strides(shape, item);
@@ -303,14 +303,14 @@ array_numbers interface_reader::read_strides(const array_numbers& shape, std::in
   }
   for (auto& each : strides) {
     if (is_sycls() && __builtin_mul_overflow(each, item, &each)) {
-      throw too_far{};
+      throw TooFar{};
     }
   }
   return strides;
 }
 
-void interface_reader::read_layout(told_interface& told) const {
-  array_layout layout;
+void InterfaceReader::read_layout(ToldInterface& told) const {
+  ArrayLayout layout;
   layout.shape = read_shape();
   read_type(told, layout);
   layout.strides = read_strides(layout.shape, layout.item);
@@ -323,7 +323,7 @@ void interface_reader::read_layout(told_interface& told) const {
       __builtin_add_overflow(start, box.start, &start) ||
       __builtin_add_overflow(base, start, &first) ||
       first > UINTPTR_MAX - static_cast<std::uintptr_t>(box.nbytes)) {
-    throw too_far{};
+    throw TooFar{};
   }
   told.what.pointer = reinterpret_cast<void*>(first);
   told.what.nbytes = static_cast<std::size_t>(box.nbytes);
@@ -336,13 +336,13 @@ void interface_reader::read_layout(told_interface& told) const {
 
 // An exception of the property, other than that there is none, propagates: PyTorch's message says
 // what to do.
-std::optional<told_interface> read_interface(nb::handle object, access wanted) {
+std::optional<ToldInterface> read_interface(nb::handle object, Access wanted) {
   for (const char* each : {k_sycls, k_cudas}) {
     const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));
     if (entries.is_valid()) {
-      auto told = interface_reader{object, each, entries}.read();
+      auto told = InterfaceReader{object, each, entries}.read();
       told.what.read_only =
-          told.what.read_only || (wanted == access::write && is_read_only_by_any(object));
+          told.what.read_only || (wanted == Access::write && is_read_only_by_any(object));
       return told;
     }
     if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {

@@ -11,16 +11,16 @@
 namespace isthmus::python {
 
 // Memory to be adopted may be written later.
-enum class access { read, write };
+enum class Access { read, write };
 
-struct told_interface {
-  adoption what{};     // the box of all elements, at least one; kind UNKNOWN: as the driver says
+struct ToldInterface {
+  Adoption what{};     // the box of all elements, at least one; kind UNKNOWN: as the driver says
   bool empty = false;  // there are no elements
   // The queue of syclobj, or of `stream`, which is adopted if there is one; otherwise the default
   // queue of the pointer's device.
   nb::object queue;
   bool contiguous = true;  // in C or Fortran order
-  array_layout layout{};
+  ArrayLayout layout{};
   nb::object typestr{};
 };
 
@@ -30,10 +30,10 @@ struct told_interface {
 // Checks, in this order: version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL only). ValueError for impossible values, TypeError for types. The pointer itself is checked
 // by adoption.
-[[nodiscard]] std::optional<told_interface> read_interface(nb::handle object, access wanted);
+[[nodiscard]] std::optional<ToldInterface> read_interface(nb::handle object, Access wanted);
 // The kind of memory that the queue's context knows; UNKNOWN for other memory.
-[[nodiscard]] isthmus_kind_t kind_on(const queue& on, const void* pointer);
+[[nodiscard]] isthmus_kind_t kind_on(const Queue& queue, const void* pointer);
 // A Buffer over the memory that the interface of `object` describes. Keeps the object alive.
-[[nodiscard]] nb::object adopt_interface(nb::handle object, told_interface told);
+[[nodiscard]] nb::object adopt_interface(nb::handle object, ToldInterface told);
 
 }  // namespace isthmus::python

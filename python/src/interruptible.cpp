@@ -6,15 +6,15 @@
 
 namespace isthmus::python {
 
-interruptible::interruptible() noexcept
-    : outer_{isthmus_interrupt_swap({&interruptible::is_interrupted, this})} {}
+Interruptible::Interruptible() noexcept
+    : outer_{isthmus_interrupt_swap({&Interruptible::is_interrupted, this})} {}
 
-interruptible::~interruptible() { isthmus_interrupt_swap(outer_); }
+Interruptible::~Interruptible() { isthmus_interrupt_swap(outer_); }
 
 // Once it was interrupted, all further waits of the call end at once.
-int interruptible::is_interrupted(void* self, const char** message) noexcept {
-  auto& call = *static_cast<interruptible*>(self);
-  const callback_lock lock;
+int Interruptible::is_interrupted(void* self, const char** message) noexcept {
+  auto& call = *static_cast<Interruptible*>(self);
+  const CallbackLock lock;
   if (!lock) {
     return 0;  // the interpreter is ending
   }
@@ -29,7 +29,7 @@ int interruptible::is_interrupted(void* self, const char** message) noexcept {
   return call.type_.is_valid() ? 1 : 0;
 }
 
-void interruptible::check(isthmus_status_t status) const {
+void Interruptible::check(isthmus_status_t status) const {
   if (type_.is_valid()) {
     PyErr_Restore(nb::object{type_}.release().ptr(), nb::object{value_}.release().ptr(),
                   nb::object{trace_}.release().ptr());

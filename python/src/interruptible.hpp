@@ -9,12 +9,12 @@ namespace isthmus::python {
 // While it lives, a signal whose handler raises ends such a wait of this thread: the call fails as
 // if it had not been made. Exceptions of Python callbacks propagate too. Created and destroyed with
 // the interpreter's lock, which is released for the call.
-class interruptible {
+class Interruptible {
  public:
-  interruptible() noexcept;
-  interruptible(const interruptible&) = delete;
-  interruptible& operator=(const interruptible&) = delete;
-  ~interruptible();
+  Interruptible() noexcept;
+  Interruptible(const Interruptible&) = delete;
+  Interruptible& operator=(const Interruptible&) = delete;
+  ~Interruptible();
   // To be called after the call: throws what a handler raised, else the error of `status`.
   void check(isthmus_status_t status) const;
 
@@ -22,7 +22,7 @@ class interruptible {
   // The callback of isthmus_interrupt_swap.
   static int is_interrupted(void* self, const char** message) noexcept;
 
-  const carrying exceptions_;
+  const Carrying exceptions_;
   const isthmus_interrupt_t outer_;
   nb::object type_;  // of the raised exception; not valid if there is none
   nb::object value_;

@@ -8,11 +8,11 @@ namespace isthmus::python {
 namespace {
 
 // Compared, never dereferenced.
-struct instruction {
+struct Instruction {
   const PyFrameObject* frame = nullptr;
   long offset = -1;
 
-  [[nodiscard]] static instruction current() noexcept {
+  [[nodiscard]] static Instruction current() noexcept {
     PyFrameObject* frame = PyEval_GetFrame();
     if (frame == nullptr) {
       return {};
@@ -25,7 +25,7 @@ struct instruction {
     }
     return {frame, PyLong_AsLong(offset.ptr())};
   }
-  [[nodiscard]] bool same_as(const instruction& other) const noexcept {
+  [[nodiscard]] bool same_as(const Instruction& other) const noexcept {
     return frame != nullptr && frame == other.frame && offset == other.offset;
   }
 };
@@ -33,12 +33,12 @@ struct instruction {
 // Stores type and arguments instead of the exception, whose traceback would keep buffers alive.
 // What a thread leaves here when it ends is leaked: it no longer has an interpreter to release it
 // with.
-struct interrupt {
-  instruction where;
+struct Interrupt {
+  Instruction where;
   PyObject* type = nullptr;
   PyObject* arguments = nullptr;
 };
-thread_local constinit interrupt last;
+thread_local constinit Interrupt last;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ bool signal_has_raised() noexcept {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  last.where = instruction::current();
+  last.where = Instruction::current();
   last.arguments = PyObject_GetAttrString(value, "args");
   PyErr_Clear();
   last.type = Py_NewRef(type);
@@ -64,7 +64,7 @@ bool signal_has_raised() noexcept {
 }
 
 void raise_remembered_interrupt() {
-  if (last.type == nullptr || !last.where.same_as(instruction::current())) {
+  if (last.type == nullptr || !last.where.same_as(Instruction::current())) {
     return;
   }
   PyErr_SetObject(last.type, last.arguments);

@@ -13,16 +13,16 @@
 namespace isthmus::python {
 namespace {
 
-struct ipc_handle {
+struct IpcHandle {
   isthmus_ipc_handle_t raw{};
 };
 
-nb::object bytes_of(const ipc_handle& self) {
+nb::object bytes_of(const IpcHandle& self) {
   return nb::bytes(reinterpret_cast<const char*>(self.raw.handle), sizeof self.raw.handle);
 }
 
-void init_handle(ipc_handle* self, nb::handle handle, nb::handle offset, nb::handle nbytes) {
-  ipc_handle made;
+void init_handle(IpcHandle* self, nb::handle handle, nb::handle offset, nb::handle nbytes) {
+  IpcHandle made;
   made.raw.struct_size = sizeof made.raw;
   if (PyBytes_Check(handle.ptr()) == 0) {
     raise_python(PyExc_TypeError, "handle must be bytes, not %.100s",
@@ -35,28 +35,28 @@ void init_handle(ipc_handle* self, nb::handle handle, nb::handle offset, nb::han
   std::memcpy(made.raw.handle, PyBytes_AS_STRING(handle.ptr()), sizeof made.raw.handle);
   made.raw.offset = to_size(offset, "offset");
   made.raw.nbytes = to_size(nbytes, "nbytes");
-  new (self) ipc_handle{made};
+  new (self) IpcHandle{made};
 }
 
 nb::object reduce(nb::handle self) {
-  const auto& raw = nb::inst_ptr<ipc_handle>(self)->raw;
-  return nb::make_tuple(self.type(), nb::make_tuple(bytes_of(*nb::inst_ptr<ipc_handle>(self)),
+  const auto& raw = nb::inst_ptr<IpcHandle>(self)->raw;
+  return nb::make_tuple(self.type(), nb::make_tuple(bytes_of(*nb::inst_ptr<IpcHandle>(self)),
                                                     raw.offset, raw.nbytes));
 }
 
-bool are_same(const ipc_handle& a, const ipc_handle& b) {
+bool are_same(const IpcHandle& a, const IpcHandle& b) {
   return std::memcmp(a.raw.handle, b.raw.handle, sizeof a.raw.handle) == 0 &&
          a.raw.offset == b.raw.offset && a.raw.nbytes == b.raw.nbytes;
 }
 
 // Waits here first, so that Ctrl-C interrupts the wait.
-nb::object share(const buffer& self) {
+nb::object share(const Buffer& self) {
   check(wait_for_buffer(self.raw.get(), -1));
-  ipc_handle made;
+  IpcHandle made;
   made.raw.struct_size = sizeof made.raw;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_buffer_ipc_handle(self.raw.get(), &made.raw);
   }
   check(status);
@@ -64,22 +64,22 @@ nb::object share(const buffer& self) {
 }
 
 nb::object open(nb::handle given, nb::handle device, nb::handle queue) {
-  if (!nb::isinstance<ipc_handle>(given)) {
+  if (!nb::isinstance<IpcHandle>(given)) {
     raise_python(PyExc_TypeError, "handle must be an isthmus.IpcHandle, not %.100s",
                  Py_TYPE(given.ptr())->tp_name);
   }
-  const auto& handle = *nb::inst_ptr<ipc_handle>(given);
+  const auto& handle = *nb::inst_ptr<IpcHandle>(given);
   drain_deferred();
   nb::object on = to_queue(queue, device);
-  buffer_handle opened;
+  BufferHandle opened;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_buffer_open_ipc(&handle.raw, queue_of(on)->raw.get(), opened.out());
   }
   check(status);
   nb::object made = nb::inst_alloc(types.buffer);
-  new (nb::inst_ptr<buffer>(made)) buffer{std::move(opened),   std::move(on),     nb::object{},
+  new (nb::inst_ptr<Buffer>(made)) Buffer{std::move(opened),   std::move(on),     nb::object{},
                                           ISTHMUS_KIND_DEVICE, handle.raw.nbytes, false};
   nb::inst_mark_ready(made);
   return made;
@@ -88,7 +88,7 @@ nb::object open(nb::handle given, nb::handle device, nb::handle queue) {
 }  // namespace
 
 void bind_ipc(nb::module_& module) {
-  nb::class_<ipc_handle>(
+  nb::class_<IpcHandle>(
       module, "IpcHandle",
       "A handle of device memory, for another process: IpcHandle(handle, offset, nbytes), as\n"
       "Buffer.ipc_handle() returns it. Can be pickled; open_ipc() opens it in the other\n"
@@ -99,25 +99,25 @@ void bind_ipc(nb::module_& module) {
       .def_prop_ro("handle", &bytes_of, nb::sig("def handle(self) -> bytes"),
                    "64 bytes: CUDA's CUipcMemHandle of the whole allocation.")
       .def_prop_ro(
-          "offset", [](const ipc_handle& self) { return self.raw.offset; },
+          "offset", [](const IpcHandle& self) { return self.raw.offset; },
           "Offset of the memory's first byte within that allocation.")
       .def_prop_ro(
-          "nbytes", [](const ipc_handle& self) { return self.raw.nbytes; }, "Its size in bytes.")
+          "nbytes", [](const IpcHandle& self) { return self.raw.nbytes; }, "Its size in bytes.")
       .def(
           "__eq__",
-          [](const ipc_handle& self, nb::handle other) {
-            return nb::isinstance<ipc_handle>(other) &&
-                   are_same(self, *nb::inst_ptr<ipc_handle>(other));
+          [](const IpcHandle& self, nb::handle other) {
+            return nb::isinstance<IpcHandle>(other) &&
+                   are_same(self, *nb::inst_ptr<IpcHandle>(other));
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__",
-           [](const ipc_handle& self) {
+           [](const IpcHandle& self) {
              return nb::hash(nb::make_tuple(bytes_of(self), self.raw.offset, self.raw.nbytes));
            })
       .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
       .def(
           "__repr__",
-          [](const ipc_handle& self) {
+          [](const IpcHandle& self) {
             return nb::steal(
                 PyUnicode_FromFormat("<isthmus.IpcHandle of %llu bytes at offset %llu>",
                                      static_cast<unsigned long long>(self.raw.nbytes),
@@ -140,7 +140,7 @@ void bind_ipc(nb::module_& module) {
       "device without the capability \"ipc\".");
 }
 
-void bind_buffer_sharing(nb::class_<buffer>& bound) {
+void bind_buffer_sharing(nb::class_<Buffer>& bound) {
   bound.def(
       "ipc_handle", &share, nb::sig("def ipc_handle(self) -> IpcHandle"),
       "A handle for another process of this machine, which opens it with isthmus.open_ipc().\n"

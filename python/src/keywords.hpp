@@ -11,8 +11,8 @@ namespace isthmus::python {
 
 // A keyword and the member of a request that it sets.
 template <class Request>
-struct keyword {
-  keyword(const char* text, nb::handle Request::*member)
+struct Keyword {
+  Keyword(const char* text, nb::handle Request::*member)
       : name{PyUnicode_InternFromString(text)}, where{member} {}
 
   PyObject* name;  // interned, never released
@@ -21,7 +21,7 @@ struct keyword {
 
 // Null if there is none of that name. TypeError if it is not a str.
 template <class Request>
-[[nodiscard]] nb::handle Request::*find_keyword(std::span<const keyword<Request>> known,
+[[nodiscard]] nb::handle Request::*find_keyword(std::span<const Keyword<Request>> known,
                                                 PyObject* name) {
   for (const auto& each : known) {  // names written in a program are interned too
     if (each.name == name) {

@@ -13,30 +13,30 @@
 namespace isthmus::python {
 namespace {
 
-struct waiting_list {
+struct WaitingList {
   std::mutex lock;
-  std::deque<freed_block> all;
+  std::deque<FreedBlock> all;
 };
 // Never destroyed.
-waiting_list& waiting() {
-  static auto* const only = new waiting_list;
+WaitingList& waiting() {
+  static auto* const only = new WaitingList;
   return *only;
 }
 
 // False if it has to be retried.
-bool free_now(const freed_block& gone) {
-  const auto done = stream_notes::settle(gone.pointer);
-  if (done == stream_notes::outcome::settled &&
+bool free_now(const FreedBlock& gone) {
+  const auto done = StreamNotes::settle(gone.pointer);
+  if (done == StreamNotes::Outcome::settled &&
       isthmus_resource_deallocate(gone.to, gone.pointer, gone.nbytes, 0, gone.behind) !=
           ISTHMUS_OK) {
     throw_last_failure("");
   }
-  return done != stream_notes::outcome::not_yet;
+  return done != StreamNotes::Outcome::not_yet;
 }
 
 }  // namespace
 
-void late_frees::free(const freed_block& gone) {
+void LateFrees::free(const FreedBlock& gone) {
   if (!free_now(gone)) {
     auto& in = waiting();
     const std::lock_guard hold{in.lock};
@@ -48,13 +48,13 @@ void late_frees::free(const freed_block& gone) {
 
 // The free happens outside the lock, since it may call back. What is deferred again goes to the end
 // of the list.
-void late_frees::try_again(std::size_t most) noexcept {
+void LateFrees::try_again(std::size_t max) noexcept {
   if (is_forked_child()) {  // a thread that the child lacks may hold the lock
     return;
   }
   auto& in = waiting();
-  for (; most != 0; --most) {
-    freed_block next{};
+  for (; max != 0; --max) {
+    FreedBlock next{};
     {
       const std::lock_guard hold{in.lock};
       if (in.all.empty()) {

@@ -11,18 +11,18 @@
 
 namespace isthmus::python {
 
-struct freed_block {
+struct FreedBlock {
   isthmus_resource_t* to;
   isthmus_queue_t* behind;
   void* pointer;
   std::size_t nbytes;
 };
 
-class late_frees {
+class LateFrees {
  public:
   // Frees the block, or defers it. Throws allocator_failure if the resource refuses it, and
   // std::bad_alloc without memory for the list; the block is lost then.
-  static void free(const freed_block& gone);
+  static void free(const FreedBlock& gone);
   // Retries one of them. A capture lasts for many calls, and each should cost little.
   static void try_one() noexcept {
     if (count().load(std::memory_order_relaxed) != 0) [[unlikely]] {
@@ -43,7 +43,7 @@ class late_frees {
     static constinit std::atomic<std::size_t> waiting{0};
     return waiting;
   }
-  static void try_again(std::size_t most) noexcept;
+  static void try_again(std::size_t max) noexcept;
 };
 
 }  // namespace isthmus::python

@@ -13,38 +13,38 @@ namespace {
 
 // -- scratch --------------------------------------------------------------------------------------
 
-struct scratch {
+struct Scratch {
   nb::object alive{};   // a set of weak references to Buffers
   nb::object forget{};  // the discard method of `alive`
   bool is_open = false;
 };
-context_stack scratches;
+ContextStack scratches;
 
 // Not valid if there is none. A task may outlive the block in which it was started.
 nb::object open_scratch() {
   const nb::object stack = scratches.all();
-  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
-    const nb::handle top = context_stack::top_of(at);
-    if (nb::inst_ptr<scratch>(top)->is_open) {
+  for (nb::handle at = stack; !at.is_none(); at = ContextStack::below(at)) {
+    const nb::handle top = ContextStack::top_of(at);
+    if (nb::inst_ptr<Scratch>(top)->is_open) {
       return nb::borrow(top);
     }
   }
   return {};
 }
 
-void put_in_scratch(const buffer& made) {
+void put_in_scratch(const Buffer& made) {
   const nb::object found = open_scratch();
   if (!found.is_valid()) {
     return;
   }
-  auto& in = *nb::inst_ptr<scratch>(found);
+  auto& in = *nb::inst_ptr<Scratch>(found);
   const nb::object entry = nb::steal(PyWeakref_NewRef(nb::find(&made).ptr(), in.forget.ptr()));
   if (!entry.is_valid() || PySet_Add(in.alive.ptr(), entry.ptr()) != 0) {
     raise_set();
   }
 }
 
-nb::object enter_scratch(nb::pointer_and_handle<scratch> self) {
+nb::object enter_scratch(nb::pointer_and_handle<Scratch> self) {
   if (self.p->alive.is_valid()) {
     raise_python(PyExc_RuntimeError,
                  "a scratch scope can be entered once: call scratch() for a new one");
@@ -57,7 +57,7 @@ nb::object enter_scratch(nb::pointer_and_handle<scratch> self) {
   return nb::borrow(self.h);
 }
 
-void leave_scratch(nb::pointer_and_handle<scratch> self, nb::args) {
+void leave_scratch(nb::pointer_and_handle<Scratch> self, nb::args) {
   scratches.pop(self.h, "scratches");
   self.p->is_open = false;
   --open_life_scopes;
@@ -73,19 +73,19 @@ void leave_scratch(nb::pointer_and_handle<scratch> self, nb::args) {
 
 // -- allocated ------------------------------------------------------------------------------------
 
-struct allocated {
+struct Allocated {
   std::uint64_t count = 0, bytes = 0;
   std::uint64_t frees = 0, freed_bytes = 0;
   std::uint64_t peak_bytes = 0;
   std::chrono::nanoseconds taken{0};
   bool is_open = false, was_entered = false;
 };
-context_stack counters;
+ContextStack counters;
 
 template <class Tell>
 void tell_each(nb::handle stack, Tell tell) {
-  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
-    auto& each = *nb::inst_ptr<allocated>(context_stack::top_of(at));
+  for (nb::handle at = stack; !at.is_none(); at = ContextStack::below(at)) {
+    auto& each = *nb::inst_ptr<Allocated>(ContextStack::top_of(at));
     if (each.is_open) {
       tell(each);
     }
@@ -93,13 +93,13 @@ void tell_each(nb::handle stack, Tell tell) {
 }
 
 // What the buffer keeps to report its end: its number of bytes and the stack of these scopes.
-void count_in_scopes(const buffer& made, std::chrono::nanoseconds taken) {
+void count_in_scopes(const Buffer& made, std::chrono::nanoseconds taken) {
   const nb::object stack = counters.all();
   if (stack.is_none()) {
     return;
   }
   const auto nbytes = made.nbytes;
-  tell_each(stack, [&](allocated& each) {
+  tell_each(stack, [&](Allocated& each) {
     ++each.count;
     each.bytes += nbytes;
     each.peak_bytes = std::max(each.peak_bytes, each.bytes - each.freed_bytes);
@@ -108,7 +108,7 @@ void count_in_scopes(const buffer& made, std::chrono::nanoseconds taken) {
   made.counted_by = nb::make_tuple(nbytes, stack);
 }
 
-nb::object enter_allocated(nb::pointer_and_handle<allocated> self) {
+nb::object enter_allocated(nb::pointer_and_handle<Allocated> self) {
   if (self.p->was_entered) {
     raise_python(PyExc_RuntimeError,
                  "an allocated scope can be entered once: call allocated() for a new one");
@@ -119,17 +119,17 @@ nb::object enter_allocated(nb::pointer_and_handle<allocated> self) {
   return nb::borrow(self.h);
 }
 
-void leave_allocated(nb::pointer_and_handle<allocated> self, nb::args) {
+void leave_allocated(nb::pointer_and_handle<Allocated> self, nb::args) {
   counters.pop(self.h, "counts");
   self.p->is_open = false;
   --open_life_scopes;
 }
 
-double seconds_of(const allocated& self) {
+double seconds_of(const Allocated& self) {
   return std::chrono::duration<double>(self.taken).count();
 }
 
-nb::object repr_of(const allocated& self) {
+nb::object repr_of(const Allocated& self) {
   const nb::object milliseconds = nb::float_(seconds_of(self) * 1e3).attr("__format__")(".3f");
   return nb::steal(PyUnicode_FromFormat(
       "<isthmus.allocated: %llu bytes in %llu allocations, %llu freed, at most %llu bytes at a "
@@ -139,22 +139,22 @@ nb::object repr_of(const allocated& self) {
       milliseconds.ptr()));
 }
 
-void bind_counts(nb::class_<allocated>& bound) {
-  bound.def_ro("count", &allocated::count, "Allocations so far.")
-      .def_ro("bytes", &allocated::bytes, "Bytes of these allocations.")
-      .def_ro("frees", &allocated::frees, "Number of these that were freed, by any thread.")
-      .def_ro("freed_bytes", &allocated::freed_bytes, "Bytes of the freed ones.")
+void bind_counts(nb::class_<Allocated>& bound) {
+  bound.def_ro("count", &Allocated::count, "Allocations so far.")
+      .def_ro("bytes", &Allocated::bytes, "Bytes of these allocations.")
+      .def_ro("frees", &Allocated::frees, "Number of these that were freed, by any thread.")
+      .def_ro("freed_bytes", &Allocated::freed_bytes, "Bytes of the freed ones.")
       .def_prop_ro(
-          "live_bytes", [](const allocated& self) { return self.bytes - self.freed_bytes; },
+          "live_bytes", [](const Allocated& self) { return self.bytes - self.freed_bytes; },
           "Bytes of those that are not freed.")
-      .def_ro("peak_bytes", &allocated::peak_bytes, "The most live bytes at a time.")
+      .def_ro("peak_bytes", &Allocated::peak_bytes, "The most live bytes at a time.")
       .def_prop_ro("seconds", &seconds_of, "Time spent in allocation, in seconds.")
       .def("__repr__", &repr_of, nb::sig("def __repr__(self) -> str"));
 }
 
 }  // namespace
 
-void tell_scopes(const buffer& made, std::chrono::nanoseconds taken) {
+void tell_scopes(const Buffer& made, std::chrono::nanoseconds taken) {
   count_in_scopes(made, taken);
   put_in_scratch(made);
 }
@@ -162,7 +162,7 @@ void tell_scopes(const buffer& made, std::chrono::nanoseconds taken) {
 void tell_of_free(nb::object& counted_by) noexcept {
   const nb::object told = std::exchange(counted_by, nb::object{});
   const auto nbytes = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(told.ptr(), 0));
-  tell_each(PyTuple_GET_ITEM(told.ptr(), 1), [nbytes](allocated& each) {
+  tell_each(PyTuple_GET_ITEM(told.ptr(), 1), [nbytes](Allocated& each) {
     ++each.frees;
     each.freed_bytes += nbytes;
   });
@@ -171,7 +171,7 @@ void tell_of_free(nb::object& counted_by) noexcept {
 void bind_life_scopes(nb::module_& module) {
   scratches.create("isthmus.scratch");
   counters.create("isthmus.allocated");
-  nb::class_<scratch>(
+  nb::class_<Scratch>(
       module, "scratch",
       "`with isthmus.scratch():` - arrays and buffers that this thread or asyncio task, and\n"
       "tasks started within it, allocate in the block are freed at its end, as by\n"
@@ -184,7 +184,7 @@ void bind_life_scopes(nb::module_& module) {
       .def(nb::init<>())
       .def("__enter__", &enter_scratch, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scratch, nb::sig("def __exit__(self, *exc: object) -> None"));
-  nb::class_<allocated> counts(
+  nb::class_<Allocated> counts(
       module, "allocated",
       "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or\n"
       "asyncio task, and tasks started within it, allocate in the block, from any resource, in\n"

@@ -14,27 +14,27 @@ namespace isthmus::python {
 extern std::size_t open_life_scopes;
 
 // Reports a new buffer, and the time its creation took, to the scopes of this context.
-void tell_scopes(const buffer& made, std::chrono::nanoseconds taken);
+void tell_scopes(const Buffer& made, std::chrono::nanoseconds taken);
 // Reports the end to the `allocated` scopes that counted the creation; they are dropped.
 void tell_of_free(nb::object& counted_by) noexcept;
 
 // Measures the time since its construction, if any scope is entered.
-class creation_clock {
+class CreationClock {
  public:
-  creation_clock() noexcept
+  CreationClock() noexcept
       : is_wanted_{open_life_scopes != 0},
-        begin_{is_wanted_ ? clock::now() : clock::time_point{}} {}
+        begin_{is_wanted_ ? Clock::now() : Clock::time_point{}} {}
   [[nodiscard]] bool is_wanted() const noexcept { return is_wanted_; }
-  void tell(const buffer& made) const {
+  void tell(const Buffer& made) const {
     if (is_wanted_) {
-      tell_scopes(made, clock::now() - begin_);
+      tell_scopes(made, Clock::now() - begin_);
     }
   }
 
  private:
-  using clock = std::chrono::steady_clock;
+  using Clock = std::chrono::steady_clock;
   bool is_wanted_;
-  clock::time_point begin_;
+  Clock::time_point begin_;
 };
 
 }  // namespace isthmus::python

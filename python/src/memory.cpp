@@ -14,12 +14,12 @@
 namespace isthmus::python {
 namespace {
 
-struct memory : buffer {
-  using buffer::buffer;
+struct Memory : Buffer {
+  using Buffer::Buffer;
 };
 template <isthmus_kind_t Kind>
-struct memory_of : memory {
-  using memory::memory;
+struct MemoryOf : Memory {
+  using Memory::Memory;
 };
 
 nb::object given_or_invalid(nb::handle argument) {
@@ -32,7 +32,7 @@ nb::object given_or_invalid(nb::handle argument) {
                kind_name(has).ptr(), kind_name(wanted).ptr());
 }
 
-void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
+void construct_new(Buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
                    nb::handle queue) {
   const auto nbytes = to_integer(size, "nbytes");
   int overflow = 0;
@@ -46,21 +46,21 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
   const auto size_given = overflow == 0 ? static_cast<std::size_t>(number)
                                         : to_allocation_size(nbytes, "nbytes", kind, *queue_of(on));
   construct_buffer(self, size_given, kind, to_alignment(alignment), std::move(on), nullptr,
-                   kinds_allowed::wanted_alone);
+                   KindsAllowed::wanted_alone);
 }
 
-void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::handle alignment,
+void construct_copy(Buffer* self, isthmus_kind_t kind, nb::handle source, nb::handle alignment,
                     nb::handle queue) {
   const auto& of = *buffer_of(source);
   const nb::object on = queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
   construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr,
-                   kinds_allowed::wanted_alone);
+                   KindsAllowed::wanted_alone);
   try {
-    place to = buffer_place(*self);
-    place from = buffer_place(of);
+    Place to = buffer_place(*self);
+    Place from = buffer_place(of);
     copy_places(to, from, of.nbytes);
   } catch (...) {
-    self->~buffer();  // nanobind treats an object whose constructor threw as never created
+    self->~Buffer();  // nanobind treats an object whose constructor threw as never created
     throw;
   }
 }
@@ -69,7 +69,7 @@ nb::object source_of(nb::handle other) {
   if (buffer_of(other) != nullptr) {
     return nb::borrow(other);
   }
-  auto told = read_interface(other, access::write);
+  auto told = read_interface(other, Access::write);
   if (!told) {
     raise_python(PyExc_ValueError,
                  "%.100s is not a size or a memory object and has no __sycl_usm_array_interface__",
@@ -78,7 +78,7 @@ nb::object source_of(nb::handle other) {
   return adopt_interface(other, *std::move(told));
 }
 
-void construct_memory(buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
+void construct_memory(Buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
                       nb::handle queue, bool copies) {
   if (is_integral(other)) {
     construct_new(self, kind, other, alignment, queue);
@@ -101,13 +101,13 @@ nb::object as_usm_memory(nb::handle object) {
   const auto kind = buffer_of(source)->kind;
   const nb::handle type = types.memory[kind];
   nb::object made = nb::inst_alloc(type);
-  construct_alias(nb::inst_ptr<buffer>(made), source, nb::handle{});
+  construct_alias(nb::inst_ptr<Buffer>(made), source, nb::handle{});
   nb::inst_mark_ready(made);
   return made;
 }
 
 // The object that the memory first came from, if it is not Isthmus' own.
-nb::object reference_of(const buffer& self) {
+nb::object reference_of(const Buffer& self) {
   nb::object found = self.base;
   while (found.is_valid() && buffer_of(found) != nullptr) {
     found = buffer_of(found)->base;
@@ -115,7 +115,7 @@ nb::object reference_of(const buffer& self) {
   return found.is_valid() ? found : nb::none();
 }
 
-isthmus_kind_t kind_in(const buffer& self, nb::handle syclobj) {
+isthmus_kind_t kind_in(const Buffer& self, nb::handle syclobj) {
   if (syclobj.is_none()) {
     return self.kind;
   }
@@ -183,16 +183,16 @@ void set_bytes(nb::handle self, nb::handle value) {
       fill({self, nb::int_(0), nb::none()}, value, {nb::handle{}, nb::handle{}, true}));
 }
 
-nb::object size_of(const buffer& self) { return nb::steal(PyLong_FromSize_t(self.nbytes)); }
-nb::object queue_of_memory(const buffer& self) { return self.queue_object; }
-nb::object device_of_memory(const buffer& self) { return queue_of_buffer(self).device_object; }
-nb::object context_of_memory(const buffer& self) { return queue_of_buffer(self).context_object; }
+nb::object size_of(const Buffer& self) { return nb::steal(PyLong_FromSize_t(self.nbytes)); }
+nb::object queue_of_memory(const Buffer& self) { return self.queue_object; }
+nb::object device_of_memory(const Buffer& self) { return queue_of_buffer(self).device_object; }
+nb::object context_of_memory(const Buffer& self) { return queue_of_buffer(self).context_object; }
 
 // The descriptor has checked the type of `self`.
-template <nb::object (*Get)(const buffer&)>
+template <nb::object (*Get)(const Buffer&)>
 PyObject* get(PyObject* self, void*) noexcept {
   return result_of([self] {
-    return Get(nb::inst_ready(self) ? *nb::inst_ptr<buffer>(self) : require_buffer(self));
+    return Get(nb::inst_ready(self) ? *nb::inst_ptr<Buffer>(self) : require_buffer(self));
   });
 }
 
@@ -211,27 +211,27 @@ PyGetSetDef memory_getters[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot memory_slots[] = {{Py_tp_getset, memory_getters}, {0, nullptr}};
 
-void bind_names(nb::class_<memory, buffer>& bound) {
+void bind_names(nb::class_<Memory, Buffer>& bound) {
   bound
       .def_prop_ro(
           "reference_obj", &reference_of, nb::sig("def reference_obj(self) -> object"),
           "The foreign object that the memory first came from; None if it is Isthmus' own.")
       .def(
           "get_usm_type",
-          [](const buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
+          [](const Buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
           nb::arg("syclobj") = nb::none(),
           nb::sig("def get_usm_type(self, syclobj: Context | Queue | None = None) -> str"),
           "\"device\", \"shared\" or \"host\"; \"unknown\" if the context does not know the "
           "memory.")
       .def(
-          "get_usm_type_enum", [](const buffer& self, nb::handle in) { return kind_in(self, in); },
+          "get_usm_type_enum", [](const Buffer& self, nb::handle in) { return kind_in(self, in); },
           nb::arg("syclobj") = nb::none(),
           nb::sig("def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int"),
           "The kind as a number: 1 device, 2 shared, 3 host, 0 unknown.")
-      .def("__sizeof__", [](const buffer& self) { return self.nbytes; });
+      .def("__sizeof__", [](const Buffer& self) { return self.nbytes; });
 }
 
-void bind_copies(nb::class_<memory, buffer>& bound) {
+void bind_copies(nb::class_<Memory, Buffer>& bound) {
   bound
       .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
            nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
@@ -266,7 +266,7 @@ PyObject* memory_vectorcall(PyObject* type, PyObject* const* arguments, std::siz
     if (!made.is_valid()) {
       raise_set();
     }
-    construct_memory(nb::inst_ptr<buffer>(made), Kind, given.other,
+    construct_memory(nb::inst_ptr<Buffer>(made), Kind, given.other,
                      given.alignment.is_valid() ? given.alignment : nb::handle(Py_None),
                      given.queue, given.copy.is_valid() && to_flag(given.copy, "copy"));
     nb::inst_mark_ready(made);
@@ -279,10 +279,10 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
   static PyType_Slot slots[] = {
       {Py_tp_vectorcall, reinterpret_cast<void*>(&memory_vectorcall<Kind>)}, {0, nullptr}};
   types.memory[Kind] =
-      nb::class_<memory_of<Kind>, memory>(module, name, nb::type_slots(slots), nb::pooled(), doc)
+      nb::class_<MemoryOf<Kind>, Memory>(module, name, nb::type_slots(slots), nb::pooled(), doc)
           .def(
               "__init__",
-              [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
+              [](MemoryOf<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
                  nb::handle copies) {
                 construct_memory(self, Kind, other, alignment, queue, to_flag(copies, "copy"));
               },
@@ -306,16 +306,16 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
 
 }  // namespace
 
-nb::object adopt_interface(nb::handle object, told_interface told) {
+nb::object adopt_interface(nb::handle object, ToldInterface told) {
   nb::object made = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<buffer>(made), told.what, std::move(told.queue),
+  construct_adopted(nb::inst_ptr<Buffer>(made), told.what, std::move(told.queue),
                     nb::borrow(object));
   nb::inst_mark_ready(made);
   return made;
 }
 
 void bind_memory(nb::module_& module) {
-  nb::class_<memory, buffer> bound(module, "_Memory", nb::type_slots(memory_slots),
+  nb::class_<Memory, Buffer> bound(module, "_Memory", nb::type_slots(memory_slots),
                                    "Base of the three classes of isthmus.memory.");
   types.memory[0] = bound;
   bind_names(bound);

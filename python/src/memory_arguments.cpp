@@ -9,39 +9,39 @@ namespace isthmus::python {
 namespace {
 
 // The most frequent ones first. Created by the first call, with the interpreter's lock.
-std::span<const keyword<memory_arguments>> keywords() {
-  static const std::array<keyword<memory_arguments>, 4> all{
-      {{"queue", &memory_arguments::queue},
-       {"alignment", &memory_arguments::alignment},
-       {"copy", &memory_arguments::copy},
-       {"other", &memory_arguments::other}}};
+std::span<const Keyword<MemoryArguments>> keywords() {
+  static const std::array<Keyword<MemoryArguments>, 4> all{
+      {{"queue", &MemoryArguments::queue},
+       {"alignment", &MemoryArguments::alignment},
+       {"copy", &MemoryArguments::copy},
+       {"other", &MemoryArguments::other}}};
   return all;
 }
 
-void set_keyword(memory_arguments& into, PyObject* name, PyObject* value) {
+void set_keyword(MemoryArguments& out, PyObject* name, PyObject* value) {
   const auto where = find_keyword(keywords(), name);
   if (where == nullptr) {
     raise_python(PyExc_TypeError,
                  "got an unexpected keyword argument '%U': use other, alignment, queue and copy",
                  name);
   }
-  if (where == &memory_arguments::other && into.other.is_valid()) {
+  if (where == &MemoryArguments::other && out.other.is_valid()) {
     raise_python(PyExc_TypeError, "got other twice");
   }
-  into.*where = value;
+  out.*where = value;
 }
 
-void set_positional(memory_arguments& into, PyObject* const* arguments, std::size_t count) {
+void set_positional(MemoryArguments& out, PyObject* const* arguments, std::size_t count) {
   if (count > 1) {
     raise_python(PyExc_TypeError,
                  "takes one positional argument, not %zu: pass the others by keyword", count);
   }
   if (count == 1) {
-    into.other = arguments[0];
+    out.other = arguments[0];
   }
 }
 
-memory_arguments complete(const memory_arguments& read) {
+MemoryArguments complete(const MemoryArguments& read) {
   if (!read.other.is_valid()) {
     raise_python(PyExc_TypeError, "needs a number of bytes or an object with USM memory");
   }
@@ -50,10 +50,10 @@ memory_arguments complete(const memory_arguments& read) {
 
 }  // namespace
 
-memory_arguments read_memory_arguments(PyObject* const* arguments, std::size_t count,
-                                       PyObject* names) {
+MemoryArguments read_memory_arguments(PyObject* const* arguments, std::size_t count,
+                                      PyObject* names) {
   const auto unnamed = static_cast<std::size_t>(PyVectorcall_NARGS(count));
-  memory_arguments read;
+  MemoryArguments read;
   set_positional(read, arguments, unnamed);
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
@@ -62,8 +62,8 @@ memory_arguments read_memory_arguments(PyObject* const* arguments, std::size_t c
   return complete(read);
 }
 
-memory_arguments read_memory_arguments(PyObject* arguments, PyObject* named) {
-  memory_arguments read;
+MemoryArguments read_memory_arguments(PyObject* arguments, PyObject* named) {
+  MemoryArguments read;
   set_positional(read, &PyTuple_GET_ITEM(arguments, 0),
                  static_cast<std::size_t>(PyTuple_GET_SIZE(arguments)));
   PyObject *name, *value;

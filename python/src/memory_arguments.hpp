@@ -8,14 +8,14 @@
 namespace isthmus::python {
 
 // Arguments that were not given are not valid, except `queue`.
-struct memory_arguments {
+struct MemoryArguments {
   nb::handle other, alignment, copy;
   nb::handle queue = Py_None;
 };
 
 // From a vectorcall, and from a call by tuple and dictionary. TypeError for other arguments.
-[[nodiscard]] memory_arguments read_memory_arguments(PyObject* const* arguments, std::size_t count,
-                                                     PyObject* names);
-[[nodiscard]] memory_arguments read_memory_arguments(PyObject* arguments, PyObject* named);
+[[nodiscard]] MemoryArguments read_memory_arguments(PyObject* const* arguments, std::size_t count,
+                                                    PyObject* names);
+[[nodiscard]] MemoryArguments read_memory_arguments(PyObject* arguments, PyObject* named);
 
 }  // namespace isthmus::python

@@ -30,7 +30,7 @@ void at_exit() {
   close_reclaimers();
   stop_callbacks();
   {
-    const gil_release released;
+    const GilRelease released;
     isthmus_stop_functions();
   }
   stop_deferring();

@@ -9,21 +9,21 @@
 namespace isthmus::python {
 namespace {
 
-sizes to_sizes(nb::handle given, const char* what) {
+Sizes to_sizes(nb::handle given, const char* name) {
   const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
   if (!all.is_valid()) {
     raise_set();
   }
-  sizes made;
+  Sizes made;
   for (nb::handle each : all) {
-    made.push_back(to_size(each, what));
+    made.push_back(to_size(each, name));
   }
   return made;
 }
 
 // Strides in C order, without gaps. Pre: the product of the extents was checked.
-sizes dense(const sizes& shape, std::size_t item) {
-  sizes strides(shape.size());
+Sizes dense(const Sizes& shape, std::size_t item) {
+  Sizes strides(shape.size());
   for (std::size_t i = shape.size(); i-- > 0;) {
     strides[i] = item;
     item *= std::max<std::size_t>(shape[i], 1);
@@ -32,7 +32,7 @@ sizes dense(const sizes& shape, std::size_t item) {
 }
 
 // From the first byte to the end of the last; OutOfRangeError if that exceeds the address space.
-std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item,
+std::size_t extent_of(const Sizes& shape, const Sizes& strides, std::size_t item,
                       const char* role) {
   std::size_t end = item;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -50,12 +50,12 @@ std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item
   return end;
 }
 
-struct side {
+struct Side {
   const char* role;
-  place where;
+  Place where;
   // As the object itself describes them.
-  sizes shape;
-  sizes strides;
+  Sizes shape;
+  Sizes strides;
   std::size_t item = 0;
 
   // Contiguous bytes take the shape of the other side.
@@ -65,7 +65,7 @@ struct side {
   }
 };
 
-side to_side(nb::handle object, access wanted, const char* role) {
+Side to_side(nb::handle object, Access wanted, const char* role) {
   auto array = to_array_place(object, wanted, role);
   if (!array) {
     return {role, to_place(object, wanted, role), {}, {}, 0};
@@ -75,59 +75,60 @@ side to_side(nb::handle object, access wanted, const char* role) {
           static_cast<std::size_t>(layout.item)};
 }
 
-struct array {
-  sizes shape;
+struct Array {
+  Sizes shape;
   std::size_t item = 1;
 };
 
 // The shape of the arrays themselves; that of bytes is used last.
-array shape_of(const side& to, const side& from) {
-  const auto is_array = [](const side& one) { return one.tells() && !one.is_bytes(); };
-  if (is_array(to) && is_array(from) && (to.shape != from.shape || to.item != from.item)) {
+Array shape_of(const Side& target, const Side& source) {
+  const auto is_array = [](const Side& one) { return one.tells() && !one.is_bytes(); };
+  if (is_array(target) && is_array(source) &&
+      (target.shape != source.shape || target.item != source.item)) {
     raise_python(PyExc_ValueError,
                  "destination and source differ in shape or element size: pass `shape` and "
                  "`itemsize`, and the strides of sides that are not contiguous");
   }
-  for (const auto* one : {&to, &from}) {
+  for (const auto* one : {&target, &source}) {
     if (is_array(*one)) {
       return {one->shape, one->item};
     }
   }
-  if (!to.tells() && !from.tells()) {
+  if (!target.tells() && !source.tells()) {
     raise_python(PyExc_ValueError,
                  "neither the destination nor the source has a shape: pass `shape` and `itemsize`");
   }
-  const auto& bytes = from.tells() ? from : to;
+  const auto& bytes = source.tells() ? source : target;
   return {bytes.shape, bytes.item};
 }
 
 // The given strides, else those of the array if it has this shape, else those of packed elements.
-sizes strides_of(const side& of, nb::handle given, const array& what) {
+Sizes strides_of(const Side& side, nb::handle given, const Array& array) {
   if (!given.is_none()) {
     auto strides = to_sizes(given, "stride");
-    if (strides.size() != what.shape.size()) {
+    if (strides.size() != array.shape.size()) {
       raise_python(PyExc_ValueError, "%zu strides of the %s for %zu dimensions", strides.size(),
-                   of.role, what.shape.size());
+                   side.role, array.shape.size());
     }
     return strides;
   }
-  return of.tells() && of.shape == what.shape && of.item == what.item
-             ? of.strides
-             : dense(what.shape, what.item);
+  return side.tells() && side.shape == array.shape && side.item == array.item
+             ? side.strides
+             : dense(array.shape, array.item);
 }
 
-struct nd_request {
+struct NdRequest {
   nb::handle dst, src, shape, itemsize, dst_strides, src_strides, dst_offset, src_offset;
 };
 
-array to_array(const nd_request& what, const side& to, const side& from) {
-  if (what.shape.is_none()) {
-    if (!what.itemsize.is_none()) {
+Array to_array(const NdRequest& request, const Side& target, const Side& source) {
+  if (request.shape.is_none()) {
+    if (!request.itemsize.is_none()) {
       raise_python(PyExc_ValueError, "itemsize needs a shape: pass `shape` too");
     }
-    return shape_of(to, from);
+    return shape_of(target, source);
   }
-  array made{to_sizes(what.shape, "extent"), to_size_or(what.itemsize, "itemsize", 1)};
+  Array made{to_sizes(request.shape, "extent"), to_size_or(request.itemsize, "itemsize", 1)};
   std::size_t all = made.item;
   for (const auto extent : made.shape) {
     if (__builtin_mul_overflow(all, std::max<std::size_t>(extent, 1), &all)) {
@@ -138,19 +139,19 @@ array to_array(const nd_request& what, const side& to, const side& from) {
   return made;
 }
 
-nb::object copy(const nd_request& what, const operation_arguments& how) {
-  side to = to_side(what.dst, access::write, "destination");
-  side from = to_side(what.src, access::read, "source");
-  const auto block = to_array(what, to, from);
-  const auto to_strides = strides_of(to, what.dst_strides, block);
-  const auto from_strides = strides_of(from, what.src_strides, block);
-  to.where.raw.offset = to_size(what.dst_offset, "destination offset");
-  from.where.raw.offset = to_size(what.src_offset, "source offset");
+nb::object copy(const NdRequest& request, const OperationArguments& arguments) {
+  Side to = to_side(request.dst, Access::write, "destination");
+  Side from = to_side(request.src, Access::read, "source");
+  const auto block = to_array(request, to, from);
+  const auto to_strides = strides_of(to, request.dst_strides, block);
+  const auto from_strides = strides_of(from, request.src_strides, block);
+  to.where.raw.offset = to_size(request.dst_offset, "destination offset");
+  from.where.raw.offset = to_size(request.src_offset, "source offset");
   require_range(from.where, extent_of(block.shape, from_strides, block.item, "source"), "source");
   require_range(to.where, extent_of(block.shape, to_strides, block.item, "destination"),
                 "destination");
   return copy_strided({to.where, from.where, to_strides, from_strides, block.shape, block.item},
-                      how);
+                      arguments);
 }
 
 nb::object copy_nd(nb::handle dst, nb::handle src, nb::handle shape, nb::handle itemsize,

@@ -10,15 +10,15 @@
 
 namespace isthmus::python {
 
-bound_types types;
+BoundTypes types;
 
 namespace {
 
 // The Python object of each handle. Entries are borrowed: an object's destructor removes its own.
 template <class Wrapper, class Raw>
-class identity_map {
+class IdentityMap {
  public:
-  struct entry {
+  struct Entry {
     PyObject* object;
     const Wrapper* wrapper;
   };
@@ -32,7 +32,7 @@ class identity_map {
     return nb::borrow(found->second.object);
   }
   void put(Raw* raw, nb::handle object, const Wrapper* wrapper) {
-    entries_.insert_or_assign(raw, entry{object.ptr(), wrapper});
+    entries_.insert_or_assign(raw, Entry{object.ptr(), wrapper});
   }
   void forget(Raw* raw, const Wrapper* wrapper) noexcept {
     const auto found = entries_.find(raw);
@@ -42,18 +42,17 @@ class identity_map {
   }
 
  private:
-  std::unordered_map<Raw*, entry> entries_;
+  std::unordered_map<Raw*, Entry> entries_;
 };
 
 // Never destroyed: objects may be destroyed after static destructors ran.
-auto& devices = *new identity_map<device, isthmus_device_t>;
-auto& contexts = *new identity_map<context, isthmus_context_t>;
-auto& queues = *new identity_map<queue, isthmus_queue_t>;
-auto& resources = *new identity_map<known_resource, isthmus_resource_t>;
+auto& devices = *new IdentityMap<Device, isthmus_device_t>;
+auto& contexts = *new IdentityMap<Context, isthmus_context_t>;
+auto& queues = *new IdentityMap<Queue, isthmus_queue_t>;
+auto& resources = *new IdentityMap<KnownResource, isthmus_resource_t>;
 
 template <class Wrapper, class Raw>
-nb::object wrap_once(identity_map<Wrapper, Raw>& known, nb::handle type,
-                     counted_handle<Raw> handle) {
+nb::object wrap_once(IdentityMap<Wrapper, Raw>& known, nb::handle type, CountedHandle<Raw> handle) {
   auto* raw = handle.get();
   nb::object found = known.find(raw);
   if (!found.is_valid()) {
@@ -70,20 +69,20 @@ std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept {
   return reinterpret_cast<std::uintptr_t>(native != nullptr ? native : raw);
 }
 
-device::device(device_handle owned) : raw{std::move(owned)}, key{device_key_of(raw.get())} {}
-device::~device() {
+Device::Device(DeviceHandle owned) : raw{std::move(owned)}, key{device_key_of(raw.get())} {}
+Device::~Device() {
   devices.forget(raw.get(), this);
   if (pools && comes_and_goes(*this)) {
     pools->trim();  // the memory may never be requested again
   }
 }
 
-context::context(context_handle owned) : raw{std::move(owned)} {}
-context::~context() { contexts.forget(raw.get(), this); }
+Context::Context(ContextHandle owned) : raw{std::move(owned)} {}
+Context::~Context() { contexts.forget(raw.get(), this); }
 
-queue::queue(queue_handle owned) : raw{std::move(owned)} {
-  device_object = wrap(device_handle::retained(isthmus_queue_device(raw.get())));
-  context_object = wrap(context_handle::retained(isthmus_queue_context(raw.get())));
+Queue::Queue(QueueHandle owned) : raw{std::move(owned)} {
+  device_object = wrap(DeviceHandle::retained(isthmus_queue_device(raw.get())));
+  context_object = wrap(ContextHandle::retained(isthmus_queue_context(raw.get())));
   device_key = device_of(device_object)->key;
   context_key = isthmus_context_key(isthmus_queue_context(raw.get()));
   const auto where = info_of(*device_of(device_object));
@@ -93,28 +92,28 @@ queue::queue(queue_handle owned) : raw{std::move(owned)} {
   submits_at_once = (where.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0 &&
                     std::strcmp(where.backend, "cuda") != 0;
 }
-queue::~queue() { queues.forget(raw.get(), this); }
+Queue::~Queue() { queues.forget(raw.get(), this); }
 
-known_resource::~known_resource() {
+KnownResource::~KnownResource() {
   if (raw_ != nullptr) {
     resources.forget(raw_, this);
   }
 }
 
-void remember_resource(resource& made, nb::handle object) {
-  made.known = known_resource{made.raw.get()};
+void remember_resource(Resource& made, nb::handle object) {
+  made.known = KnownResource{made.raw.get()};
   resources.put(made.raw.get(), object, &made.known);
 }
 
 nb::object find_resource(isthmus_resource_t* raw) { return resources.find(raw); }
 
-nb::object wrap(platform_handle raw) {
-  return make_instance<platform>(types.platform, std::move(raw));
+nb::object wrap(PlatformHandle raw) {
+  return make_instance<Platform>(types.platform, std::move(raw));
 }
-nb::object wrap(device_handle raw) { return wrap_once(devices, types.device, std::move(raw)); }
-nb::object wrap(context_handle raw) { return wrap_once(contexts, types.context, std::move(raw)); }
-nb::object wrap(queue_handle raw) { return wrap_once(queues, types.queue, std::move(raw)); }
-nb::object wrap(event_handle raw) { return make_instance<event>(types.event, std::move(raw)); }
+nb::object wrap(DeviceHandle raw) { return wrap_once(devices, types.device, std::move(raw)); }
+nb::object wrap(ContextHandle raw) { return wrap_once(contexts, types.context, std::move(raw)); }
+nb::object wrap(QueueHandle raw) { return wrap_once(queues, types.queue, std::move(raw)); }
+nb::object wrap(EventHandle raw) { return make_instance<Event>(types.event, std::move(raw)); }
 
 isthmus_device_info_t info_of(isthmus_device_t* raw) {
   isthmus_device_info_t info{};
@@ -122,8 +121,8 @@ isthmus_device_info_t info_of(isthmus_device_t* raw) {
   check(isthmus_device_info(raw, &info));
   return info;
 }
-isthmus_device_info_t info_of(const device& of) { return info_of(of.raw.get()); }
+isthmus_device_info_t info_of(const Device& device) { return info_of(device.raw.get()); }
 
-std::string describe(const device& of) { return info_of(of).filter; }
+std::string describe(const Device& device) { return info_of(device).filter; }
 
 }  // namespace isthmus::python

@@ -32,25 +32,25 @@ const nb::list& listed_devices() {
   return *known;
 }
 
-bool is_on_default_context(const queue& on) {
-  context_handle usual;
-  check(isthmus_context_default(device_of(on.device_object)->raw.get(), usual.out()));
-  return isthmus_context_key(usual.get()) == on.context_key;
+bool is_on_default_context(const Queue& queue) {
+  ContextHandle usual;
+  check(isthmus_context_default(device_of(queue.device_object)->raw.get(), usual.out()));
+  return isthmus_context_key(usual.get()) == queue.context_key;
 }
 
 }  // namespace
 
-bool is_sycls(const queue& on) {
-  return std::strcmp(info_of(*device_of(on.device_object)).backend, "sycl") == 0;
+bool is_sycls(const Queue& queue) {
+  return std::strcmp(info_of(*device_of(queue.device_object)).backend, "sycl") == 0;
 }
 
-int oneapi_number_of(const queue& on) {
-  if (!is_sycls(on) || loaded_dpctl().is_none() || !is_on_default_context(on)) {
+int oneapi_number_of(const Queue& queue) {
+  if (!is_sycls(queue) || loaded_dpctl().is_none() || !is_on_default_context(queue)) {
     return -1;
   }
   int number = 0;
   for (nb::handle each : listed_devices()) {
-    if (each.equal(on.device_object)) {
+    if (each.equal(queue.device_object)) {
       return number;
     }
     ++number;

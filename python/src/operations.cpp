@@ -18,12 +18,13 @@ namespace {
 // Longer ones release the interpreter's lock; for shorter ones that would cost more than the copy.
 constexpr std::size_t k_keep_lock_bytes = 16 * 1024;
 
-bool may_keep_lock(const operation& what) {
-  const auto submits_at_once = [](const place* each) {
+bool may_keep_lock(const Operation& operation) {
+  const auto submits_at_once = [](const Place* each) {
     return each == nullptr || each->submits_at_once;
   };
-  return what.nbytes <= k_keep_lock_bytes && what.direct && what.arguments.after.empty() &&
-         std::all_of(std::begin(what.places), std::end(what.places), submits_at_once) &&
+  return operation.nbytes <= k_keep_lock_bytes && operation.direct &&
+         operation.arguments.after.empty() &&
+         std::all_of(std::begin(operation.places), std::end(operation.places), submits_at_once) &&
          !functions_under_way();
 }
 
@@ -33,52 +34,52 @@ bool may_keep_lock(const operation& what) {
 // takes effect afterwards; so its size is limited.
 constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
 
-bool may_go_in_one(const operation& what) {
-  if (!what.arguments.blocking || !what.arguments.after.empty() ||
-      what.nbytes > k_in_one_go_bytes || functions_under_way()) {
+bool may_go_in_one(const Operation& operation) {
+  if (!operation.arguments.blocking || !operation.arguments.after.empty() ||
+      operation.nbytes > k_in_one_go_bytes || functions_under_way()) {
     return false;
   }
-  const auto is_idle = [](isthmus_queue_t* on) {
-    return on == nullptr || isthmus_queue_idle(on) != 0;
+  const auto is_idle = [](isthmus_queue_t* queue) {
+    return queue == nullptr || isthmus_queue_idle(queue) != 0;
   };
-  const auto is_quiet = [](isthmus_buffer_t* of) {
-    return of == nullptr || isthmus_buffer_wait(of, 0) != ISTHMUS_ERROR_TIMEOUT;
+  const auto is_quiet = [](isthmus_buffer_t* buffer) {
+    return buffer == nullptr || isthmus_buffer_wait(buffer, 0) != ISTHMUS_ERROR_TIMEOUT;
   };
-  for (const auto* each : what.places) {
+  for (const auto* each : operation.places) {
     if (each != nullptr && !(is_idle(each->queue) && is_quiet(each->raw.buffer))) {
       return false;
     }
   }
-  return is_idle(what.arguments.queue);
+  return is_idle(operation.arguments.queue);
 }
 
 // A view that both this call and the operation hold; released by the last one.
-struct shared_pin final : deferred {
-  shared_pin(std::shared_ptr<pinned> held, nb::object also)
+struct SharedPin final : Deferred {
+  SharedPin(std::shared_ptr<Pinned> held, nb::object also)
       : memory{std::move(held)}, keep{std::move(also)} {}
-  std::shared_ptr<pinned> memory;
+  std::shared_ptr<Pinned> memory;
   nb::object keep;
 };
 
 // Whether the operation, which continues, keeps the memory alive from here on.
-bool leave_memory_to(isthmus_event_t* event, place& of) {
-  if (of.raw.buffer != nullptr) {
+bool leave_memory_to(isthmus_event_t* event, Place& place) {
+  if (place.raw.buffer != nullptr) {
     return true;
   }
-  if (of.memory == nullptr && !of.keep.is_valid()) {
+  if (place.memory == nullptr && !place.keep.is_valid()) {
     return false;
   }
-  const std::shared_ptr<pinned> held{std::move(of.memory)};
-  const auto owner = defer_owner(new shared_pin{held, of.keep});
+  const std::shared_ptr<Pinned> held{std::move(place.memory)};
+  const auto owner = defer_owner(new SharedPin{held, place.keep});
   return isthmus_event_then(event, owner) == ISTHMUS_OK;
 }
 
 // After an interrupted wait. Memory that cannot be left to the operation must outlive it, so this
 // waits for its end.
-void leave_to_itself(isthmus_event_t* event, operation& what) {
-  for (auto* each : what.places) {
+void leave_to_itself(isthmus_event_t* event, Operation& operation) {
+  for (auto* each : operation.places) {
     if (each != nullptr && !leave_memory_to(event, *each)) {
-      const gil_release released;
+      const GilRelease released;
       isthmus_event_wait(event, -1);
     }
   }
@@ -86,24 +87,24 @@ void leave_to_itself(isthmus_event_t* event, operation& what) {
 
 // The submission may need memory, for a copy that goes through staging.
 template <class Call>
-void submit_interruptibly(Call call, const event_handle& submitted, operation& what) {
-  const interruptible meanwhile;
+void submit_interruptibly(Call call, const EventHandle& submitted, Operation& operation) {
+  const Interruptible meanwhile;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = call();
   }
   try {
     meanwhile.check(status);
   } catch (...) {
     if (submitted) {
-      leave_to_itself(submitted.get(), what);
+      leave_to_itself(submitted.get(), operation);
     }
     throw;
   }
 }
 
-void finish_blocking(isthmus_event_t* event, operation& what) {
+void finish_blocking(isthmus_event_t* event, Operation& operation) {
   isthmus_status_t status = isthmus_event_status(event);
   if (status == ISTHMUS_OK) {
     return;
@@ -113,27 +114,27 @@ void finish_blocking(isthmus_event_t* event, operation& what) {
       status = wait_for_event(event, -1);
     }
   } catch (...) {
-    leave_to_itself(event, what);
+    leave_to_itself(event, operation);
     throw;
   }
   // The wait sets this thread's message.
   check(status == ISTHMUS_OK ? status : isthmus_event_wait(event, 0));
 }
 
-isthmus_event_t* add_event(operation_arguments& to, nb::handle object) {
+isthmus_event_t* add_event(OperationArguments& arguments, nb::handle object) {
   nb::object kept = event_of(object) != nullptr ? nb::borrow(object) : find_sycl_event(object);
   if (!kept.is_valid() || !event_of(kept)->raw) {
     raise_python(PyExc_TypeError,
                  "after must be an Event or a sequence of Events, not one with %.100s",
                  Py_TYPE(object.ptr())->tp_name);
   }
-  to.kept.push_back(kept);
+  arguments.kept.push_back(kept);
   return event_of(kept)->raw.get();
 }
 
 }  // namespace
 
-operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events, bool blocks)
+OperationArguments::OperationArguments(nb::handle on_queue, nb::handle events, bool blocks)
     : queue{raw_queue(on_queue, queue_object)}, blocking{blocks} {
   if (!events.is_valid() || events.is_none() ||
       (PyTuple_CheckExact(events.ptr()) && PyTuple_GET_SIZE(events.ptr()) == 0)) {
@@ -153,25 +154,25 @@ operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events,
   }
 }
 
-nb::object run_operation(operation& what, submission submit, void* closure) {
+nb::object run_operation(Operation& operation, Submission submit, void* closure) {
   drain_deferred();
-  const auto& arguments = what.arguments;
+  const auto& arguments = operation.arguments;
   std::array<isthmus_owner_t, 2> owners;
   isthmus_operation_t with{sizeof with, arguments.after.data(), arguments.after.size(),
                            owners.data(), 0};
-  for (auto* each : what.places) {
+  for (auto* each : operation.places) {
     if (!arguments.blocking && each != nullptr && each->memory != nullptr) {
       owners[with.owner_count++] = defer_owner(each->memory.release());
     }
   }
-  event_handle submitted;
-  const bool keeps_lock = may_keep_lock(what);
-  const bool in_one = !keeps_lock && may_go_in_one(what);
+  EventHandle submitted;
+  const bool keeps_lock = may_keep_lock(operation);
+  const bool in_one = !keeps_lock && may_go_in_one(operation);
   const auto call = [&] { return submit(closure, &with, in_one ? nullptr : submitted.out()); };
   if (keeps_lock) {
     check(call());
   } else {
-    submit_interruptibly(call, submitted, what);
+    submit_interruptibly(call, submitted, operation);
   }
   if (in_one) {
     return nb::none();
@@ -179,7 +180,7 @@ nb::object run_operation(operation& what, submission submit, void* closure) {
   if (!arguments.blocking) {
     return wrap(std::move(submitted));
   }
-  finish_blocking(submitted.get(), what);
+  finish_blocking(submitted.get(), operation);
   return nb::none();
 }
 

@@ -7,11 +7,11 @@
 
 namespace isthmus::python {
 
-std::atomic<deferred*> detail::deferred_head{nullptr};
+std::atomic<Deferred*> detail::deferred_head{nullptr};
 
 namespace {
 
-gate interpreter_gate;
+Gate interpreter_gate;
 std::atomic<bool> call_is_pending{false};
 
 int on_pending_call(void*) {
@@ -32,31 +32,31 @@ void ask_for_drain() noexcept {
   interpreter_gate.leave();
 }
 
-struct kept_object final : deferred {
-  explicit kept_object(nb::handle kept) : object{kept.inc_ref().ptr()} {}
-  ~kept_object() override { Py_DECREF(object); }
+struct KeptObject final : Deferred {
+  explicit KeptObject(nb::handle kept) : object{kept.inc_ref().ptr()} {}
+  ~KeptObject() override { Py_DECREF(object); }
   PyObject* object;
 };
 
 }  // namespace
 
-void defer(deferred* what) noexcept {
+void defer(Deferred* deferred) noexcept {
   auto& head = detail::deferred_head;
-  what->next = head.load(std::memory_order_relaxed);
-  while (!head.compare_exchange_weak(what->next, what, std::memory_order_seq_cst)) {
+  deferred->next = head.load(std::memory_order_relaxed);
+  while (!head.compare_exchange_weak(deferred->next, deferred, std::memory_order_seq_cst)) {
   }
   ask_for_drain();
 }
 
-isthmus_owner_t defer_owner(deferred* what) noexcept {
-  return {what, [](void* object) { defer(static_cast<deferred*>(object)); }};
+isthmus_owner_t defer_owner(Deferred* deferred) noexcept {
+  return {deferred, [](void* object) { defer(static_cast<Deferred*>(object)); }};
 }
 
 isthmus_owner_t keep_alive(nb::handle object) {
   if (!object.is_valid() || object.is_none()) {
     return {};
   }
-  return defer_owner(new kept_object{object});
+  return defer_owner(new KeptObject{object});
 }
 
 // Destructors may run Python code that drains again: the nodes taken here belong to this call. An

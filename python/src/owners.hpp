@@ -18,20 +18,20 @@ namespace isthmus::python {
 
 // An action to be undone with the lock held. The node is allocated beforehand: a release allocates
 // nothing.
-struct deferred {
-  virtual ~deferred() = default;
-  deferred* next = nullptr;
+struct Deferred {
+  virtual ~Deferred() = default;
+  Deferred* next = nullptr;
 };
 
 // Pushes it on the list. Any thread, with or without the lock.
-void defer(deferred* what) noexcept;
+void defer(Deferred* deferred) noexcept;
 // Owners to pass to the library. `defer_owner` takes ownership of the node.
-[[nodiscard]] isthmus_owner_t defer_owner(deferred* what) noexcept;
+[[nodiscard]] isthmus_owner_t defer_owner(Deferred* deferred) noexcept;
 // Keeps `object` alive; does nothing for None and nullptr.
 [[nodiscard]] isthmus_owner_t keep_alive(nb::handle object);
 
 namespace detail {
-extern std::atomic<deferred*> deferred_head;
+extern std::atomic<Deferred*> deferred_head;
 void drain() noexcept;
 }  // namespace detail
 

@@ -12,15 +12,15 @@
 namespace isthmus::python {
 namespace {
 
-struct memory_pin {
-  memory_pin(isthmus_pin_t* owned, nb::object where) noexcept
-      : raw{owned}, device_object{std::move(where)} {}
-  memory_pin(const memory_pin&) = delete;
-  memory_pin& operator=(const memory_pin&) = delete;
+struct MemoryPin {
+  MemoryPin(isthmus_pin_t* owned, nb::object device) noexcept
+      : raw{owned}, device_object{std::move(device)} {}
+  MemoryPin(const MemoryPin&) = delete;
+  MemoryPin& operator=(const MemoryPin&) = delete;
   // The owner keeps the memory until the driver has unregistered it; this waits for nothing.
-  ~memory_pin() {
+  ~MemoryPin() {
     if (raw != nullptr) {
-      const gil_release released;
+      const GilRelease released;
       isthmus_pin_remove(raw, 0);
     }
   }
@@ -29,16 +29,16 @@ struct memory_pin {
   nb::object device_object;
 };
 
-struct memory_to_pin {
+struct MemoryToPin {
   const void* start = nullptr;
   std::size_t nbytes = 0;
   bool read_only = false;
   isthmus_owner_t owner{};
 };
 
-memory_to_pin memory_of(nb::handle array) {
-  place found = to_place(array, access::read, "array");
-  memory_to_pin made{found.raw.pointer, found.nbytes};
+MemoryToPin memory_of(nb::handle array) {
+  Place found = to_place(array, Access::read, "array");
+  MemoryToPin made{found.raw.pointer, found.nbytes};
   if (found.raw.buffer != nullptr) {
     isthmus_buffer_info_t info{};
     info.struct_size = sizeof info;
@@ -52,8 +52,8 @@ memory_to_pin memory_of(nb::handle array) {
   return made;
 }
 
-memory_to_pin memory_at(nb::handle pointer, nb::handle nbytes, nb::handle owner) {
-  memory_to_pin made{to_pointer(pointer, "array"), to_size(nbytes, "nbytes")};
+MemoryToPin memory_at(nb::handle pointer, nb::handle nbytes, nb::handle owner) {
+  MemoryToPin made{to_pointer(pointer, "array"), to_size(nbytes, "nbytes")};
   made.owner = keep_alive(owner);
   return made;
 }
@@ -75,27 +75,27 @@ nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb
   isthmus_pin_t* made = nullptr;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_pin_add(device_of(where)->raw.get(), what.start, what.nbytes,
                              only_read || what.read_only ? 1 : 0, what.owner, &made);
   }
   check(status);
-  return nb::cast(new memory_pin{made, std::move(where)}, nb::rv_policy::take_ownership);
+  return nb::cast(new MemoryPin{made, std::move(where)}, nb::rv_policy::take_ownership);
 }
 
-isthmus_pin_info_t info_of(const memory_pin& of) {
-  if (of.raw == nullptr) {
+isthmus_pin_info_t info_of(const MemoryPin& pin) {
+  if (pin.raw == nullptr) {
     raise_python(error_type(ISTHMUS_ERROR_CLOSED), "this pin was released");
   }
   isthmus_pin_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_pin_info(of.raw, &info));
+  check(isthmus_pin_info(pin.raw, &info));
   return info;
 }
 
 // Also drops the owner's reference at once: it may hold the memory of an object that is resized
 // next.
-void release(memory_pin& self) {
+void release(MemoryPin& self) {
   auto* const raw = std::exchange(self.raw, nullptr);
   if (raw == nullptr || is_forked_child()) {
     return;
@@ -107,13 +107,13 @@ void release(memory_pin& self) {
     throw;
   }
   {
-    const gil_release released;
+    const GilRelease released;
     isthmus_pin_remove(raw, 1);
   }
   drain_deferred();
 }
 
-nb::object pin_repr(const memory_pin& self) {
+nb::object pin_repr(const MemoryPin& self) {
   if (self.raw == nullptr) {
     return nb::str("<isthmus.Pin, released>");
   }
@@ -127,8 +127,8 @@ nb::object pin_repr(const memory_pin& self) {
 }  // namespace
 
 void bind_pin(nb::module_& module) {
-  nb::class_<memory_pin>(module, "Pin", nb::is_weak_referenceable(),
-                         "Pinned memory, from isthmus.pin() until release() or the end of `with`.")
+  nb::class_<MemoryPin>(module, "Pin", nb::is_weak_referenceable(),
+                        "Pinned memory, from isthmus.pin() until release() or the end of `with`.")
       .def("release", &release, nb::sig("def release(self) -> None"),
            "Waits for the copies of the memory that are in flight and unpins it, unless other\n"
            "pins overlap it. A second call does nothing. Dropping a Pin does the same without\n"
@@ -136,27 +136,27 @@ void bind_pin(nb::module_& module) {
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](memory_pin& self, nb::args) { release(self); },
+          "__exit__", [](MemoryPin& self, nb::args) { release(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"))
       .def_prop_ro(
-          "nbytes", [](const memory_pin& self) { return info_of(self).nbytes; },
+          "nbytes", [](const MemoryPin& self) { return info_of(self).nbytes; },
           nb::sig("def nbytes(self) -> int"),
           "Number of bytes that were pinned. ClosedError after release(), as for all properties\n"
           "below.")
       .def_prop_ro(
           "ptr",
-          [](const memory_pin& self) {
+          [](const MemoryPin& self) {
             return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
           },
           nb::sig("def ptr(self) -> int"), "Their address.")
       .def_prop_ro(
-          "is_registered", [](const memory_pin& self) { return info_of(self).is_registered != 0; },
+          "is_registered", [](const MemoryPin& self) { return info_of(self).is_registered != 0; },
           nb::sig("def is_registered(self) -> bool"),
           "False if nothing had to be done: the device copies the memory as fast without, or\n"
           "other code has registered it.")
       .def_prop_ro(
           "device",
-          [](const memory_pin& self) {
+          [](const MemoryPin& self) {
             static_cast<void>(info_of(self));
             return self.device_object;
           },

@@ -45,7 +45,7 @@ void require_sound(const Py_buffer& view) {
 }
 
 // Checks that all elements have an address.
-void require_addresses(const Py_buffer& view, const array_layout& layout) {
+void require_addresses(const Py_buffer& view, const ArrayLayout& layout) {
   if (is_empty(layout)) {
     return;
   }
@@ -57,7 +57,7 @@ void require_addresses(const Py_buffer& view, const array_layout& layout) {
         !__builtin_add_overflow(low, box.nbytes, &end)) {
       return;
     }
-  } catch (const too_far&) {
+  } catch (const TooFar&) {
     // refused with the others
   }
   raise_python(PyExc_BufferError, "invalid buffer: its strides exceed the address space, 2**64");
@@ -78,15 +78,15 @@ void refuse_references(const Py_buffer& view, const char* role) {
 }
 
 // Why there is no view: read-only, not contiguous, or the object's own error.
-[[noreturn]] void explain_refusal(nb::handle object, access wanted, const char* role) {
+[[noreturn]] void explain_refusal(nb::handle object, Access wanted, const char* role) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
-  pinned probe;
+  Pinned probe;
   if (PyObject_GetBuffer(object.ptr(), &probe.view, PyBUF_FULL_RO) == 0) {
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(trace);
-    if (wanted == access::write && probe.view.readonly != 0) {
+    if (wanted == Access::write && probe.view.readonly != 0) {
       raise_read_only(object, role);
     }
     raise_python(PyExc_ValueError, k_not_contiguous, role);
@@ -109,7 +109,7 @@ bool take_view(nb::handle object, int extra, Py_buffer& view) {
   return false;
 }
 
-place dense_foreign_place(nb::handle object, const told_interface& told, access wanted,
+Place dense_foreign_place(nb::handle object, const ToldInterface& told, Access wanted,
                           const char* role) {
   if (!told.contiguous) {
     raise_python(PyExc_ValueError, k_not_contiguous, role);
@@ -117,11 +117,11 @@ place dense_foreign_place(nb::handle object, const told_interface& told, access 
   return foreign_place(object, told, wanted, role);
 }
 
-place host_place(nb::handle object, access wanted, const char* role) {
-  place made;
-  made.memory = std::make_unique<pinned>();
+Place host_place(nb::handle object, Access wanted, const char* role) {
+  Place made;
+  made.memory = std::make_unique<Pinned>();
   auto& view = made.memory->view;
-  if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
+  if (!take_view(object, wanted == Access::write ? PyBUF_WRITABLE : 0, view)) {
     nb::python_error refused;  // CuPy's arrays have the buffer protocol and refuse it
     if (const auto told = read_interface(object, wanted)) {
       return dense_foreign_place(object, *told, wanted, role);
@@ -133,7 +133,7 @@ place host_place(nb::handle object, access wanted, const char* role) {
   if (view.len < 0 || (view.len > 0 && view.buf == nullptr)) {
     raise_python(PyExc_BufferError, "invalid buffer: %zd bytes at %p", view.len, view.buf);
   }
-  if (wanted == access::write && is_locked_elsewhere(object)) {
+  if (wanted == Access::write && is_locked_elsewhere(object)) {
     raise_read_only(object, role);
   }
   made.raw.pointer = view.buf;
@@ -141,7 +141,7 @@ place host_place(nb::handle object, access wanted, const char* role) {
   return made;
 }
 
-void require_forward(const array_layout& layout, const char* role) {
+void require_forward(const ArrayLayout& layout, const char* role) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.strides[i] < 0 && layout.shape[i] > 1) {
       raise_python(PyExc_ValueError,
@@ -153,34 +153,34 @@ void require_forward(const array_layout& layout, const char* role) {
 }
 
 // Those of extents that are never stepped through. Pre: require_forward.
-void drop_backward_strides(array_layout& of) {
-  for (auto& each : of.strides) {
+void drop_backward_strides(ArrayLayout& layout) {
+  for (auto& each : layout.strides) {
     each = std::max<std::int64_t>(each, 0);
   }
 }
 
 // The part of its buffer that its elements occupy. Pre: no element lies before the first.
-place part_place(nb::handle object, const typed_array& of, access wanted, const char* role) {
-  if (wanted == access::write && of.is_locked) {
+Place part_place(nb::handle object, const TypedArray& array, Access wanted, const char* role) {
+  if (wanted == Access::write && array.is_locked) {
     raise_read_only(object, role);
   }
-  const auto& parent = buffer_in(of);
-  place made = buffer_place(parent);
-  check(isthmus_buffer_slice(parent.raw.get(), of.offset, of.layout->extent, made.adopted.out()));
+  const auto& parent = buffer_in(array);
+  Place made = buffer_place(parent);
+  check(isthmus_buffer_slice(parent.raw.get(), array.offset, array.layout->extent,
+                             made.adopted.out()));
   made.raw.buffer = made.adopted.get();
-  made.nbytes = of.layout->extent;
-  made.keep = of.memory.object();
+  made.nbytes = array.layout->extent;
+  made.keep = array.memory.object();
   return made;
 }
 
 }  // namespace
 
-place foreign_place(nb::handle object, const told_interface& told, access wanted,
-                    const char* role) {
-  if (wanted == access::write && told.what.read_only) {
+Place foreign_place(nb::handle object, const ToldInterface& told, Access wanted, const char* role) {
+  if (wanted == Access::write && told.what.read_only) {
     raise_read_only(object, role);
   }
-  place made;
+  Place made;
   const auto* on = queue_of(told.queue);
   if (told.empty && told.what.pointer == nullptr) {
     static char nowhere = 0;
@@ -198,20 +198,20 @@ place foreign_place(nb::handle object, const told_interface& told, access wanted
   return made;
 }
 
-place buffer_place(const buffer& of) {
-  const auto& on = queue_of_buffer(of);
-  place made;
-  made.raw.buffer = of.raw.get();
-  made.nbytes = of.nbytes;
-  made.direct = host_reachable(of.kind) || on.on_host;
+Place buffer_place(const Buffer& buffer) {
+  const auto& on = queue_of_buffer(buffer);
+  Place made;
+  made.raw.buffer = buffer.raw.get();
+  made.nbytes = buffer.nbytes;
+  made.direct = host_reachable(buffer.kind) || on.on_host;
   made.submits_at_once = on.submits_at_once;
   made.queue = on.raw.get();
   return made;
 }
 
-array_layout layout_of(const Py_buffer& view) {
+ArrayLayout layout_of(const Py_buffer& view) {
   require_sound(view);
-  array_layout made;
+  ArrayLayout made;
   made.item = view.itemsize;
   made.type = element_type_of_format(view.format, view.itemsize);
   made.shape.assign(view.shape, view.shape + view.ndim);
@@ -220,25 +220,25 @@ array_layout layout_of(const Py_buffer& view) {
   return made;
 }
 
-std::optional<array_place> to_array_place(nb::handle object, access wanted, const char* role) {
+std::optional<ArrayPlace> to_array_place(nb::handle object, Access wanted, const char* role) {
   if (const auto* array = typed_array_of(object)) {
     require_forward(*array->layout, role);
-    array_place made{part_place(object, *array, wanted, role), *array->layout};
+    ArrayPlace made{part_place(object, *array, wanted, role), *array->layout};
     drop_backward_strides(made.layout);
     return made;
   }
   if (buffer_of(object) != nullptr || PyObject_CheckBuffer(object.ptr()) == 0) {
     return {};
   }
-  array_place made;
-  made.where.memory = std::make_unique<pinned>();
+  ArrayPlace made;
+  made.where.memory = std::make_unique<Pinned>();
   auto& view = made.where.memory->view;
-  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == access::write ? PyBUF_WRITABLE : 0);
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == Access::write ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
     PyErr_Clear();
     return {};
   }
-  if (wanted == access::write && is_locked_elsewhere(object)) {
+  if (wanted == Access::write && is_locked_elsewhere(object)) {
     raise_read_only(object, role);
   }
   refuse_references(view, role);
@@ -251,9 +251,9 @@ std::optional<array_place> to_array_place(nb::handle object, access wanted, cons
   return made;
 }
 
-place to_place(nb::handle object, access wanted, const char* role) {
+Place to_place(nb::handle object, Access wanted, const char* role) {
   if (const auto* known = buffer_of(object)) {
-    place made = buffer_place(*known);
+    Place made = buffer_place(*known);
     made.keep = nb::borrow(object);
     return made;
   }
@@ -276,7 +276,7 @@ place to_place(nb::handle object, access wanted, const char* role) {
                role, Py_TYPE(object.ptr())->tp_name);
 }
 
-void require_range(const place& in, std::size_t nbytes, const char* role) {
+void require_range(const Place& in, std::size_t nbytes, const char* role) {
   const auto offset = in.raw.offset;
   if (offset > in.nbytes || nbytes > in.nbytes - offset) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),

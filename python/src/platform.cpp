@@ -13,39 +13,39 @@
 namespace isthmus::python {
 namespace {
 
-isthmus_platform_info_t info_of_platform(const platform& of) {
+isthmus_platform_info_t info_of_platform(const Platform& platform) {
   isthmus_platform_info_t info{};
   info.struct_size = sizeof info;
-  check(isthmus_platform_info(of.raw.get(), &info));
+  check(isthmus_platform_info(platform.raw.get(), &info));
   return info;
 }
 
-std::vector<device_handle> devices_of(const platform& of) {
-  std::vector<device_handle> found(info_of_platform(of).device_count);
+std::vector<DeviceHandle> devices_of(const Platform& platform) {
+  std::vector<DeviceHandle> found(info_of_platform(platform).device_count);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    check(isthmus_platform_device(of.raw.get(), i, found[i].out()));
+    check(isthmus_platform_device(platform.raw.get(), i, found[i].out()));
   }
   return found;
 }
 
-nb::list device_list(const platform& of) {
+nb::list device_list(const Platform& platform) {
   nb::list listed;
-  for (auto& found : devices_of(of)) {
+  for (auto& found : devices_of(platform)) {
     listed.append(wrap(std::move(found)));
   }
   return listed;
 }
 
-std::vector<platform> all_platforms() {
+std::vector<Platform> all_platforms() {
   before_drivers(nullptr);
   std::size_t count = 0;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_platform_count(&count);
   }
   check(status);
-  std::vector<platform> found(count);
+  std::vector<Platform> found(count);
   for (std::size_t i = 0; i < count; ++i) {
     check(isthmus_platform_get(i, found[i].raw.out()));
   }
@@ -53,7 +53,7 @@ std::vector<platform> all_platforms() {
 }
 
 // The parts of a filter, each of which may be missing: backend, type, number.
-struct parsed_filter {
+struct ParsedFilter {
   std::string backend, type, number;
 };
 
@@ -61,8 +61,8 @@ bool is_type(std::string_view part) {
   return part == "cpu" || part == "gpu" || part == "accelerator";
 }
 
-parsed_filter parse_filter(std::string_view text) {
-  parsed_filter parsed;
+ParsedFilter parse_filter(std::string_view text) {
+  ParsedFilter parsed;
   while (!text.empty()) {
     const auto colon = text.find(':');
     const auto part = text.substr(0, colon);
@@ -83,7 +83,7 @@ const char* type_name(isthmus_device_type_t type) {
   }
 }
 
-bool fits(const parsed_filter& filter, const isthmus_device_info_t& info) {
+bool fits(const ParsedFilter& filter, const isthmus_device_info_t& info) {
   return (filter.backend.empty() || filter.backend == info.backend) &&
          (filter.type.empty() || filter.type == type_name(info.type)) &&
          (filter.backend == "sim" || std::strcmp(info.backend, "sim") != 0 ||
@@ -91,8 +91,8 @@ bool fits(const parsed_filter& filter, const isthmus_device_info_t& info) {
 }
 
 // Throws for a malformed filter. DeviceNotFoundError is an empty list here.
-device_handle find_or_nothing(const char* filter) {
-  device_handle found;
+DeviceHandle find_or_nothing(const char* filter) {
+  DeviceHandle found;
   const auto status = look_for_device(filter, found);
   if (status != ISTHMUS_ERROR_NOT_FOUND) {
     check(status);
@@ -149,7 +149,7 @@ nb::list list_absent() {
   return listed;
 }
 
-nb::object platform_repr(const platform& self) {
+nb::object platform_repr(const Platform& self) {
   const auto info = info_of_platform(self);
   return nb::steal(PyUnicode_FromFormat("<isthmus.Platform %s \"%s\" with %zu device%s>",
                                         info.backend, info.name, info.device_count,
@@ -157,25 +157,25 @@ nb::object platform_repr(const platform& self) {
 }
 
 template <const char* isthmus_platform_info_t::*Field>
-const char* text_of(const platform& self) {
+const char* text_of(const Platform& self) {
   return info_of_platform(self).*Field;
 }
 
 }  // namespace
 
 void bind_platform(nb::module_& module) {
-  using info = isthmus_platform_info_t;
+  using Info = isthmus_platform_info_t;
   types.platform =
-      nb::class_<platform>(
+      nb::class_<Platform>(
           module, "Platform",
           "One vendor's driver, or the host. Found by platforms(). Immutable; safe to use\n"
           "from any thread.")
-          .def_prop_ro("backend", &text_of<&info::backend>,
+          .def_prop_ro("backend", &text_of<&Info::backend>,
                        "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
-          .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
-          .def_prop_ro("vendor", &text_of<&info::vendor>, "The driver's vendor.")
-          .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")
-          .def_prop_ro("library", &text_of<&info::library>,
+          .def_prop_ro("name", &text_of<&Info::name>, "The driver's name for itself.")
+          .def_prop_ro("vendor", &text_of<&Info::vendor>, "The driver's vendor.")
+          .def_prop_ro("version", &text_of<&Info::version>, "The driver's version.")
+          .def_prop_ro("library", &text_of<&Info::library>,
                        "The driver file that was opened, or an empty string.")
           .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
                        "Its devices.")

@@ -15,19 +15,19 @@ namespace isthmus::python {
 namespace {
 
 // A limit from text or a number; 0 for None.
-std::uint64_t to_limit(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
+std::uint64_t to_limit(nb::handle value, const char* name, nb::handle device, isthmus_kind_t kind) {
   if (value.is_none()) {
     return 0;
   }
-  const auto bytes = to_bytes(value, what, where, kind);
+  const auto bytes = to_bytes(value, name, device, kind);
   if (bytes == 0) {
-    raise_python(PyExc_ValueError, "%s must be above 0, or None for no limit", what);
+    raise_python(PyExc_ValueError, "%s must be above 0, or None for no limit", name);
   }
   return bytes;
 }
 
 isthmus_budget_t* to_budget(nb::handle value) {
-  const auto* given = value.is_none() ? nullptr : instance_of<budget>(types.budget, value);
+  const auto* given = value.is_none() ? nullptr : instance_of<Budget>(types.budget, value);
   if (given == nullptr && !value.is_none()) {
     raise_python(PyExc_TypeError, "budget must be a Budget or None, not %.100s",
                  Py_TYPE(value.ptr())->tp_name);
@@ -61,26 +61,26 @@ std::int64_t to_wait(nb::handle seconds) {
 }
 
 // The arguments of PoolResource other than those of every resource.
-struct pool_arguments {
+struct PoolArguments {
   nb::handle initial_bytes, growth_bytes, limit_bytes;
   nb::handle checked, remap;
   nb::handle soft_limit_bytes, budget, decay, wait;
   nb::handle device_wait;
 
-  [[nodiscard]] isthmus_pool_options_t options(nb::handle where, isthmus_kind_t kind) const {
+  [[nodiscard]] isthmus_pool_options_t options(nb::handle device, isthmus_kind_t kind) const {
     isthmus_pool_options_t options{};
     options.struct_size = sizeof options;
     options.initial_bytes = size_to_allocate(
-        kind, where, [&] { return to_bytes(initial_bytes, "initial_bytes", where, kind); });
+        kind, device, [&] { return to_bytes(initial_bytes, "initial_bytes", device, kind); });
     if (!growth_bytes.is_none()) {
-      options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", where, kind);
+      options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", device, kind);
     }
-    options.limit_bytes = to_limit(limit_bytes, "limit_bytes", where, kind);
+    options.limit_bytes = to_limit(limit_bytes, "limit_bytes", device, kind);
     options.flags =
         (to_flag(checked, "checked") ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
         (to_flag(remap, "remap") ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
         (to_flag(device_wait, "device_wait") ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
-    options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", where, kind);
+    options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", device, kind);
     options.budget = to_budget(budget);
     options.decay_ns = to_decay(decay);
     options.wait_ns = to_wait(wait);
@@ -90,29 +90,29 @@ struct pool_arguments {
 
 // Calls `create` with the interpreter's lock released.
 template <class Create>
-void make_pool(pool_resource* self, const pool_arguments& given,
-               const isthmus_pool_options_t& options, resource like, nb::handle upstream,
+void make_pool(PoolResource* self, const PoolArguments& given,
+               const isthmus_pool_options_t& options, Resource like, nb::handle upstream,
                Create create) {
-  const interruptible call;
+  const Interruptible call;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = create(&options, like.raw.out());
   }
   call.check(status);
   construct_resource(
-      self, pool_resource{std::move(like), options.limit_bytes, options.soft_limit_bytes,
-                          nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),
-                          nb::borrow(upstream)});
+      self, PoolResource{std::move(like), options.limit_bytes, options.soft_limit_bytes,
+                         nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),
+                         nb::borrow(upstream)});
 }
 
-void init_pool_over(pool_resource* self, nb::handle upstream, nb::handle initial_bytes,
+void init_pool_over(PoolResource* self, nb::handle upstream, nb::handle initial_bytes,
                     nb::handle growth_bytes, nb::handle limit_bytes, nb::handle checked,
                     nb::handle soft_limit_bytes, nb::handle shared, nb::handle decay,
                     nb::handle wait, nb::handle device_wait) {
   const auto& under = require_resource(upstream, "upstream");
-  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, Py_False,
-                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  const PoolArguments given{initial_bytes,    growth_bytes, limit_bytes, checked, Py_False,
+                            soft_limit_bytes, shared,       decay,       wait,    device_wait};
   make_pool(self, given, given.options(device_under(under), under.kind),
             {{}, under.kind, under.queue_object, false, true, true}, upstream,
             [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
@@ -121,12 +121,12 @@ void init_pool_over(pool_resource* self, nb::handle upstream, nb::handle initial
 }
 
 // A resource in place of the kind is an upstream: nanobind tries the overloads in their order.
-void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
+void init_pool(PoolResource* self, nb::handle kind, nb::handle queue, nb::handle in,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
                nb::handle checked, nb::handle remap, nb::handle soft_limit_bytes, nb::handle shared,
                nb::handle decay, nb::handle wait, nb::handle device_wait) {
-  if (instance_of<resource>(types.resource, kind) != nullptr) {
-    if (!on.is_none() || !in.is_none()) {
+  if (instance_of<Resource>(types.resource, kind) != nullptr) {
+    if (!queue.is_none() || !in.is_none()) {
       raise_python(
           PyExc_TypeError,
           "a pool over a resource uses the device and context of that resource: pass neither");
@@ -134,9 +134,9 @@ void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle i
     return init_pool_over(self, kind, initial_bytes, growth_bytes, limit_bytes, checked,
                           soft_limit_bytes, shared, decay, wait, device_wait);
   }
-  purpose what{kind, on, in};
-  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
-                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  Purpose what{kind, queue, in};
+  const PoolArguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
+                            soft_limit_bytes, shared,       decay,       wait,    device_wait};
   make_pool(
       self, given, given.options(what.where, what.kind), {{}, what.kind, what.queue, false, true},
       nb::none(), [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
@@ -148,7 +148,7 @@ nb::object limit_or_none(std::uint64_t bytes) {
   return bytes == 0 ? nb::none() : nb::object{nb::int_(bytes)};
 }
 
-nb::object pool_repr(nb::pointer_and_handle<pool_resource> self) {
+nb::object pool_repr(nb::pointer_and_handle<PoolResource> self) {
   const nb::object begin = resource_repr(self.h);
   const nb::object most = nb::borrow(begin[nb::slice(0, -1)]);
   const auto info = info_of(*self.p);
@@ -160,7 +160,7 @@ nb::object pool_repr(nb::pointer_and_handle<pool_resource> self) {
 }  // namespace
 
 void bind_pool(nb::module_& module) {
-  nb::class_<pool_resource, resource>(
+  nb::class_<PoolResource, Resource>(
       module, "PoolResource",
       "Caches freed memory for later requests: PoolResource(kind=\"device\", device=None,\n"
       "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
@@ -216,28 +216,28 @@ void bind_pool(nb::module_& module) {
                    "budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, "
                    "device_wait: bool = False) -> None"))
       .def_prop_ro(
-          "limit_bytes", [](const pool_resource& self) { return limit_or_none(self.limit_bytes); },
+          "limit_bytes", [](const PoolResource& self) { return limit_or_none(self.limit_bytes); },
           nb::sig("def limit_bytes(self) -> int | None"),
           "The most bytes that it may hold; None: no limit.")
       .def_prop_ro(
           "soft_limit_bytes",
-          [](const pool_resource& self) { return limit_or_none(self.soft_limit_bytes); },
+          [](const PoolResource& self) { return limit_or_none(self.soft_limit_bytes); },
           nb::sig("def soft_limit_bytes(self) -> int | None"),
           "When it would hold more, it returns free memory before it grows; None: no such limit.")
       .def_prop_ro(
-          "budget", [](const pool_resource& self) { return self.budget_object; },
+          "budget", [](const PoolResource& self) { return self.budget_object; },
           nb::sig("def budget(self) -> Budget | None"),
           "The budget that it shares with other pools.")
       .def_prop_ro(
-          "decay", [](const pool_resource& self) { return self.decay; },
+          "decay", [](const PoolResource& self) { return self.decay; },
           nb::sig("def decay(self) -> float | None"),
           "Seconds after which unused free memory is returned to the driver; None: never.")
       .def_prop_ro(
-          "wait", [](const pool_resource& self) { return self.wait; },
+          "wait", [](const PoolResource& self) { return self.wait; },
           nb::sig("def wait(self) -> float"),
           "The most seconds that a request waits for freed memory.")
       .def_prop_ro(
-          "upstream", [](const pool_resource& self) { return self.upstream; },
+          "upstream", [](const PoolResource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource | None"),
           "The resource that it obtains memory from; None: the driver.")
       .def("snapshot", &snapshot_of_pool, nb::sig("def snapshot(self) -> Snapshot"),

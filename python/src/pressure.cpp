@@ -53,27 +53,27 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
 }
 
 // Destroyed with the interpreter's lock held, through the deferred list. Guarded by that lock.
-struct reclaim_function final : deferred {
-  explicit reclaim_function(nb::handle asked) : function{nb::borrow(asked)} {}
+struct ReclaimFunction final : Deferred {
+  explicit ReclaimFunction(nb::handle asked) : function{nb::borrow(asked)} {}
   nb::object function;  // not valid once it must not be called any more
 };
 
-struct reclaimer;
+struct Reclaimer;
 // The callbacks that are not closed. Guarded by the interpreter's lock.
-std::set<reclaimer*> open_reclaimers;
+std::set<Reclaimer*> open_reclaimers;
 
-struct reclaimer {
+struct Reclaimer {
   isthmus_reclaimer_t* raw = nullptr;  // null: closed
-  reclaim_function* asked = nullptr;   // lives until then
+  ReclaimFunction* asked = nullptr;    // lives until then
 
-  reclaimer(isthmus_reclaimer_t* added, reclaim_function* of) : raw{added}, asked{of} {
+  Reclaimer(isthmus_reclaimer_t* added, ReclaimFunction* function) : raw{added}, asked{function} {
     open_reclaimers.insert(this);
   }
-  reclaimer(const reclaimer&) = delete;
-  reclaimer& operator=(const reclaimer&) = delete;
+  Reclaimer(const Reclaimer&) = delete;
+  Reclaimer& operator=(const Reclaimer&) = delete;
   // May run in a garbage collection, on any thread, and while the interpreter ends, so it waits for
   // nothing.
-  ~reclaimer() { drop(); }
+  ~Reclaimer() { drop(); }
 
   [[nodiscard]] isthmus_reclaimer_t* take() noexcept {
     open_reclaimers.erase(this);
@@ -89,13 +89,13 @@ struct reclaimer {
 
 std::uint64_t ask(nb::handle function, const isthmus_reclaim_request_t& request) {
   const nb::object told = function(named_tuple("ReclaimRequest")(
-      wrap(device_handle::retained(request.device)), kind_name(request.kind), request.nbytes));
+      wrap(DeviceHandle::retained(request.device)), kind_name(request.kind), request.nbytes));
   return told.is_none() ? 0 : to_size(told, "the result of a reclaim function");
 }
 
 std::uint64_t call_function(void* object, const isthmus_reclaim_request_t* request) {
-  auto& of = *static_cast<reclaim_function*>(static_cast<deferred*>(object));
-  const callback_lock lock;
+  auto& of = *static_cast<ReclaimFunction*>(static_cast<Deferred*>(object));
+  const CallbackLock lock;
   if (!lock || !of.function.is_valid()) {
     return 0;
   }
@@ -105,22 +105,22 @@ std::uint64_t call_function(void* object, const isthmus_reclaim_request_t* reque
   return bytes;
 }
 
-void init_reclaimer(reclaimer* self, nb::handle function) {
+void init_reclaimer(Reclaimer* self, nb::handle function) {
   if (PyCallable_Check(function.ptr()) == 0) {
     raise_python(PyExc_TypeError, "function must be callable, not %.100s",
                  Py_TYPE(function.ptr())->tp_name);
   }
-  auto* const asked = new reclaim_function{function};
+  auto* const asked = new ReclaimFunction{function};
   isthmus_reclaimer_t* added = nullptr;
   check(isthmus_reclaimer_add(&call_function, defer_owner(asked), &added));
-  new (self) reclaimer{added, asked};
+  new (self) Reclaimer{added, asked};
 }
 
-void close_reclaimer(reclaimer& self) {
+void close_reclaimer(Reclaimer& self) {
   if (auto* const raw = self.take(); raw != nullptr) {
-    const interruptible call;
+    const Interruptible call;
     {
-      const gil_release released;
+      const GilRelease released;
       isthmus_reclaimer_remove(raw, 1);
     }
     call.check(ISTHMUS_OK);
@@ -130,7 +130,7 @@ void close_reclaimer(reclaimer& self) {
 int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
   Py_VISIT(Py_TYPE(self));
   if (nb::inst_ready(self)) {
-    const auto& of = *nb::inst_ptr<reclaimer>(self);
+    const auto& of = *nb::inst_ptr<Reclaimer>(self);
     Py_VISIT(of.raw != nullptr ? of.asked->function.ptr() : nullptr);
   }
   return 0;
@@ -138,7 +138,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
 
 int clear(PyObject* self) noexcept {
   if (nb::inst_ready(self)) {
-    nb::inst_ptr<reclaimer>(self)->drop();
+    nb::inst_ptr<Reclaimer>(self)->drop();
   }
   return 0;
 }
@@ -147,7 +147,7 @@ PyType_Slot reclaimer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&trave
                                  {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                                  {0, nullptr}};
 
-nb::object reclaimer_repr(const reclaimer& self) {
+nb::object reclaimer_repr(const Reclaimer& self) {
   if (self.raw == nullptr) {
     return nb::str("<isthmus.memory.Reclaimer, closed>");
   }
@@ -163,13 +163,13 @@ nb::object reclaimer_repr(const reclaimer& self) {
 // nothing is left spends at most a fifth of its time on it. Only memory freed on the device that
 // needs it counts: a request to the driver of another device would be in vain.
 std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t* request) {
-  using clock = std::chrono::steady_clock;
-  static auto not_before = clock::time_point::min();  // under the lock
+  using Clock = std::chrono::steady_clock;
+  static auto not_before = Clock::time_point::min();  // under the lock
   if (!lock_is_released) {
     return 0;
   }
-  const callback_lock lock;
-  const auto begin = clock::now();
+  const CallbackLock lock;
+  const auto begin = Clock::now();
   if (!lock || begin < not_before || collected.runs) {
     return 0;
   }
@@ -178,7 +178,7 @@ std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t* request) {
   drain_deferred();
   collected.runs = false;
   if (collected.bytes == 0) {
-    const auto end = clock::now();
+    const auto end = Clock::now();
     not_before = end + 4 * (end - begin);
   }
   return collected.bytes;
@@ -192,13 +192,13 @@ void close_reclaimers() noexcept {
   }
 }
 
-nb::object snapshot_of_pool(const pool_resource& of) {
+nb::object snapshot_of_pool(const PoolResource& resource) {
   isthmus_snapshot_t raw{};
   raw.struct_size = sizeof raw;
   isthmus_status_t status;
   {
-    const gil_release released;
-    status = isthmus_resource_snapshot(of.raw.get(), &raw);
+    const GilRelease released;
+    status = isthmus_resource_snapshot(resource.raw.get(), &raw);
   }
   check(status);
   return to_snapshot(raw);
@@ -210,13 +210,13 @@ nb::object snapshot_of_error() {
   return isthmus_error_snapshot(&raw) == ISTHMUS_OK ? to_snapshot(raw) : nb::none();
 }
 
-nb::object rungs_of_pool(const pool_resource& of) {
+nb::object rungs_of_pool(const PoolResource& resource) {
   const nb::object counts = named_tuple("RungCounts");
   nb::dict all;
   isthmus_rung_t each = 0;
   while (const char* name = isthmus_rung_name(each)) {
     std::uint64_t tried = 0, served = 0;
-    check(isthmus_resource_rung(of.raw.get(), each++, &tried, &served));
+    check(isthmus_resource_rung(resource.raw.get(), each++, &tried, &served));
     all[name] = counts(tried, served);
   }
   return all;
@@ -225,7 +225,7 @@ nb::object rungs_of_pool(const pool_resource& of) {
 void bind_pressure(nb::module_& module) {
   isthmus_reclaimer_t* garbage = nullptr;  // never released
   check(isthmus_reclaimer_add(&collect_garbage, isthmus_owner_t{}, &garbage));
-  nb::class_<reclaimer>(
+  nb::class_<Reclaimer>(
       module, "Reclaimer", nb::type_slots(reclaimer_slots), nb::is_weak_referenceable(),
       "An out-of-memory callback: Reclaimer(function).\n\n"
       "Until it is closed or dropped, `function(request)`, with a ReclaimRequest, is called\n"
@@ -245,13 +245,13 @@ void bind_pressure(nb::module_& module) {
            "from within such a function. Ctrl-C ends the wait; a call may then still run. Does\n"
            "nothing if it is closed. Dropping a Reclaimer waits for nothing.")
       .def_prop_ro(
-          "closed", [](const reclaimer& self) { return self.raw == nullptr; },
+          "closed", [](const Reclaimer& self) { return self.raw == nullptr; },
           nb::sig("def closed(self) -> bool"), "Whether it was closed.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](reclaimer& self, const nb::args&) { close_reclaimer(self); },
+          "__exit__", [](Reclaimer& self, const nb::args&) { close_reclaimer(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("__repr__", &reclaimer_repr, nb::sig("def __repr__(self) -> str"));
 }

@@ -8,11 +8,11 @@
 namespace isthmus::python {
 
 // The isthmus.memory.Snapshot of a pool; raises for another resource.
-[[nodiscard]] nb::object snapshot_of_pool(const pool_resource& of);
+[[nodiscard]] nb::object snapshot_of_pool(const PoolResource& resource);
 // The snapshot of the request that this thread's last error is about; None if it is about none.
 [[nodiscard]] nb::object snapshot_of_error();
 // A dictionary from name to isthmus.memory.RungCounts, in the order in which the stages are tried.
-[[nodiscard]] nb::object rungs_of_pool(const pool_resource& of);
+[[nodiscard]] nb::object rungs_of_pool(const PoolResource& resource);
 
 // Called when the interpreter ends.
 void close_reclaimers() noexcept;

@@ -12,16 +12,16 @@
 namespace isthmus::python {
 namespace {
 
-void init_queue(queue* self, nb::handle on, nb::handle in) {
+void init_queue(Queue* self, nb::handle queue, nb::handle in) {
   nb::object within = in.is_none() ? nb::object{} : nb::borrow(in);
   nb::object where;
-  if (context_of(on) != nullptr) {
+  if (context_of(queue) != nullptr) {
     if (within.is_valid()) {
       raise_python(PyExc_TypeError, "Queue() got the context twice");
     }
-    within = nb::borrow(on);
-  } else if (!on.is_none() || !within.is_valid()) {
-    where = to_device(on);
+    within = nb::borrow(queue);
+  } else if (!queue.is_none() || !within.is_valid()) {
+    where = to_device(queue);
   }
   if (within.is_valid() && context_of(within) == nullptr) {
     if (nb::object adopted = find_sycl_context(within); adopted.is_valid()) {
@@ -34,20 +34,20 @@ void init_queue(queue* self, nb::handle on, nb::handle in) {
                  Py_TYPE(within.ptr())->tp_name);
   }
   if (!where.is_valid()) {
-    device_handle first;
+    DeviceHandle first;
     check(isthmus_context_device(parent->raw.get(), 0, first.out()));
     where = wrap(std::move(first));
   }
-  queue_handle made;
+  QueueHandle made;
   check(isthmus_queue_create(parent != nullptr ? parent->raw.get() : nullptr,
                              device_of(where)->raw.get(), made.out()));
-  new (self) queue{std::move(made)};
+  new (self) Queue{std::move(made)};
 }
 
-nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
+nb::object from_handle(nb::handle handle, nb::handle queue, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
-  const nb::object where = to_device(on);
-  queue_handle adopted;
+  const nb::object where = to_device(queue);
+  QueueHandle adopted;
   check(isthmus_queue_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
   return wrap(std::move(adopted));
 }
@@ -56,7 +56,7 @@ nb::object from_stream(nb::handle stream, nb::handle device) {
   return wrap(queue_of_stream(stream, device));
 }
 
-void wait(const queue& self, nb::handle timeout) {
+void wait(const Queue& self, nb::handle timeout) {
   const auto timeout_ns = to_timeout(timeout);
   drain_deferred();
   const auto status = wait_for_queue(self.raw.get(), timeout_ns);
@@ -64,23 +64,23 @@ void wait(const queue& self, nb::handle timeout) {
   check(status);
 }
 
-nb::object fence(const queue& self, nb::handle after) {
-  const operation_arguments how{nb::handle{}, after, false};
-  event_handle made;
+nb::object fence(const Queue& self, nb::handle after) {
+  const OperationArguments how{nb::handle{}, after, false};
+  EventHandle made;
   isthmus_status_t status;
   {
-    const gil_release released{!how.after.empty() || !self.submits_at_once};
+    const GilRelease released{!how.after.empty() || !self.submits_at_once};
     status = isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
   }
   check(status);
   return wrap(std::move(made));
 }
 
-nb::object mark(const queue& self) {
-  event_handle made;
+nb::object mark(const Queue& self) {
+  EventHandle made;
   isthmus_status_t status;
   {
-    const gil_release released{!self.submits_at_once};
+    const GilRelease released{!self.submits_at_once};
     status = isthmus_queue_mark(self.raw.get(), made.out());
   }
   check(status);
@@ -132,7 +132,7 @@ void advise_on(nb::handle self, nb::handle buffer, nb::handle count, nb::handle 
   static_cast<void>(advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, true}));
 }
 
-nb::object equal(const queue& self, nb::handle other) {
+nb::object equal(const Queue& self, nb::handle other) {
   const auto* with = queue_of(other);
   if (with == nullptr) {
     return nb::borrow(Py_NotImplemented);
@@ -140,19 +140,19 @@ nb::object equal(const queue& self, nb::handle other) {
   return nb::bool_(isthmus_queue_key(self.raw.get()) == isthmus_queue_key(with->raw.get()));
 }
 
-nb::object queue_repr(const queue& self) {
+nb::object queue_repr(const Queue& self) {
   return nb::steal(PyUnicode_FromFormat("<isthmus.Queue %p on %s>",
                                         reinterpret_cast<void*>(isthmus_queue_key(self.raw.get())),
                                         describe(*device_of(self.device_object)).c_str()));
 }
 
-nb::object backend_of(const queue& self) {
+nb::object backend_of(const Queue& self) {
   return nb::str(info_of(*device_of(self.device_object)).backend);
 }
 
-void bind_properties(nb::class_<queue>& bound) {
-  const auto device = [](const queue& self) { return self.device_object; };
-  const auto context = [](const queue& self) { return self.context_object; };
+void bind_properties(nb::class_<Queue>& bound) {
+  const auto device = [](const Queue& self) { return self.device_object; };
+  const auto context = [](const Queue& self) { return self.context_object; };
   bound.def_prop_ro("device", device, nb::sig("def device(self) -> Device"), "Its device.")
       .def_prop_ro("context", context, nb::sig("def context(self) -> Context"), "Its context.")
       .def_prop_ro("sycl_device", device, nb::sig("def sycl_device(self) -> Device"),
@@ -162,13 +162,13 @@ void bind_properties(nb::class_<queue>& bound) {
       .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
                    "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
       .def_prop_ro(
-          "is_in_order", [](const queue&) { return true; }, "Always True.")
+          "is_in_order", [](const Queue&) { return true; }, "Always True.")
       .def_prop_ro(
-          "idle", [](const queue& self) { return isthmus_queue_idle(self.raw.get()) != 0; },
+          "idle", [](const Queue& self) { return isthmus_queue_idle(self.raw.get()) != 0; },
           "Whether nothing that Isthmus submitted is pending.")
       .def_prop_ro(
           "native_handle",
-          [](const queue& self) { return reinterpret_cast<std::uintptr_t>(lend_handle(self)); },
+          [](const Queue& self) { return reinterpret_cast<std::uintptr_t>(lend_handle(self)); },
           "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's\n"
           "reference), 0 where it has none. Valid while this object lives. Once it was read,\n"
           "Isthmus takes into account that the queue may have external work.")
@@ -178,7 +178,7 @@ void bind_properties(nb::class_<queue>& bound) {
            "`native_handle`. Raises TypeError for a queue of another backend.");
 }
 
-void bind_order(nb::class_<queue>& bound) {
+void bind_order(nb::class_<Queue>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
@@ -194,7 +194,7 @@ void bind_order(nb::class_<queue>& bound) {
            "time, for Event.elapsed_since.")
       .def(
           "submit",
-          [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
+          [](const Queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
             return submit_function(self, fn, buffers, after);
           },
           nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after").none() = nb::make_tuple(),
@@ -210,13 +210,13 @@ void bind_order(nb::class_<queue>& bound) {
           "(UnsupportedError). When the interpreter ends, functions that have not begun fail\n"
           "with CallbackError; those that run are waited for.")
       .def(
-          "close", [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
+          "close", [](const Queue& self) { check(isthmus_queue_close(self.raw.get())); },
           "Refuses further work with ClosedError; submitted work still runs. Never blocks.\n"
           "Raises ValueError for the default queue of a device, which cannot be closed.");
   bind_with(bound);
 }
 
-void bind_operations(nb::class_<queue>& bound) {
+void bind_operations(nb::class_<Queue>& bound) {
   const auto none = nb::none();
   bound
       .def(
@@ -272,7 +272,7 @@ void bind_operations(nb::class_<queue>& bound) {
 }  // namespace
 
 void bind_queue(nb::module_& module) {
-  nb::class_<queue> bound(
+  nb::class_<Queue> bound(
       module, "Queue", nb::is_weak_referenceable(),
       "A queue: Queue(device=None, *, context=None). Its operations run one after the other.\n\n"
       "`device`: a Device, a filter string, or a Context, which means its first device; None:\n"
@@ -284,7 +284,7 @@ void bind_queue(nb::module_& module) {
       "from any thread.");
   types.queue = bound;
   bind_from_sycl(bound, &find_sycl_queue, "Queue", "def from_sycl(given: Any) -> Queue");
-  bind_capsule<queue>(bound);
+  bind_capsule<Queue>(bound);
   bound
       .def("__init__", &init_queue, nb::arg("device") = nb::none(), nb::kw_only(),
            nb::arg("context") = nb::none(),
@@ -314,21 +314,21 @@ void bind_queue(nb::module_& module) {
           "the same order. Adopted again on its thread it is the same queue.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })
+      .def("__hash__", [](const Queue& self) { return isthmus_queue_key(self.raw.get()); })
       .def("__repr__", &queue_repr, nb::sig("def __repr__(self) -> str"));
   bind_properties(bound);
   bind_order(bound);
   bind_operations(bound);
 }
 
-void* lend_handle(const queue& of) {
+void* lend_handle(const Queue& queue) {
   void* handle = nullptr;
   {
-    const gil_release released;  // it may retry for a second
-    handle = isthmus_queue_native(of.raw.get());
+    const GilRelease released;  // it may retry for a second
+    handle = isthmus_queue_native(queue.raw.get());
   }
   if (handle == nullptr) {
-    const std::string_view backend = info_of(*device_of(of.device_object)).backend;
+    const std::string_view backend = info_of(*device_of(queue.device_object)).backend;
     check(backend == "host" || backend == "sim" ? ISTHMUS_OK : ISTHMUS_ERROR_DRIVER);
   }
   return handle;

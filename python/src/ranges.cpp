@@ -10,7 +10,7 @@
 namespace isthmus::python {
 namespace {
 
-using range_list = std::vector<isthmus_range_t>;
+using RangeList = std::vector<isthmus_range_t>;
 
 [[noreturn]] void raise_shape(nb::handle ranges) {
   raise_python(PyExc_ValueError,
@@ -23,9 +23,9 @@ using range_list = std::vector<isthmus_range_t>;
 std::size_t columns_for(bool has_common_nbytes) { return has_common_nbytes ? 2 : 3; }
 
 // The integers of an array, of any width, in native byte order.
-class integers {
+class Integers {
  public:
-  explicit integers(const Py_buffer& view) : view_{view} {
+  explicit Integers(const Py_buffer& view) : view_{view} {
     const char* format = view.format != nullptr ? view.format : "B";
     format += *format == '@' || *format == '=' || *format == '<' ? 1 : 0;
     is_signed_ = *format != '\0' && std::strchr("bhilqn", *format) != nullptr;
@@ -53,13 +53,13 @@ class integers {
   bool is_signed_ = false;
 };
 
-range_list from_array(nb::handle ranges, const Py_buffer& view, bool has_common,
-                      std::size_t nbytes) {
+RangeList from_array(nb::handle ranges, const Py_buffer& view, bool has_common,
+                     std::size_t nbytes) {
   if (view.ndim != 2 || view.shape[1] != static_cast<Py_ssize_t>(columns_for(has_common))) {
     raise_shape(ranges);
   }
-  const integers numbers{view};
-  range_list made;
+  const Integers numbers{view};
+  RangeList made;
   made.reserve(static_cast<std::size_t>(view.shape[0]));
   for (Py_ssize_t row = 0; row < view.shape[0]; ++row) {
     made.push_back(
@@ -68,12 +68,12 @@ range_list from_array(nb::handle ranges, const Py_buffer& view, bool has_common,
   return made;
 }
 
-std::size_t to_number(nb::handle value, const char* what, std::size_t row) {
-  return to_size(value, (what + (" of range " + std::to_string(row))).c_str());
+std::size_t to_number(nb::handle value, const char* name, std::size_t row) {
+  return to_size(value, (name + (" of range " + std::to_string(row))).c_str());
 }
 
-range_list from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) {
-  range_list made;
+RangeList from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) {
+  RangeList made;
   for (nb::handle row : ranges) {
     const nb::object numbers = nb::steal(PySequence_Tuple(row.ptr()));
     if (!numbers.is_valid()) {
@@ -90,11 +90,11 @@ range_list from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes)
   return made;
 }
 
-range_list to_ranges(nb::handle ranges, nb::handle common) {
+RangeList to_ranges(nb::handle ranges, nb::handle common) {
   const bool has_common = common.is_valid() && !common.is_none();
   const auto nbytes = to_size_or(common, "nbytes", 0);
   if (PyObject_CheckBuffer(ranges.ptr()) != 0) {
-    pinned held;
+    Pinned held;
     if (PyObject_GetBuffer(ranges.ptr(), &held.view, PyBUF_FULL_RO) != 0) {
       raise_set();
     }
@@ -109,7 +109,7 @@ range_list to_ranges(nb::handle ranges, nb::handle common) {
   return from_sequence(ranges, has_common, nbytes);
 }
 
-void require_room(const place& in, std::size_t offset, std::size_t nbytes, std::size_t index,
+void require_room(const Place& in, std::size_t offset, std::size_t nbytes, std::size_t index,
                   const char* role) {
   if (offset > in.nbytes || nbytes > in.nbytes - offset) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
@@ -120,8 +120,8 @@ void require_room(const place& in, std::size_t offset, std::size_t nbytes, std::
 
 nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::handle nbytes,
                        nb::handle queue, nb::handle after, nb::handle blocking) {
-  place to = to_place(dst, access::write, "destination");
-  place from = to_place(src, access::read, "source");
+  Place to = to_place(dst, Access::write, "destination");
+  Place from = to_place(src, Access::read, "source");
   const auto all = to_ranges(ranges, nbytes);
   std::size_t moved = 0;
   for (std::size_t index = 0; index < all.size(); ++index) {
@@ -130,7 +130,7 @@ nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::ha
     require_room(to, each.destination_offset, each.nbytes, index, "destination");
     moved += each.nbytes;
   }
-  const operation_arguments how{queue, after, to_flag(blocking, "blocking")};
+  const OperationArguments how{queue, after, to_flag(blocking, "blocking")};
   return run_operation({how, moved, to.direct && from.direct, {&to, &from}},
                        [&](const isthmus_operation_t* with, isthmus_event_t** event) {
                          return isthmus_copy_ranges(how.queue, &to.raw, &from.raw, all.data(),

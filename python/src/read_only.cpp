@@ -12,7 +12,7 @@ namespace isthmus::python {
 namespace {
 
 // The start of NumPy's PyArrayInterface, which a capsule without a name contains.
-struct array_struct {
+struct ArrayStruct {
   int two;  // 2 in a valid structure
   int ndim;
   char kind;
@@ -79,7 +79,7 @@ bool is_struct_read_only(nb::handle object) {
   if (PyCapsule_IsValid(capsule.ptr(), nullptr) == 0) {
     return false;
   }
-  const auto* told = static_cast<const array_struct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  const auto* told = static_cast<const ArrayStruct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
   return told->two == 2 && (told->flags & k_writeable) == 0;
 }
 
@@ -87,7 +87,7 @@ bool is_flag_set(nb::handle capsule) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) == 0) {
     return false;
   }
-  const auto* lent = static_cast<const dlpack::managed_versioned*>(
+  const auto* lent = static_cast<const dlpack::ManagedVersioned*>(
       PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name));
   return lent->version.major == 1 && (lent->flags & dlpack::k_read_only) != 0;
 }

@@ -14,10 +14,10 @@ namespace {
 
 // Contiguous bytes of a Python object as elements of T, held while they are used.
 template <class T>
-class elements {
+class Elements {
  public:
-  elements(nb::handle of, int flags) {
-    if (PyObject_GetBuffer(of.ptr(), &view_, flags) != 0) {
+  Elements(nb::handle object, int flags) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
       raise_set();
     }
     const auto address = reinterpret_cast<std::uintptr_t>(view_.buf);
@@ -27,9 +27,9 @@ class elements {
                    sizeof(T));
     }
   }
-  elements(const elements&) = delete;
-  elements& operator=(const elements&) = delete;
-  ~elements() { PyBuffer_Release(&view_); }
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
+  ~Elements() { PyBuffer_Release(&view_); }
 
   [[nodiscard]] T* data() const noexcept { return static_cast<T*>(view_.buf); }
   [[nodiscard]] std::size_t size() const noexcept { return nbytes() / sizeof(T); }
@@ -54,11 +54,11 @@ std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
   return raw;
 }
 
-nb::tuple play(const resource& from, const nb::tuple& queues, nb::handle events,
+nb::tuple play(const Resource& resource, const nb::tuple& queues, nb::handle events,
                nb::handle samples) {
   const auto on = raw_queues(queues);
-  const elements<const isthmus_trace_event_t> all{events, PyBUF_SIMPLE};
-  std::optional<elements<isthmus_trace_sample_t>> seen;
+  const Elements<const isthmus_trace_event_t> all{events, PyBUF_SIMPLE};
+  std::optional<Elements<isthmus_trace_sample_t>> seen;
   if (!samples.is_none()) {
     seen.emplace(samples, PyBUF_WRITABLE);
     if (seen->size() != all.size()) {
@@ -70,11 +70,11 @@ nb::tuple play(const resource& from, const nb::tuple& queues, nb::handle events,
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
   isthmus_status_t status;
-  const carrying exceptions;
+  const Carrying exceptions;
   {
-    const gil_release released;
-    status = isthmus_resource_replay(from.raw.get(), on.data(), on.size(), all.data(), all.size(),
-                                     seen ? seen->data() : nullptr, &result);
+    const GilRelease released;
+    status = isthmus_resource_replay(resource.raw.get(), on.data(), on.size(), all.data(),
+                                     all.size(), seen ? seen->data() : nullptr, &result);
   }
   check(status);
   exceptions.raise();

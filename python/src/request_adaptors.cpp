@@ -13,31 +13,31 @@
 namespace isthmus::python {
 namespace {
 
-struct aligned_resource : adaptor_resource {};
-struct log_resource : adaptor_resource {};
-struct prefetch_resource : adaptor_resource {};
-struct binning_resource : adaptor_resource {
+struct AlignedResource : AdaptorResource {};
+struct LogResource : AdaptorResource {};
+struct PrefetchResource : AdaptorResource {};
+struct BinningResource : AdaptorResource {
   nb::object bins;
 };
 
-void init_aligned(aligned_resource* self, nb::handle upstream, nb::handle alignment,
+void init_aligned(AlignedResource* self, nb::handle upstream, nb::handle alignment,
                   nb::handle from_bytes) {
   const auto& under = require_resource(upstream, "upstream");
   const auto aligned_to = to_bytes(alignment, "alignment", nb::handle{}, under.kind);
   const auto from = to_bytes(from_bytes, "from_bytes", nb::handle{}, under.kind);
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_aligned(under.raw.get(), aligned_to, from, made.out()));
-  construct_resource(self, aligned_resource{over(upstream, std::move(made))});
+  construct_resource(self, AlignedResource{over(upstream, std::move(made))});
 }
 
-void init_prefetch(prefetch_resource* self, nb::handle upstream) {
+void init_prefetch(PrefetchResource* self, nb::handle upstream) {
   const auto& under = require_resource(upstream, "upstream");
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_prefetch(under.raw.get(), made.out()));
-  construct_resource(self, prefetch_resource{over(upstream, std::move(made))});
+  construct_resource(self, PrefetchResource{over(upstream, std::move(made))});
 }
 
-void init_binning(binning_resource* self, nb::handle upstream, nb::handle given) {
+void init_binning(BinningResource* self, nb::handle upstream, nb::handle given) {
   const auto& under = require_resource(upstream, "upstream");
   if (!PyDict_Check(given.ptr())) {
     raise_python(PyExc_TypeError, "bins must be a dict of sizes and resources, not %R",
@@ -54,27 +54,27 @@ void init_binning(binning_resource* self, nb::handle upstream, nb::handle given)
   }
   std::sort(raw.begin(), raw.end(),
             [](const auto& a, const auto& b) { return a.most_bytes < b.most_bytes; });
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_binning(under.raw.get(), raw.data(), raw.size(), made.out()));
-  construct_resource(self, binning_resource{over(upstream, std::move(made)), by_bytes});
+  construct_resource(self, BinningResource{over(upstream, std::move(made)), by_bytes});
 }
 
-void init_log(log_resource* self, nb::handle upstream, nb::handle path) {
+void init_log(LogResource* self, nb::handle upstream, nb::handle path) {
   const auto& under = require_resource(upstream, "upstream");
   PyObject* encoded = nullptr;
   if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) {
     raise_set();
   }
   const nb::object bytes = nb::steal(encoded);
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_log(under.raw.get(), PyBytes_AS_STRING(encoded), made.out()));
-  construct_resource(self, log_resource{over(upstream, std::move(made))});
+  construct_resource(self, LogResource{over(upstream, std::move(made))});
 }
 
-void flush(const log_resource& self) {
+void flush(const LogResource& self) {
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_log_flush(self.raw.get());
   }
   check(status);
@@ -83,7 +83,7 @@ void flush(const log_resource& self) {
 }  // namespace
 
 void bind_request_adaptors(nb::module_& module) {
-  nb::class_<aligned_resource, adaptor_resource>(
+  nb::class_<AlignedResource, AdaptorResource>(
       module, "AlignedResource",
       "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more if\n"
       "the request says so: AlignedResource(upstream, alignment, from_bytes=0). Both are\n"
@@ -92,7 +92,7 @@ void bind_request_adaptors(nb::module_& module) {
            nb::arg("from_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
                    "from_bytes: int | str = 0) -> None"));
-  nb::class_<binning_resource, adaptor_resource>(
+  nb::class_<BinningResource, AdaptorResource>(
       module, "BinningResource",
       "Chooses a resource by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
       "A request goes to the resource with the smallest number of bytes that it does not\n"
@@ -102,10 +102,10 @@ void bind_request_adaptors(nb::module_& module) {
                    "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))
       .def_prop_ro(
           "bins",
-          [](const binning_resource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
+          [](const BinningResource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
           nb::sig("def bins(self) -> dict[int, MemoryResource]"),
           "A copy of the given dictionary, by bytes.");
-  nb::class_<prefetch_resource, adaptor_resource>(
+  nb::class_<PrefetchResource, AdaptorResource>(
       module, "PrefetchResource",
       "Requests that the driver move shared memory to the device when it is allocated:\n"
       "PrefetchResource(upstream).\n\n"
@@ -113,7 +113,7 @@ void bind_request_adaptors(nb::module_& module) {
       "the capability \"prefetch\", and errors of the driver are ignored.")
       .def("__init__", &init_prefetch, nb::arg("upstream").none(),
            nb::sig("def __init__(self, upstream: MemoryResource) -> None"));
-  nb::class_<log_resource, adaptor_resource>(
+  nb::class_<LogResource, AdaptorResource>(
       module, "LogResource",
       "Writes a row for each allocation, failure and free to a CSV file, in the columns of\n"
       "RMM's logs: LogResource(upstream, path).\n\n"

@@ -11,36 +11,37 @@ namespace isthmus::python {
 namespace {
 
 // The default queue if it is of the resource's context, else a new one.
-nb::object queue_in(const device& where, nb::handle within) {
-  context_handle usual;
-  check(isthmus_context_default(where.raw.get(), usual.out()));
+nb::object queue_in(const Device& device, nb::handle within) {
+  ContextHandle usual;
+  check(isthmus_context_default(device.raw.get(), usual.out()));
   if (!within.is_valid() ||
       isthmus_context_key(usual.get()) == isthmus_context_key(context_of(within)->raw.get())) {
-    return default_queue_of(where);
+    return default_queue_of(device);
   }
-  queue_handle made;
-  check(isthmus_queue_create(context_of(within)->raw.get(), where.raw.get(), made.out()));
+  QueueHandle made;
+  check(isthmus_queue_create(context_of(within)->raw.get(), device.raw.get(), made.out()));
   return wrap(std::move(made));
 }
 
-nb::object device_for(nb::handle on, nb::handle within) {
-  if (!on.is_none() || !within.is_valid()) {
-    return to_device(on);
+nb::object device_for(nb::handle queue, nb::handle within) {
+  if (!queue.is_none() || !within.is_valid()) {
+    return to_device(queue);
   }
-  device_handle first;
+  DeviceHandle first;
   check(isthmus_context_device(context_of(within)->raw.get(), 0, first.out()));
   return wrap(std::move(first));
 }
 
 }  // namespace
 
-purpose::purpose(nb::handle of_kind, nb::handle on, nb::handle in) : kind{to_kind(of_kind)} {
+Purpose::Purpose(nb::handle of_kind, nb::handle target_queue, nb::handle in)
+    : kind{to_kind(of_kind)} {
   const nb::handle named = in.is_none() ? nb::handle{} : in;
   if (named.is_valid() && context_of(named) == nullptr) {
     raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
                  Py_TYPE(named.ptr())->tp_name);
   }
-  where = device_for(on, named);
+  where = device_for(target_queue, named);
   if (named.is_valid()) {
     within = context_of(named)->raw.get();
   } else {
@@ -50,20 +51,20 @@ purpose::purpose(nb::handle of_kind, nb::handle on, nb::handle in) : kind{to_kin
   queue = queue_in(*device_of(where), named);
 }
 
-const resource& require_resource(nb::handle given, const char* what) {
-  const auto* found = instance_of<resource>(types.resource, given);
+const Resource& require_resource(nb::handle given, const char* name) {
+  const auto* found = instance_of<Resource>(types.resource, given);
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "%s must be a resource of isthmus.memory, not %.100s", what,
+    raise_python(PyExc_TypeError, "%s must be a resource of isthmus.memory, not %.100s", name,
                  Py_TYPE(given.ptr())->tp_name);
   }
   return *found;
 }
 
-const resource* resource_or_none(nb::handle named) {
+const Resource* resource_or_none(nb::handle named) {
   if (!given(named)) {
     return nullptr;
   }
-  const auto* found = instance_of<resource>(types.resource, named);
+  const auto* found = instance_of<Resource>(types.resource, named);
   if (found == nullptr) {
     raise_python(PyExc_TypeError,
                  "resource must be a resource of isthmus.memory or None, not %.100s",
@@ -72,13 +73,15 @@ const resource* resource_or_none(nb::handle named) {
   return found;
 }
 
-nb::handle device_under(const resource& of) { return queue_of(of.queue_object)->device_object; }
+nb::handle device_under(const Resource& resource) {
+  return queue_of(resource.queue_object)->device_object;
+}
 
-isthmus_resource_info_t info_of(const resource& of) {
+isthmus_resource_info_t info_of(const Resource& resource) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
-  const carrying exceptions;
-  check(isthmus_resource_query(of.raw.get(), &info));
+  const Carrying exceptions;
+  check(isthmus_resource_query(resource.raw.get(), &info));
   exceptions.raise();
   return info;
 }
@@ -94,27 +97,27 @@ nb::object resource_repr(nb::handle object) {
 
 namespace {
 
-void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::handle in,
+void init_provider(ProviderResource* self, nb::handle kind, nb::handle queue, nb::handle in,
                    nb::handle write_combined) {
-  purpose what{kind, on, in};
+  Purpose what{kind, queue, in};
   const bool is_combined = to_flag(write_combined, "write_combined");
   if (is_combined && what.kind != ISTHMUS_KIND_HOST) {
     raise_python(PyExc_ValueError, "write-combined memory is of kind 'host', not %R", kind.ptr());
   }
-  resource_handle made;
+  ResourceHandle made;
   check(is_combined
             ? isthmus_resource_write_combined(what.within, what.device_raw(), made.out())
             : isthmus_resource_provider(what.within, what.device_raw(), what.kind, made.out()));
-  construct_resource(self, provider_resource{{std::move(made), what.kind, std::move(what.queue)}});
+  construct_resource(self, ProviderResource{{std::move(made), what.kind, std::move(what.queue)}});
 }
 
-std::uint64_t trim(const resource& self, nb::handle keep_bytes) {
+std::uint64_t trim(const Resource& self, nb::handle keep_bytes) {
   const auto keep = to_bytes(keep_bytes, "keep_bytes", nb::handle{}, self.kind);
   std::uint64_t given_back = 0;
   isthmus_status_t status;
-  const carrying exceptions;
+  const Carrying exceptions;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_resource_trim(self.raw.get(), keep, &given_back);
   }
   check(status);
@@ -122,13 +125,13 @@ std::uint64_t trim(const resource& self, nb::handle keep_bytes) {
   return given_back;
 }
 
-nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignment,
+nb::object allocate(const Resource& self, nb::handle nbytes, nb::handle alignment,
                     nb::handle queue) {
   const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
   nb::object made = nb::inst_alloc(types.buffer);
-  construct_buffer(nb::inst_ptr<buffer>(made),
+  construct_buffer(nb::inst_ptr<Buffer>(made),
                    to_allocation_size(nbytes, "nbytes", self.kind, *queue_of(on)), self.kind,
-                   to_exact_alignment(alignment), on, &self, kinds_allowed::any);
+                   to_exact_alignment(alignment), on, &self, KindsAllowed::any);
   nb::inst_mark_ready(made);
   return made;
 }
@@ -137,24 +140,24 @@ nb::object live(nb::handle kind) {
   std::uint64_t count = 0, bytes = 0;
   const auto of = kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind);
   {
-    const gil_release released;
+    const GilRelease released;
     isthmus_live(of, &count, &bytes);
   }
   return nb::make_tuple(count, bytes);
 }
 
 // If the object that it was created as is gone, this is an object of the common base class.
-nb::object wrap_resource(resource_handle raw, nb::handle within) {
+nb::object wrap_resource(ResourceHandle raw, nb::handle within) {
   if (nb::object made_as = find_resource(raw.get()); made_as.is_valid()) {
     return made_as;
   }
-  resource made{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
+  Resource made{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
   const auto told = info_of(made);
   made.kind = told.kind;
-  const nb::object where = wrap(device_handle::retained(told.device));
+  const nb::object where = wrap(DeviceHandle::retained(told.device));
   made.queue_object = queue_in(*device_of(where), within);
   nb::object object = nb::inst_alloc(types.resource);
-  new (nb::inst_ptr<resource>(object)) resource{std::move(made)};
+  new (nb::inst_ptr<Resource>(object)) Resource{std::move(made)};
   nb::inst_mark_ready(object);
   return object;
 }
@@ -178,12 +181,12 @@ nb::object query(nb::handle pointer, nb::handle within) {
   isthmus_pointer_info_t info{};
   info.struct_size = sizeof info;
   check(isthmus_pointer_query(asked == nullptr ? nullptr : asked->raw.get(), at, &info));
-  context_handle home;
-  resource_handle from;
+  ContextHandle home;
+  ResourceHandle from;
   check(isthmus_pointer_origin(at, home.out(), from.out()));
   nb::object where = nb::none(), owner = nb::none(), resource = nb::none();
   if (info.device != nullptr) {
-    where = wrap(device_handle::retained(info.device));
+    where = wrap(DeviceHandle::retained(info.device));
   }
   if (info.context != nullptr) {
     owner = home.get() == nullptr ? nb::borrow(within) : wrap(std::move(home));
@@ -197,12 +200,12 @@ nb::object query(nb::handle pointer, nb::handle within) {
                            info.requested_bytes, info.queue_key);
 }
 
-std::uintptr_t key_of(const resource& self) noexcept {
+std::uintptr_t key_of(const Resource& self) noexcept {
   return reinterpret_cast<std::uintptr_t>(self.raw.get());
 }
 
-nb::object equal(const resource& self, nb::handle other) {
-  const auto* with = instance_of<resource>(types.resource, other);
+nb::object equal(const Resource& self, nb::handle other) {
+  const auto* with = instance_of<Resource>(types.resource, other);
   return with == nullptr ? nb::borrow(Py_NotImplemented) : nb::bool_(key_of(self) == key_of(*with));
 }
 
@@ -233,10 +236,10 @@ PyMethodDef resource_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot resource_slots[] = {{Py_tp_methods, resource_methods}, {0, nullptr}};
 
-void verify(const resource& self) {
+void verify(const Resource& self) {
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_resource_verify(self.raw.get());
   }
   check(status);
@@ -251,7 +254,7 @@ void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&) {
 }
 
 void bind_resource(nb::module_& module) {
-  nb::class_<resource> base(
+  nb::class_<Resource> base(
       module, "MemoryResource", nb::type_slots(resource_slots), nb::is_weak_referenceable(),
       "Allocates memory of one kind, in one context, on one device: the base of all resources.\n"
       "Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as long as\n"
@@ -259,18 +262,18 @@ void bind_resource(nb::module_& module) {
   types.resource = base;
   base.def("__init__", &refuse_to_make);
   base.def_prop_ro(
-          "kind", [](const resource& self) { return kind_name(self.kind); },
+          "kind", [](const Resource& self) { return kind_name(self.kind); },
           nb::sig("def kind(self) -> str"), "The kind of its memory.")
       .def_prop_ro(
-          "queue", [](const resource& self) { return self.queue_object; },
+          "queue", [](const Resource& self) { return self.queue_object; },
           nb::sig("def queue(self) -> Queue"),
           "The queue of buffers that are created with it and name no queue.")
       .def_prop_ro(
-          "device", [](const resource& self) { return nb::borrow(device_under(self)); },
+          "device", [](const Resource& self) { return nb::borrow(device_under(self)); },
           nb::sig("def device(self) -> Device"), "The device that it allocates for.")
       .def_prop_ro(
           "context",
-          [](const resource& self) { return queue_of(self.queue_object)->context_object; },
+          [](const Resource& self) { return queue_of(self.queue_object)->context_object; },
           nb::sig("def context(self) -> Context"), "The context that its memory belongs to.")
       .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
            nb::arg("queue") = nb::none(),
@@ -281,19 +284,19 @@ void bind_resource(nb::module_& module) {
            "`alignment` 0: the device's own. Raises ValueError if it is neither 0 nor a power of\n"
            "two.")
       .def_prop_ro(
-          "held_bytes", [](const resource& self) { return info_of(self).held_bytes; },
+          "held_bytes", [](const Resource& self) { return info_of(self).held_bytes; },
           nb::sig("def held_bytes(self) -> int"),
           "Bytes that it holds of the driver's memory; a provider holds none.")
       .def_prop_ro(
-          "free_bytes", [](const resource& self) { return info_of(self).free_bytes; },
+          "free_bytes", [](const Resource& self) { return info_of(self).free_bytes; },
           nb::sig("def free_bytes(self) -> int"),
           "Bytes of these that no buffer, thread or size class holds.")
       .def_prop_ro(
-          "maps", [](const resource& self) { return info_of(self).maps; },
+          "maps", [](const Resource& self) { return info_of(self).maps; },
           nb::sig("def maps(self) -> int"),
           "How often the driver gave it memory, or mapped some at another address.")
       .def_prop_ro(
-          "unmaps", [](const resource& self) { return info_of(self).unmaps; },
+          "unmaps", [](const Resource& self) { return info_of(self).unmaps; },
           nb::sig("def unmaps(self) -> int"),
           "How often memory was returned to the driver, or unmapped from its address.")
       .def("verify", &verify, nb::sig("def verify(self) -> None"),
@@ -308,7 +311,7 @@ void bind_resource(nb::module_& module) {
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)
       .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
-  nb::class_<provider_resource, resource>(
+  nb::class_<ProviderResource, Resource>(
       module, "ProviderResource",
       "The driver's own allocator: ProviderResource(kind=\"device\", device=None, context=None,\n"
       "write_combined=False).\n\n"

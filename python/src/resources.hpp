@@ -7,55 +7,55 @@
 namespace isthmus::python {
 
 // What a resource is for, from the arguments kind, device and context.
-struct purpose {
+struct Purpose {
   isthmus_kind_t kind;
   nb::object where;
-  context_handle usual;  // used if no context is named
+  ContextHandle usual;  // used if no context is named
   isthmus_context_t* within = nullptr;
   nb::object queue;
 
   // Throws the exceptions of bad arguments, and DeviceNotFoundError.
-  purpose(nb::handle of_kind, nb::handle on, nb::handle in);
+  Purpose(nb::handle of_kind, nb::handle queue, nb::handle in);
   [[nodiscard]] isthmus_device_t* device_raw() const noexcept {
     return device_of(where)->raw.get();
   }
 };
 
 // TypeError if it is not a resource.
-[[nodiscard]] const resource& require_resource(nb::handle given, const char* what);
+[[nodiscard]] const Resource& require_resource(nb::handle given, const char* name);
 
 // Null for None and if it was not given. TypeError if it is not a resource.
-[[nodiscard]] const resource* resource_or_none(nb::handle named);
+[[nodiscard]] const Resource* resource_or_none(nb::handle named);
 
 // The device that it allocates for.
-[[nodiscard]] nb::handle device_under(const resource& of);
+[[nodiscard]] nb::handle device_under(const Resource& resource);
 
 // The library's information about it. Throws the exception of a Python function that was called for
 // it.
-[[nodiscard]] isthmus_resource_info_t info_of(const resource& of);
+[[nodiscard]] isthmus_resource_info_t info_of(const Resource& resource);
 [[nodiscard]] nb::object resource_repr(nb::handle object);
 
 // The constructor of classes that exist only as a base.
 [[noreturn]] void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&);
 
 // An adaptor over `upstream`.
-[[nodiscard]] inline adaptor_resource over(nb::handle upstream, resource_handle made) {
-  const auto& under = *nb::inst_ptr<resource>(upstream);
+[[nodiscard]] inline AdaptorResource over(nb::handle upstream, ResourceHandle made) {
+  const auto& under = *nb::inst_ptr<Resource>(upstream);
   return {{std::move(made), under.kind, under.queue_object, true}, nb::borrow(upstream)};
 }
 
 // Whether `using` or `set_resource` was ever called.
 extern bool resources_in_use;
 // The current resource for buffers of that kind on that queue; not valid for the default pool.
-[[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const queue& on);
+[[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const Queue& queue);
 void forget_resources() noexcept;
 // While it lives, the current resource of this context is the driver's.
-class using_the_driver {
+class UsingTheDriver {
  public:
-  using_the_driver();
-  using_the_driver(const using_the_driver&) = delete;
-  using_the_driver& operator=(const using_the_driver&) = delete;
-  ~using_the_driver();
+  UsingTheDriver();
+  UsingTheDriver(const UsingTheDriver&) = delete;
+  UsingTheDriver& operator=(const UsingTheDriver&) = delete;
+  ~UsingTheDriver();
   // Whether one lives on the calling thread.
   [[nodiscard]] static bool is_on() noexcept { return depth_ != 0; }
 

@@ -10,7 +10,7 @@ namespace isthmus::python {
 extern bool scopes_in_use, tags_in_use;
 
 // The scope that this context is in; empty if there is none.
-[[nodiscard]] scope_handle current_scope();
+[[nodiscard]] ScopeHandle current_scope();
 
 // The tag of this context; null if there is none. It is never freed.
 [[nodiscard]] const char* current_tag();
@@ -20,16 +20,16 @@ extern bool scopes_in_use, tags_in_use;
 // While it lives, the thread is in the scope of its context for the library, if there is one, and
 // under its tag. Holds a reference to the scope, because a Python function that the library calls
 // meanwhile may leave it. Construction needs the interpreter's lock, destruction does not.
-class within_scope {
+class WithinScope {
  public:
-  within_scope()
-      : scope_{scopes_in_use ? current_scope() : scope_handle{}},
+  WithinScope()
+      : scope_{scopes_in_use ? current_scope() : ScopeHandle{}},
         outer_{scope_ ? isthmus_scope_swap(scope_.get()) : nullptr},
         tag_{tags_in_use ? current_tag() : nullptr},
         before_{tag_ != nullptr ? isthmus_tag_swap(tag_) : nullptr} {}
-  within_scope(const within_scope&) = delete;
-  within_scope& operator=(const within_scope&) = delete;
-  ~within_scope() {
+  WithinScope(const WithinScope&) = delete;
+  WithinScope& operator=(const WithinScope&) = delete;
+  ~WithinScope() {
     if (scope_) {
       isthmus_scope_swap(outer_);
     }
@@ -39,7 +39,7 @@ class within_scope {
   }
 
  private:
-  const scope_handle scope_;
+  const ScopeHandle scope_;
   isthmus_scope_t* const outer_;
   const char* const tag_;
   const char* const before_;
@@ -47,16 +47,16 @@ class within_scope {
 
 // The same for a free, without the tag. Never fails: if the scope cannot be determined, the free
 // counts outside of all scopes.
-class free_within_scope {
+class FreeWithinScope {
  public:
-  free_within_scope() noexcept {
+  FreeWithinScope() noexcept {
     if (scopes_in_use) [[unlikely]] {
       enter();
     }
   }
-  free_within_scope(const free_within_scope&) = delete;
-  free_within_scope& operator=(const free_within_scope&) = delete;
-  ~free_within_scope() {
+  FreeWithinScope(const FreeWithinScope&) = delete;
+  FreeWithinScope& operator=(const FreeWithinScope&) = delete;
+  ~FreeWithinScope() {
     if (scope_) [[unlikely]] {
       isthmus_scope_swap(outer_);
     }
@@ -65,7 +65,7 @@ class free_within_scope {
  private:
   void enter() noexcept;
 
-  scope_handle scope_{};
+  ScopeHandle scope_{};
   isthmus_scope_t* outer_ = nullptr;
 };
 

@@ -15,29 +15,29 @@ const char* options_text(nb::handle options) {
 
 nb::object create(nb::handle options) {
   const char* text = options_text(options);
-  device_handle made;
+  DeviceHandle made;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_sim_create(text, made.out());
   }
   check(status);
   return wrap(std::move(made));
 }
 
-void configure(const device& of, nb::handle options) {
-  check(isthmus_sim_configure(of.raw.get(), options_text(options)));
+void configure(const Device& device, nb::handle options) {
+  check(isthmus_sim_configure(device.raw.get(), options_text(options)));
 }
 
-std::uint64_t calls(const device& of, const char* kind) {
+std::uint64_t calls(const Device& device, const char* kind) {
   std::uint64_t count = 0;
-  check(isthmus_sim_calls(of.raw.get(), kind, &count));
+  check(isthmus_sim_calls(device.raw.get(), kind, &count));
   return count;
 }
 
-nb::object state(const device& of) {
+nb::object state(const Device& device) {
   std::uint64_t clock_ns = 0, device_bytes = 0, host_bytes = 0;
-  check(isthmus_sim_state(of.raw.get(), &clock_ns, &device_bytes, &host_bytes));
+  check(isthmus_sim_state(device.raw.get(), &clock_ns, &device_bytes, &host_bytes));
   return nb::make_tuple(clock_ns, device_bytes, host_bytes);
 }
 

@@ -13,7 +13,7 @@ void raise_too_large(nb::handle reason, isthmus_kind_t kind, nb::handle device) 
 }
 
 std::size_t to_allocation_size(nb::handle value, const char* name, isthmus_kind_t kind,
-                               const queue& queue) {
+                               const Queue& queue) {
   return size_to_allocate(kind, queue.device_object, [&] { return to_size(value, name); });
 }
 

@@ -19,7 +19,7 @@ template <class Make>
   nb::object reason;
   try {
     return make();
-  } catch (const too_far& failed) {
+  } catch (const TooFar& failed) {
     reason = nb::str(failed.what());
   } catch (nb::python_error& failed) {
     if (!failed.matches(error_type(ISTHMUS_ERROR_OUT_OF_RANGE))) {
@@ -31,5 +31,5 @@ template <class Make>
 }
 // Like to_size, but USMAllocationError from 2**63 on.
 [[nodiscard]] std::size_t to_allocation_size(nb::handle value, const char* name,
-                                             isthmus_kind_t kind, const queue& queue);
+                                             isthmus_kind_t kind, const Queue& queue);
 }  // namespace isthmus::python

@@ -23,38 +23,38 @@
 namespace isthmus::python {
 
 // A CUDA stream as in the runtime API: null is the legacy default stream.
-using cuda_stream = void*;
+using CudaStream = void*;
 
 // Frameworks convert it to an exception of their own.
-class allocator_failure final : public std::runtime_error {
+class AllocatorFailure final : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Throws the library's message of this thread's last call after `what`, which may be empty.
-[[noreturn]] void throw_last_failure(const char* what);
+// Throws the library's message of this thread's last call after `name`, which may be empty.
+[[noreturn]] void throw_last_failure(const char* name);
 
 // The queue of a stream, created on first use and never released. Throws allocator_failure.
-[[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, cuda_stream stream);
+[[nodiscard]] isthmus_queue_t* queue_of_stream_number(int device, CudaStream stream);
 // CUDA's number of a device; -1 for one of another backend.
 [[nodiscard]] int number_of_cuda_device(const isthmus_device_t* device) noexcept;
 
-struct allocator_usage {
+struct AllocatorUsage {
   isthmus_statistics_t counts;
   isthmus_resource_info_t resource;
   std::uint64_t peak_held_bytes;
   bool knows_peak;
 };
 
-struct followed_resources;
+struct FollowedResources;
 
-class stream_allocator {
+class StreamAllocator {
  public:
   static constexpr int k_most_devices = 64;
 
-  constexpr stream_allocator() noexcept = default;
-  stream_allocator(const stream_allocator&) = delete;
-  stream_allocator& operator=(const stream_allocator&) = delete;
+  constexpr StreamAllocator() noexcept = default;
+  StreamAllocator(const StreamAllocator&) = delete;
+  StreamAllocator& operator=(const StreamAllocator&) = delete;
 
   // From here on the resource serves its device, in place of a pool of the allocator. Pre: no
   // request was made yet.
@@ -68,38 +68,38 @@ class stream_allocator {
 
   // All throw allocator_failure, except `deallocate`, which reports failures on the standard error
   // stream.
-  [[nodiscard]] void* allocate(std::size_t nbytes, int device, cuda_stream stream);
-  void deallocate(void* pointer, std::size_t nbytes, int device, cuda_stream stream) noexcept;
+  [[nodiscard]] void* allocate(std::size_t nbytes, int device, CudaStream stream);
+  void deallocate(void* pointer, std::size_t nbytes, int device, CudaStream stream) noexcept;
   // Returns free memory to the driver.
   void trim();
   // Limits a pool of the allocator on that device to that share of the device's memory. Pre: no
   // request was made there yet.
   void limit(double share, int device);
-  [[nodiscard]] allocator_usage usage(int device);
+  [[nodiscard]] AllocatorUsage usage(int device);
   // The resource that serves that device.
   [[nodiscard]] isthmus_resource_t* serving(int device) { return serve(device).from; }
 
-  struct place {
+  struct Place {
     isthmus_resource_t* resource;
     isthmus_queue_t* queue;
   };
   // The resources that serve one device.
-  struct served {
+  struct Served {
     isthmus_resource_t* counted;  // statistics adaptor over `from`
     isthmus_resource_t* from;
     isthmus_budget_t* budget;  // null if `from` was given
   };
 
  private:
-  [[nodiscard]] place find(int device, cuda_stream stream);
+  [[nodiscard]] Place find(int device, CudaStream stream);
   // The resource set by `follow`, retained. Null if none serves that device.
   [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
-  [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, cuda_stream stream);
-  void deallocate_followed(void* pointer, std::size_t nbytes, cuda_stream stream, int device);
-  [[nodiscard]] void* allocate_from(const place& at, std::size_t nbytes);
-  [[nodiscard]] const served& serve(int device);
-  [[nodiscard]] const served* make(int device) const;
-  void make_pool(served& of, int device) const;
+  [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, CudaStream stream);
+  void deallocate_followed(void* pointer, std::size_t nbytes, CudaStream stream, int device);
+  [[nodiscard]] void* allocate_from(const Place& at, std::size_t nbytes);
+  [[nodiscard]] const Served& serve(int device);
+  [[nodiscard]] const Served* make(int device) const;
+  void make_pool(Served& served, int device) const;
 
   // Guards the creation of entries of `devices_`. An entry is stored with release and loaded with
   // acquire order, so that a reader sees it complete; it is immutable and never destroyed.
@@ -107,14 +107,14 @@ class stream_allocator {
   isthmus_resource_t* given_ = nullptr;
   int given_device_ = -1;
   std::array<std::optional<double>, k_most_devices> shares_{};
-  std::array<std::atomic<const served*>, k_most_devices> devices_{};
+  std::array<std::atomic<const Served*>, k_most_devices> devices_{};
   // Created by the first `follow`, by a compare-exchange, and never destroyed.
-  std::atomic<followed_resources*> followed_{nullptr};
+  std::atomic<FollowedResources*> followed_{nullptr};
 };
 
 // Records that the block is used on that stream too. Its free then waits for all work that the
 // stream has at that time. For blocks of any allocator here; does nothing for other memory.
-void note_stream(void* pointer, cuda_stream stream);
+void note_stream(void* pointer, CudaStream stream);
 // The block that contains an address, and where it begins; the address itself if it is unknown.
 [[nodiscard]] void* find_block(void* pointer, std::size_t* nbytes) noexcept;
 

@@ -14,11 +14,11 @@
 namespace isthmus::python {
 namespace {
 
-using notes = std::unordered_map<void*, std::vector<isthmus_queue_t*>>;
+using Notes = std::unordered_map<void*, std::vector<isthmus_queue_t*>>;
 
-struct shard {
+struct Shard {
   std::mutex lock;
-  notes blocks;
+  Notes blocks;
 };
 constexpr std::size_t k_shards = 16;
 // Number of noted blocks. Most programs note none, and a free then checks nothing else. Relaxed
@@ -26,13 +26,13 @@ constexpr std::size_t k_shards = 16;
 std::atomic<std::size_t> noted{0};
 
 // Never destroyed.
-shard& shard_of(void* block) {
-  static auto* const all = new shard[k_shards];
+Shard& shard_of(void* block) {
+  static auto* const all = new Shard[k_shards];
   const auto bits = reinterpret_cast<std::uintptr_t>(block);
   return all[(bits >> 8 ^ bits >> 16 ^ bits >> 21) % k_shards];
 }
 
-notes::node_type take(void* block) noexcept {
+Notes::node_type take(void* block) noexcept {
   auto& in = shard_of(block);
   const std::lock_guard hold{in.lock};
   auto taken = in.blocks.extract(block);
@@ -40,24 +40,24 @@ notes::node_type take(void* block) noexcept {
   return taken;
 }
 
-void put_back(notes::node_type taken) {
+void put_back(Notes::node_type taken) {
   auto& in = shard_of(taken.key());
   const std::lock_guard hold{in.lock};
   in.blocks.insert(std::move(taken));
   noted.fetch_add(1, std::memory_order_relaxed);
 }
 
-stream_notes::outcome tell_of_loss(const void* block) noexcept {
+StreamNotes::Outcome tell_of_loss(const void* block) noexcept {
   std::fprintf(stderr,
                "isthmus: the memory at %p is leaked, because its release cannot be ordered after "
                "its uses: %s\n",
                block, isthmus_error_message());
-  return stream_notes::outcome::lost;
+  return StreamNotes::Outcome::lost;
 }
 
 }  // namespace
 
-void stream_notes::add(void* block, isthmus_queue_t* queue) {
+void StreamNotes::add(void* block, isthmus_queue_t* queue) {
   auto& in = shard_of(block);
   const std::lock_guard hold{in.lock};
   auto& queues = in.blocks[block];
@@ -67,9 +67,9 @@ void stream_notes::add(void* block, isthmus_queue_t* queue) {
   }
 }
 
-stream_notes::outcome stream_notes::settle(void* block) noexcept {
+StreamNotes::Outcome StreamNotes::settle(void* block) noexcept {
   if (noted.load(std::memory_order_relaxed) == 0) [[likely]] {
-    return outcome::settled;
+    return Outcome::settled;
   }
   auto taken = take(block);
   while (!taken.empty() && !taken.mapped().empty()) {
@@ -81,13 +81,13 @@ stream_notes::outcome stream_notes::settle(void* block) noexcept {
     } else {
       try {
         put_back(std::move(taken));
-        return outcome::not_yet;
+        return Outcome::not_yet;
       } catch (const std::bad_alloc&) {
         return tell_of_loss(block);
       }
     }
   }
-  return outcome::settled;
+  return Outcome::settled;
 }
 
 }  // namespace isthmus::python

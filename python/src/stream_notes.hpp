@@ -8,7 +8,7 @@
 
 namespace isthmus::python {
 
-class stream_notes {
+class StreamNotes {
  public:
   // Notes each queue once per block. Throws std::bad_alloc.
   static void add(void* block, isthmus_queue_t* queue);
@@ -17,8 +17,8 @@ class stream_notes {
   // is being captured into a graph and cannot report its work; nothing may free the block before
   // another call has settled it. lost: it must not be freed at all, which was reported on the
   // standard error stream.
-  enum class outcome { settled, not_yet, lost };
-  [[nodiscard]] static outcome settle(void* block) noexcept;
+  enum class Outcome { settled, not_yet, lost };
+  [[nodiscard]] static Outcome settle(void* block) noexcept;
 };
 
 }  // namespace isthmus::python

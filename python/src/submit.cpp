@@ -19,7 +19,7 @@ std::atomic<int> functions_pending{0};
 
 // The exporter of the view that a function gets of a buffer. Views that outlive the function are
 // counted, and keep the Buffer alive.
-struct lent_memory {
+struct LentMemory {
   void* pointer;
   std::size_t nbytes;
   nb::object of;
@@ -28,7 +28,7 @@ struct lent_memory {
 nb::handle lent_type;
 
 int lend(PyObject* self, Py_buffer* view, int flags) noexcept {
-  auto* lent = nb::inst_ptr<lent_memory>(self);
+  auto* lent = nb::inst_ptr<LentMemory>(self);
   static char nothing[1];
   void* pointer = lent->pointer != nullptr ? lent->pointer : nothing;
   const bool read_only = buffer_of(lent->of)->read_only;
@@ -37,33 +37,33 @@ int lend(PyObject* self, Py_buffer* view, int flags) noexcept {
   lent->exports += failed == 0 ? 1 : 0;
   return failed;
 }
-void take_back(PyObject* self, Py_buffer*) noexcept { --nb::inst_ptr<lent_memory>(self)->exports; }
+void take_back(PyObject* self, Py_buffer*) noexcept { --nb::inst_ptr<LentMemory>(self)->exports; }
 
 PyType_Slot lent_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&lend)},
                             {Py_bf_releasebuffer, reinterpret_cast<void*>(&take_back)},
                             {0, nullptr}};
 
 // A submitted function. Destroyed with the interpreter's lock held, through the deferred list.
-struct function_call final : deferred {
+struct FunctionCall final : Deferred {
   nb::object function;
   std::vector<nb::object> buffers;
   nb::object event_object;
   nb::object context;   // contextvars of the caller of submit
   std::string message;  // of its exception, for the library
 
-  ~function_call() override { functions_pending.fetch_sub(1, std::memory_order_relaxed); }
+  ~FunctionCall() override { functions_pending.fetch_sub(1, std::memory_order_relaxed); }
 };
 
-struct lent_views {
+struct LentViews {
   std::vector<nb::object> memory;
   std::vector<nb::object> views;
 };
 
-lent_views lend_all(const function_call& call, const isthmus_view_t* views, std::size_t count) {
-  lent_views lent;
+LentViews lend_all(const FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
+  LentViews lent;
   for (std::size_t i = 0; i < count; ++i) {
     lent.memory.push_back(
-        make_instance<lent_memory>(lent_type, views[i].data, views[i].nbytes, call.buffers[i]));
+        make_instance<LentMemory>(lent_type, views[i].data, views[i].nbytes, call.buffers[i]));
     lent.views.push_back(nb::steal(PyMemoryView_FromObject(lent.memory.back().ptr())));
     if (!lent.views.back().is_valid()) {
       throw nb::python_error();
@@ -73,7 +73,7 @@ lent_views lend_all(const function_call& call, const isthmus_view_t* views, std:
 }
 
 // Ends the views. BufferError if something made of them, such as an array, still lives.
-void take_all_back(lent_views& lent) {
+void take_all_back(LentViews& lent) {
   for (auto& view : lent.views) {
     const nb::object released = nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr));
     if (!released.is_valid()) {
@@ -82,7 +82,7 @@ void take_all_back(lent_views& lent) {
   }
   lent.views.clear();
   for (const auto& memory : lent.memory) {
-    if (nb::inst_ptr<lent_memory>(memory)->exports != 0) {
+    if (nb::inst_ptr<LentMemory>(memory)->exports != 0) {
       raise_python(
           PyExc_BufferError,
           "a function submitted to a queue kept a view of a buffer, which is valid only during the "
@@ -91,7 +91,7 @@ void take_all_back(lent_views& lent) {
   }
 }
 
-void call_with_views(const function_call& call, const isthmus_view_t* views, std::size_t count) {
+void call_with_views(const FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
   auto lent = lend_all(call, views, count);
   std::vector<PyObject*> arguments;
   for (const auto& view : lent.views) {
@@ -112,15 +112,14 @@ void call_with_views(const function_call& call, const isthmus_view_t* views, std
   take_all_back(lent);
 }
 
-void keep_exception(function_call& call, nb::python_error& failed) {
+void keep_exception(FunctionCall& call, nb::python_error& failed) {
   nb::object raised = take_exception(failed, call.message);
   auto* told = event_of(call.event_object);
   Py_XDECREF(told->exception);
   told->exception = raised.release().ptr();
 }
 
-isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views,
-                               std::size_t count) {
+isthmus_status_t run_with_lock(FunctionCall& call, const isthmus_view_t* views, std::size_t count) {
   isthmus_status_t status = ISTHMUS_OK;
   PyContext_Enter(call.context.ptr());
   try {
@@ -139,8 +138,8 @@ isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views,
 
 isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::size_t count,
                               const char** message) {
-  auto& call = *static_cast<function_call*>(object);
-  const callback_lock lock;
+  auto& call = *static_cast<FunctionCall*>(object);
+  const CallbackLock lock;
   if (!lock) {
     *message = "the function did not run: the interpreter is shutting down";
     return ISTHMUS_ERROR_CALLBACK;
@@ -150,7 +149,7 @@ isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::si
   return status;
 }
 
-std::vector<isthmus_buffer_t*> read_buffers(function_call& call, nb::args buffers) {
+std::vector<isthmus_buffer_t*> read_buffers(FunctionCall& call, nb::args buffers) {
   std::vector<isthmus_buffer_t*> raw;
   for (nb::handle each : buffers) {
     const auto* known = buffer_of(each);
@@ -167,13 +166,13 @@ std::vector<isthmus_buffer_t*> read_buffers(function_call& call, nb::args buffer
 }  // namespace
 
 // Closed before the interpreter ends, so that no thread takes the lock afterwards.
-gate callbacks_gate;
+Gate callbacks_gate;
 
 bool functions_under_way() noexcept {
   return functions_pending.load(std::memory_order_relaxed) != 0;
 }
 
-nb::object submit_function(const queue& on, nb::handle function, nb::args buffers,
+nb::object submit_function(const Queue& queue, nb::handle function, nb::args buffers,
                            nb::handle after) {
   drain_deferred();
   if (PyCallable_Check(function.ptr()) == 0) {
@@ -181,19 +180,19 @@ nb::object submit_function(const queue& on, nb::handle function, nb::args buffer
                  Py_TYPE(function.ptr())->tp_name);
   }
   functions_pending.fetch_add(1, std::memory_order_relaxed);
-  auto call = std::make_unique<function_call>();
+  auto call = std::make_unique<FunctionCall>();
   call->function = nb::borrow(function);
   const auto raw = read_buffers(*call, buffers);
-  const operation_arguments how{nb::handle{}, after, false};
-  call->event_object = wrap(event_handle{});
+  const OperationArguments how{nb::handle{}, after, false};
+  call->event_object = wrap(EventHandle{});
   call->context = nb::steal(PyContext_CopyCurrent());
   const nb::object told = call->event_object;
-  event_handle submitted;
+  EventHandle submitted;
   isthmus_status_t status;
   const auto owner = defer_owner(call.release());
   {
-    const gil_release released;
-    status = isthmus_queue_submit(on.raw.get(), &run_function, owner, raw.data(), raw.size(),
+    const GilRelease released;
+    status = isthmus_queue_submit(queue.raw.get(), &run_function, owner, raw.data(), raw.size(),
                                   how.after.data(), how.after.size(), submitted.out());
   }
   check(status);
@@ -205,7 +204,7 @@ void stop_callbacks() {
   callbacks_gate.close();
   while (!callbacks_gate.empty()) {
     {
-      const gil_release released;
+      const GilRelease released;
       usleep(1000);
     }
     if (PyErr_CheckSignals() != 0) {
@@ -218,8 +217,8 @@ void stop_callbacks() {
 
 void bind_submit(nb::module_& module) {
   lent_type =
-      nb::class_<lent_memory>(module, "_LentMemory", nb::type_slots(lent_slots),
-                              "The memory of a buffer, for a function submitted to a queue.");
+      nb::class_<LentMemory>(module, "_LentMemory", nb::type_slots(lent_slots),
+                             "The memory of a buffer, for a function submitted to a queue.");
 }
 
 }  // namespace isthmus::python

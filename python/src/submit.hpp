@@ -6,7 +6,7 @@
 
 namespace isthmus::python {
 
-[[nodiscard]] nb::object submit_function(const queue& on, nb::handle function, nb::args buffers,
+[[nodiscard]] nb::object submit_function(const Queue& queue, nb::handle function, nb::args buffers,
                                          nb::handle after);
 // Stops calls from the library into Python. Waits for calls in progress; Ctrl-C then ends the
 // process.

@@ -31,8 +31,8 @@ nb::object capsule_of(nb::handle given, const char* name) {
 
 // Calls adopt(device, result) for the SYCL device that it belongs to.
 template <class Handle, class Adopt>
-device_handle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt) {
-  device_handle on;
+DeviceHandle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt) {
+  DeviceHandle on;
   check(look_for_device("sycl:0", on));
   for (int number = 1;; ++number) {
     const auto status = adopt(on.get(), adopted.out());
@@ -49,15 +49,15 @@ device_handle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt
   }
 }
 
-context_handle adopted_context(nb::handle given, nb::handle capsule, device_handle* on) {
-  context_handle adopted;
+ContextHandle adopted_context(nb::handle given, nb::handle capsule, DeviceHandle* device) {
+  ContextHandle adopted;
   auto found = adopt_on_its_device(
       given, adopted, [&](isthmus_device_t* candidate, isthmus_context_t** made) {
         return isthmus_context_adopt(candidate, PyCapsule_GetPointer(capsule.ptr(), k_context), {},
                                      made);
       });
-  if (on != nullptr) {
-    *on = std::move(found);
+  if (device != nullptr) {
+    *device = std::move(found);
   }
   return adopted;
 }
@@ -65,7 +65,7 @@ context_handle adopted_context(nb::handle given, nb::handle capsule, device_hand
 // Releases the reference that a capsule of ours holds.
 template <class Noun>
 void let_go(PyObject* capsule) noexcept {
-  counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
+  Counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
 }
 
 template <class Noun>
@@ -74,16 +74,16 @@ nb::object capsule_for(Noun* kept, void* native, const char* name) {
   if (!made.is_valid()) {
     raise_set();
   }
-  counted<Noun>::retain(kept);
+  Counted<Noun>::retain(kept);
   PyCapsule_SetContext(made.ptr(), kept);
   return made;
 }
 
-void require_sycl(isthmus_device_t* where, const char* what) {
-  const auto info = info_of(where);
+void require_sycl(isthmus_device_t* device, const char* name) {
+  const auto info = info_of(device);
   if (std::strcmp(info.backend, "sycl") != 0) {
     raise_python(PyExc_TypeError,
-                 "a %s of %s is not a SYCL object: use one of the backend \"sycl\"", what,
+                 "a %s of %s is not a SYCL object: use one of the backend \"sycl\"", name,
                  info.filter);
   }
 }
@@ -99,7 +99,7 @@ nb::object find_sycl_queue(nb::handle given) {
   if (!capsule.is_valid()) {
     return {};
   }
-  queue_handle adopted;
+  QueueHandle adopted;
   static_cast<void>(
       adopt_on_its_device(given, adopted, [&](isthmus_device_t* candidate, isthmus_queue_t** made) {
         return isthmus_queue_adopt(candidate, PyCapsule_GetPointer(capsule.ptr(), k_queue), {},
@@ -120,7 +120,7 @@ nb::object find_sycl_device(nb::handle given) {
     return {};
   }
   const nb::object around = loaded.attr("SyclContext")(given);
-  device_handle found;
+  DeviceHandle found;
   static_cast<void>(adopted_context(given, capsule_of(around, k_context), &found));
   return wrap(std::move(found));
 }
@@ -132,9 +132,9 @@ nb::object find_sycl_event(nb::handle given) {
     return {};
   }
   const auto on = find_device("sycl:0");
-  context_handle home;
+  ContextHandle home;
   check(isthmus_context_default(on.get(), home.out()));
-  event_handle adopted;
+  EventHandle adopted;
   check(isthmus_event_adopt(home.get(), PyCapsule_GetPointer(capsule.ptr(), k_event), {},
                             adopted.out()));
   return wrap(std::move(adopted));
@@ -149,19 +149,19 @@ nb::object from_sycl(nb::handle given, nb::object (*find)(nb::handle), const cha
   return found;
 }
 
-nb::object sycl_capsule(const queue& self) {
+nb::object sycl_capsule(const Queue& self) {
   require_sycl(isthmus_queue_device(self.raw.get()), "queue");
   return capsule_for(self.raw.get(), lend_handle(self), k_queue);
 }
 
-nb::object sycl_capsule(const context& self) {
-  device_handle first;
+nb::object sycl_capsule(const Context& self) {
+  DeviceHandle first;
   check(isthmus_context_device(self.raw.get(), 0, first.out()));
   require_sycl(first.get(), "context");
   return capsule_for(self.raw.get(), isthmus_context_native(self.raw.get()), k_context);
 }
 
-nb::object sycl_capsule(const event& self) {
+nb::object sycl_capsule(const Event& self) {
   const char* backend = isthmus_event_backend(self.raw.get());
   if (std::strcmp(backend, "sycl") != 0) {
     raise_python(PyExc_TypeError, "an event of the backend \"%s\" is not a SYCL event", backend);

@@ -20,10 +20,10 @@ namespace isthmus::python {
 [[nodiscard]] nb::object find_sycl_event(nb::handle given);
 
 // Implements `_get_capsule`. TypeError for objects of other backends.
-[[nodiscard]] nb::object sycl_capsule(const queue& self);
-[[nodiscard]] nb::object sycl_capsule(const context& self);
+[[nodiscard]] nb::object sycl_capsule(const Queue& self);
+[[nodiscard]] nb::object sycl_capsule(const Context& self);
 // Waits until the operation has been submitted to the driver.
-[[nodiscard]] nb::object sycl_capsule(const event& self);
+[[nodiscard]] nb::object sycl_capsule(const Event& self);
 
 // TypeError if `find` does not know the object.
 [[nodiscard]] nb::object from_sycl(nb::handle given, nb::object (*find)(nb::handle),

@@ -17,7 +17,7 @@ unsigned next_number = 1;  // 0 is the shared one
 
 // The same number for the same resource. PyTorch may keep the functions indefinitely, so a number
 // is never reused for another resource.
-unsigned number_for(const resource& wanted) {
+unsigned number_for(const Resource& wanted) {
   auto* const raw = wanted.raw.get();
   for (unsigned each = 1; each < next_number; ++each) {
     if (torch_allocator(each).given() == raw) {
@@ -49,7 +49,7 @@ unsigned torch_number(nb::handle chosen) {
   return number_for(wanted);
 }
 
-// Reserves a set of functions whose resources can change: see `stream_allocator::follow`.
+// Reserves a set of functions whose resources can change: see `StreamAllocator::follow`.
 unsigned torch_following() {
   if (next_number == k_torch_allocators) {
     raise_python(PyExc_RuntimeError,
@@ -61,7 +61,7 @@ unsigned torch_following() {
 
 void torch_follow(unsigned number, int device, nb::handle chosen) {
   auto* const raw = chosen.is_none() ? nullptr : require_resource(chosen, "resource").raw.get();
-  const gil_release released;
+  const GilRelease released;
   torch_allocator(number).follow(device, raw);
 }
 
@@ -76,9 +76,9 @@ nb::object torch_functions(unsigned number) {
 template <class Body>
 auto told_by_python(Body body) {
   try {
-    const gil_release released;
+    const GilRelease released;
     return body();
-  } catch (const allocator_failure& problem) {
+  } catch (const AllocatorFailure& problem) {
     raise_python(PyExc_RuntimeError, "%s", problem.what());
   }
 }
@@ -109,15 +109,15 @@ nb::object device_pool(int device) {
     return known;
   }
   isthmus_resource_retain(raw);
-  pool_resource made;
-  made.raw = resource_handle{raw};
+  PoolResource made;
+  made.raw = ResourceHandle{raw};
   made.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
   made.is_pool = true;
   made.budget_object = made.decay = made.upstream = nb::none();
   made.wait = nb::float_(1.0);
-  const nb::object object = nb::inst_alloc(nb::type<pool_resource>());
-  auto* const self = nb::inst_ptr<pool_resource>(object);
-  new (self) pool_resource{std::move(made)};
+  const nb::object object = nb::inst_alloc(nb::type<PoolResource>());
+  auto* const self = nb::inst_ptr<PoolResource>(object);
+  new (self) PoolResource{std::move(made)};
   nb::inst_mark_ready(object);
   remember_resource(*self, object);
   return object;

@@ -7,14 +7,14 @@
 namespace isthmus::python {
 namespace {
 
-constinit std::array<stream_allocator, k_torch_allocators> allocators{};
+constinit std::array<StreamAllocator, k_torch_allocators> allocators{};
 
 template <unsigned Number>
-struct hooks {
-  static void* allocate(std::size_t nbytes, int device, cuda_stream stream) {
+struct Hooks {
+  static void* allocate(std::size_t nbytes, int device, CudaStream stream) {
     return allocators[Number].allocate(nbytes, device, stream);
   }
-  static void free(void* pointer, std::size_t nbytes, int device, cuda_stream stream) {
+  static void free(void* pointer, std::size_t nbytes, int device, CudaStream stream) {
     allocators[Number].deallocate(pointer, nbytes, device, stream);
   }
   // torch.cuda.empty_cache()
@@ -36,37 +36,37 @@ void open_devices(int count) {
 
 void* whole_block(void* pointer, std::size_t* nbytes) { return find_block(pointer, nbytes); }
 
-void record_stream(void* pointer, cuda_stream stream) { note_stream(pointer, stream); }
+void record_stream(void* pointer, CudaStream stream) { note_stream(pointer, stream); }
 
 template <class Function>
 std::uintptr_t address_of(Function* function) noexcept {
   return reinterpret_cast<std::uintptr_t>(function);
 }
 
-using hook_list = std::array<torch_hook, 7>;
+using HookList = std::array<TorchHook, 7>;
 
 template <unsigned Number>
-hook_list list_hooks() noexcept {
-  return {{{"alloc", address_of(&hooks<Number>::allocate)},
-           {"free", address_of(&hooks<Number>::free)},
+HookList list_hooks() noexcept {
+  return {{{"alloc", address_of(&Hooks<Number>::allocate)},
+           {"free", address_of(&Hooks<Number>::free)},
            {"set_init_fn", address_of(&open_devices)},
-           {"set_reset_fn", address_of(&hooks<Number>::reset)},
-           {"set_memory_fraction_fn", address_of(&hooks<Number>::limit)},
+           {"set_reset_fn", address_of(&Hooks<Number>::reset)},
+           {"set_memory_fraction_fn", address_of(&Hooks<Number>::limit)},
            {"set_base_alloc_fn", address_of(&whole_block)},
            {"set_record_stream_fn", address_of(&record_stream)}}};
 }
 
 template <unsigned... Numbers>
-const hook_list& list_of(unsigned number, std::integer_sequence<unsigned, Numbers...>) noexcept {
-  static const std::array<hook_list, sizeof...(Numbers)> all{list_hooks<Numbers>()...};
+const HookList& list_of(unsigned number, std::integer_sequence<unsigned, Numbers...>) noexcept {
+  static const std::array<HookList, sizeof...(Numbers)> all{list_hooks<Numbers>()...};
   return all[number];
 }
 
 }  // namespace
 
-stream_allocator& torch_allocator(unsigned number) noexcept { return allocators[number]; }
+StreamAllocator& torch_allocator(unsigned number) noexcept { return allocators[number]; }
 
-std::span<const torch_hook> hooks_of(unsigned number) noexcept {
+std::span<const TorchHook> hooks_of(unsigned number) noexcept {
   return list_of(number, std::make_integer_sequence<unsigned, k_torch_allocators>{});
 }
 

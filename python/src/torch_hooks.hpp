@@ -12,7 +12,7 @@
 
 namespace isthmus::python {
 
-struct torch_hook {
+struct TorchHook {
   // Of the PyTorch method that takes it; "alloc" and "free" are the constructor's.
   const char* name;
   std::uintptr_t address;
@@ -20,7 +20,7 @@ struct torch_hook {
 
 // The first one serves each device with a pool of its own.
 inline constexpr unsigned k_torch_allocators = 16;
-[[nodiscard]] stream_allocator& torch_allocator(unsigned number) noexcept;
-[[nodiscard]] std::span<const torch_hook> hooks_of(unsigned number) noexcept;
+[[nodiscard]] StreamAllocator& torch_allocator(unsigned number) noexcept;
+[[nodiscard]] std::span<const TorchHook> hooks_of(unsigned number) noexcept;
 
 }  // namespace isthmus::python

@@ -17,16 +17,16 @@ bool tags_in_use = false;
 
 namespace {
 
-struct tracking_resource : adaptor_resource {};
-struct tag {
+struct TrackingResource : AdaptorResource {};
+struct Tag {
   const char* name;
 };
 
-context_stack tags;  // of the `tag` objects
+ContextStack tags;  // of the `tag` objects
 
 // How many Python frames a resource records.
-struct wanted_frames final : deferred {
-  explicit wanted_frames(std::size_t most) : count{most} {}
+struct WantedFrames final : Deferred {
+  explicit WantedFrames(std::size_t max) : count{max} {}
   const std::size_t count;
 };
 
@@ -66,16 +66,16 @@ const char* frames_of_python(void* owner) noexcept try {
   if (PyGILState_GetThisThreadState() == nullptr) {
     return nullptr;
   }
-  const callback_lock lock;
+  const CallbackLock lock;
   if (lock) {
-    append_frames(text, static_cast<wanted_frames*>(static_cast<deferred*>(owner))->count);
+    append_frames(text, static_cast<WantedFrames*>(static_cast<Deferred*>(owner))->count);
   }
   return text.c_str();
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
 
-void init_tracking(tracking_resource* self, nb::handle upstream, nb::handle frames,
+void init_tracking(TrackingResource* self, nb::handle upstream, nb::handle frames,
                    nb::handle native_frames) {
   const auto& under = require_resource(upstream, "upstream");
   const auto python = to_size(frames, "frames");
@@ -86,20 +86,20 @@ void init_tracking(tracking_resource* self, nb::handle upstream, nb::handle fram
                  static_cast<int>(ISTHMUS_MOST_FRAMES),
                  python > ISTHMUS_MOST_FRAMES ? python : native);
   }
-  resource_handle made;
+  ResourceHandle made;
   check(isthmus_resource_tracking(
       under.raw.get(), static_cast<std::uint32_t>(native),
       python != 0 ? &frames_of_python : nullptr,
-      python != 0 ? defer_owner(new wanted_frames{python}) : isthmus_owner_t{}, made.out()));
-  construct_resource(self, tracking_resource{over(upstream, std::move(made))});
+      python != 0 ? defer_owner(new WantedFrames{python}) : isthmus_owner_t{}, made.out()));
+  construct_resource(self, TrackingResource{over(upstream, std::move(made))});
 }
 
-struct seen_block {
+struct SeenBlock {
   isthmus_tracked_t what;
   std::string stack;
 };
-struct seen_blocks {
-  std::vector<seen_block> all;
+struct SeenBlocks {
+  std::vector<SeenBlock> all;
   bool whole = true;
 };
 
@@ -107,10 +107,10 @@ nb::object lines_of(const std::string& text) {
   return nb::tuple(nb::str(text.c_str()).attr("splitlines")());
 }
 
-nb::object live_blocks(const tracking_resource& self) {
-  seen_blocks seen;
+nb::object live_blocks(const TrackingResource& self) {
+  SeenBlocks seen;
   const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* each) {
-    auto& to = *static_cast<seen_blocks*>(object);
+    auto& to = *static_cast<SeenBlocks*>(object);
     try {
       to.all.push_back({*each, each->stack});
     } catch (const std::bad_alloc&) {
@@ -119,7 +119,7 @@ nb::object live_blocks(const tracking_resource& self) {
   };
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = isthmus_tracking_visit(self.raw.get(), add, &seen);
   }
   check(status);
@@ -135,16 +135,16 @@ nb::object live_blocks(const tracking_resource& self) {
   return blocks;
 }
 
-struct seen_usage {
+struct SeenUsage {
   std::vector<std::pair<const char*, isthmus_statistics_t>> all;
   bool whole = true;
 };
 
-nb::object usage_by_tag(const tracking_resource& self) {
-  seen_usage seen;
+nb::object usage_by_tag(const TrackingResource& self) {
+  SeenUsage seen;
   const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
                                               const isthmus_statistics_t* usage) {
-    auto& to = *static_cast<seen_usage*>(object);
+    auto& to = *static_cast<SeenUsage*>(object);
     try {
       to.all.emplace_back(tag, *usage);
     } catch (const std::bad_alloc&) {
@@ -164,12 +164,12 @@ nb::object usage_by_tag(const tracking_resource& self) {
   return by_tag;
 }
 
-nb::object report(const tracking_resource& self) {
+nb::object report(const TrackingResource& self) {
   std::string text(4096, '\0');
   std::size_t length = 0;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     while ((status = isthmus_tracking_report(self.raw.get(), text.data(), text.size(), &length)) ==
                ISTHMUS_OK &&
            length >= text.size()) {
@@ -180,7 +180,7 @@ nb::object report(const tracking_resource& self) {
   return nb::str(text.c_str(), length);
 }
 
-void init_tag(tag* self, nb::handle name) {
+void init_tag(Tag* self, nb::handle name) {
   Py_ssize_t length = 0;
   const char* text =
       PyUnicode_Check(name.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
@@ -194,7 +194,7 @@ void init_tag(tag* self, nb::handle name) {
   }
   const char* found = nullptr;
   check(isthmus_tag_find(text, &found));
-  new (self) tag{found};
+  new (self) Tag{found};
 }
 
 nb::object enter_tag(nb::handle self) {
@@ -207,7 +207,7 @@ void leave_tag(nb::handle self, nb::args) { tags.pop(self, "tags"); }
 
 void bind_tag(nb::module_& module) {
   tags.create("isthmus.tag");
-  nb::class_<tag>(
+  nb::class_<Tag>(
       module, "tag",
       "`with isthmus.tag(\"layer1\"):` - what this thread or asyncio task, and tasks started\n"
       "within it, allocate is reported under this name: by TrackingResource.live() and\n"
@@ -216,13 +216,13 @@ void bind_tag(nb::module_& module) {
       .def("__init__", &init_tag, nb::arg("name").none(),
            nb::sig("def __init__(self, name: str) -> None"))
       .def_prop_ro(
-          "name", [](const tag& self) { return tag_name(self.name); },
+          "name", [](const Tag& self) { return tag_name(self.name); },
           nb::sig("def name(self) -> str"), "The name as it was given.")
       .def("__enter__", &enter_tag, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_tag, nb::sig("def __exit__(self, *exc: object) -> None"))
       .def(
           "__repr__",
-          [](const tag& self) {
+          [](const Tag& self) {
             return nb::steal(PyUnicode_FromFormat("isthmus.tag(%R)", tag_name(self.name).ptr()));
           },
           nb::sig("def __repr__(self) -> str"));
@@ -232,7 +232,7 @@ void bind_tag(nb::module_& module) {
 
 const char* current_tag() {
   const nb::object top = tags.top();
-  return top.is_none() ? nullptr : nb::inst_ptr<tag>(top)->name;
+  return top.is_none() ? nullptr : nb::inst_ptr<Tag>(top)->name;
 }
 
 nb::object tag_name(const char* tag) {
@@ -241,7 +241,7 @@ nb::object tag_name(const char* tag) {
 
 void bind_tracking(nb::module_& module) {
   bind_tag(module);
-  nb::class_<tracking_resource, adaptor_resource>(
+  nb::class_<TrackingResource, AdaptorResource>(
       module, "TrackingResource",
       "Records every live block that was allocated through it: TrackingResource(upstream,\n"
       "frames=0, native_frames=0).\n\n"
@@ -263,7 +263,7 @@ void bind_tracking(nb::module_& module) {
            "first.")
       .def(
           "reset",
-          [](const tracking_resource& self) { check(isthmus_tracking_reset(self.raw.get())); },
+          [](const TrackingResource& self) { check(isthmus_tracking_reset(self.raw.get())); },
           nb::sig("def reset(self) -> None"),
           "Blocks that are live now are no longer reported, but can still be freed. In the\n"
           "usage of tags the peaks are set to what is live, and the totals to 0.");

@@ -14,12 +14,12 @@
 namespace isthmus::python {
 
 // Memory of a Python object that an operation uses: a view by the buffer protocol.
-class pinned final : public deferred {
+class Pinned final : public Deferred {
  public:
-  pinned() = default;
-  pinned(const pinned&) = delete;
-  pinned& operator=(const pinned&) = delete;
-  ~pinned() override {
+  Pinned() = default;
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  ~Pinned() override {
     if (view.obj != nullptr) {
       PyBuffer_Release(&view);
     }
@@ -28,41 +28,41 @@ class pinned final : public deferred {
 };
 
 // An endpoint: where bytes lie, and what keeps them there.
-struct place {
+struct Place {
   isthmus_place_t raw{};
   std::size_t nbytes = 0;            // from the start, regardless of an offset
   bool direct = true;                // the library can access it without its driver
   bool submits_at_once = true;       // no submission to its queue waits for the host
   isthmus_queue_t* queue = nullptr;  // of a Buffer, borrowed
-  std::unique_ptr<pinned> memory;    // of a Python object
-  buffer_handle adopted;             // of an object that exposes only its address
+  std::unique_ptr<Pinned> memory;    // of a Python object
+  BufferHandle adopted;              // of an object that exposes only its address
   nb::object keep;                   // another object to keep alive
 };
 
 // From a Buffer, the buffer protocol, or one of interfaces.hpp. TypeError for anything else,
 // ValueError if it is not contiguous, ReadOnlyError for a destination that cannot be written.
-[[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
+[[nodiscard]] Place to_place(nb::handle object, Access wanted, const char* role);
 // An array that may have gaps, but no negative strides.
-struct array_place {
-  place where;
-  array_layout layout;
+struct ArrayPlace {
+  Place where;
+  ArrayLayout layout;
 };
 // From an Array, or from the object's own view of an array. Empty if the object is a Buffer or has
 // no such view. ValueError for negative strides. Copies with any strides use array_sides.hpp.
-[[nodiscard]] std::optional<array_place> to_array_place(nb::handle object, access wanted,
-                                                        const char* role);
+[[nodiscard]] std::optional<ArrayPlace> to_array_place(nb::handle object, Access wanted,
+                                                       const char* role);
 // From an array that exposes its address: the bounding box of its elements.
-[[nodiscard]] place foreign_place(nb::handle object, const told_interface& told, access wanted,
+[[nodiscard]] Place foreign_place(nb::handle object, const ToldInterface& told, Access wanted,
                                   const char* role);
-[[nodiscard]] place buffer_place(const buffer& of);
+[[nodiscard]] Place buffer_place(const Buffer& buffer);
 // Pre: the view was requested with format and strides.
-[[nodiscard]] array_layout layout_of(const Py_buffer& view);
+[[nodiscard]] ArrayLayout layout_of(const Py_buffer& view);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
-void require_range(const place& in, std::size_t nbytes, const char* role);
+void require_range(const Place& in, std::size_t nbytes, const char* role);
 
 // The keyword arguments that operations share.
-struct operation_arguments {
-  operation_arguments(nb::handle on_queue, nb::handle after, bool blocks);
+struct OperationArguments {
+  OperationArguments(nb::handle on_queue, nb::handle after, bool blocks);
   nb::object queue_object;  // keeps `queue`
   isthmus_queue_t* queue = nullptr;
   std::vector<isthmus_event_t*> after;
@@ -70,21 +70,21 @@ struct operation_arguments {
   bool blocking;
 };
 
-struct operation {
-  const operation_arguments& arguments;
+struct Operation {
+  const OperationArguments& arguments;
   std::size_t nbytes;  // number of bytes: small direct operations keep the interpreter's lock
   bool direct;         // executed by the host itself, once nothing is pending
-  place* places[2] = {nullptr, nullptr};
+  Place* places[2] = {nullptr, nullptr};
 };
 
-using submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
+using Submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
                                         isthmus_event_t** event);
 // Submits it, and waits if it is blocking. Returns None, or an Event.
-[[nodiscard]] nb::object run_operation(operation& what, submission submit, void* closure);
+[[nodiscard]] nb::object run_operation(Operation& operation, Submission submit, void* closure);
 template <class Submit>
-[[nodiscard]] nb::object run_operation(operation what, Submit submit) {
+[[nodiscard]] nb::object run_operation(Operation operation, Submit submit) {
   return run_operation(
-      what,
+      operation,
       [](void* closure, const isthmus_operation_t* with, isthmus_event_t** event) {
         return (*static_cast<Submit*>(closure))(with, event);
       },
@@ -93,49 +93,48 @@ template <class Submit>
 
 // -- operations; offsets and sizes are Python's ---------------------------------------------------
 
-struct copy_request {
+struct CopyRequest {
   nb::handle destination, source, nbytes, destination_offset, source_offset;
 };
-[[nodiscard]] nb::object copy(const copy_request& what, const operation_arguments& how);
+[[nodiscard]] nb::object copy(const CopyRequest& request, const OperationArguments& arguments);
 
-struct copy_2d_request {
+struct Copy2dRequest {
   nb::handle destination, source, width, height;
   nb::handle destination_pitch, source_pitch, destination_offset, source_offset;
 };
-[[nodiscard]] nb::object copy_2d(const copy_2d_request& what, const operation_arguments& how);
+[[nodiscard]] nb::object copy_2d(const Copy2dRequest& request, const OperationArguments& arguments);
 
-using sizes = std::vector<std::size_t>;
+using Sizes = std::vector<std::size_t>;
 // Pre: none is negative.
-[[nodiscard]] inline sizes as_sizes(number_span numbers) {
-  return {numbers.begin(), numbers.end()};
-}
+[[nodiscard]] inline Sizes as_sizes(NumberSpan numbers) { return {numbers.begin(), numbers.end()}; }
 // Elements at two endpoints, with the arguments of isthmus_copy_nd.
-struct strided_copy {
-  place& to;
-  place& from;
-  sizes to_strides;
-  sizes from_strides;
-  sizes shape;
+struct StridedCopy {
+  Place& to;
+  Place& from;
+  Sizes to_strides;
+  Sizes from_strides;
+  Sizes shape;
   std::size_t item;
 };
 // Pre: all of them lie within the endpoints.
-[[nodiscard]] nb::object copy_strided(const strided_copy& what, const operation_arguments& how);
+[[nodiscard]] nb::object copy_strided(const StridedCopy& copy, const OperationArguments& arguments);
 
-struct part_request {
+struct PartRequest {
   nb::handle buffer, offset, nbytes;
 };
-[[nodiscard]] nb::object fill(const part_request& what, nb::handle value,
-                              const operation_arguments& how);
-[[nodiscard]] nb::object prefetch(const part_request& what, bool to_host,
-                                  const operation_arguments& how);
-[[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
-                                const operation_arguments& how);
-// Copies the first bytes of `from` to the start of `to`; waits. Pre: both have at least `nbytes`.
-void copy_places(place& to, place& from, std::size_t nbytes);
+[[nodiscard]] nb::object fill(const PartRequest& request, nb::handle value,
+                              const OperationArguments& arguments);
+[[nodiscard]] nb::object prefetch(const PartRequest& request, bool to_host,
+                                  const OperationArguments& arguments);
+[[nodiscard]] nb::object advise(const PartRequest& request, nb::handle advice,
+                                const OperationArguments& arguments);
+// Copies the first bytes of `source` to the start of `destination`; waits. Pre: both have at least
+// `nbytes`.
+void copy_places(Place& destination, Place& source, std::size_t nbytes);
 // Copies the elements, packed in C order, to an endpoint of that size; waits.
-void copy_packed(const array_view& from, place& to);
+void copy_packed(const ArrayView& source, Place& destination);
 // The same into host memory that no other code knows yet, kept alive by `keep` if that is valid.
-void copy_out(const array_view& from, void* to, nb::object keep);
+void copy_out(const ArrayView& source, void* destination, nb::object keep);
 // A Python bytes object for `copy_out` to fill. MemoryError.
 [[nodiscard]] nb::object make_bytes(std::size_t nbytes);
 

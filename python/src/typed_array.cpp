@@ -8,44 +8,44 @@
 namespace isthmus::python {
 namespace {
 
-array_numbers to_strides(nb::handle given, const array_layout& of) {
+ArrayNumbers to_strides(nb::handle given, const ArrayLayout& layout) {
   const nb::object all = to_tuple_of(given, "strides must be a sequence of integers");
-  array_numbers strides;
+  ArrayNumbers strides;
   for (nb::handle each : all) {
     strides.push_back(to_int64(each, "stride"));
   }
-  if (strides.size() != of.shape.size()) {
+  if (strides.size() != layout.shape.size()) {
     raise_python(PyExc_ValueError, "%zu strides for %zu dimensions", strides.size(),
-                 of.shape.size());
+                 layout.shape.size());
   }
   for (const auto each : strides) {
-    if (each % of.item != 0) {
+    if (each % layout.item != 0) {
       raise_python(PyExc_ValueError,
                    "strides are in bytes and must be multiples of the element size, %lld, not %R",
-                   static_cast<long long>(of.item), given.ptr());
+                   static_cast<long long>(layout.item), given.ptr());
     }
   }
   return strides;
 }
 
-shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
+SharedLayout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
   const auto& type = to_element_type(dtype);
   auto extents = to_shape(shape);
   if (strides.is_none()) {
     return dense_layout(std::move(extents), type);
   }
-  array_layout made{std::move(extents), {}, type.item, &type};
+  ArrayLayout made{std::move(extents), {}, type.item, &type};
   made.strides = to_strides(strides, made);
   try {
     return share_layout(std::move(made));
-  } catch (const too_far&) {
+  } catch (const TooFar&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                  "shape %R with strides %R does not fit in 63 bits", shape.ptr(), strides.ptr());
   }
 }
 
 // ClosedError for a freed buffer.
-void require_inside(const typed_array& array) {
+void require_inside(const TypedArray& array) {
   const auto& layout = *array.layout;
   const auto& of = buffer_in(array);
   if (array.offset > of.nbytes || layout.before > array.offset ||
@@ -69,13 +69,13 @@ void require_inside(const typed_array& array) {
   }
 }
 
-void init(typed_array* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
+void init(TypedArray* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
           nb::handle strides, nb::handle offset) {
   static_cast<void>(require_buffer(buffer));
-  typed_array made{array_memory{nb::borrow(buffer)}, to_layout(shape, dtype, strides),
-                   to_size(offset, "offset")};
+  TypedArray made{ArrayMemory{nb::borrow(buffer)}, to_layout(shape, dtype, strides),
+                  to_size(offset, "offset")};
   require_inside(made);
-  new (self) typed_array{std::move(made)};
+  new (self) TypedArray{std::move(made)};
 }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
@@ -123,7 +123,7 @@ PyType_Slot typed_array_slots[] = {{Py_mp_length, slot(&length_of)},
 
 }  // namespace
 
-const typed_array& require_array(nb::handle object, const char* role) {
+const TypedArray& require_array(nb::handle object, const char* role) {
   const auto* found = typed_array_of(object);
   if (found == nullptr && PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(
                                                                types.typed_array.ptr())) != 0) {
@@ -136,7 +136,7 @@ const typed_array& require_array(nb::handle object, const char* role) {
   return *found;
 }
 
-const typed_array* ready_array(PyObject* self) noexcept {
+const TypedArray* ready_array(PyObject* self) noexcept {
   const auto* array = typed_array_of(self);
   if (array == nullptr) {
     PyErr_SetString(PyExc_ValueError, "Array.__init__() was not called");
@@ -144,49 +144,50 @@ const typed_array* ready_array(PyObject* self) noexcept {
   return array;
 }
 
-bool is_freed(const typed_array& array) noexcept {
+bool is_freed(const TypedArray& array) noexcept {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
   return isthmus_buffer_info(array.memory.raw(), &info) == ISTHMUS_ERROR_CLOSED;
 }
 
-void require_live(const typed_array& array) {
+void require_live(const TypedArray& array) {
   if (is_freed(array)) {
     raise_python(error_type(ISTHMUS_ERROR_CLOSED), "this array of shape %R was freed",
                  to_tuple(array.layout->shape).ptr());
   }
 }
 
-nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t offset) {
-  return make_instance<typed_array>(types.typed_array, array_memory{std::move(buffer)},
-                                    std::move(layout), offset);
+nb::object make_typed_array(nb::object buffer, SharedLayout layout, std::size_t offset) {
+  return make_instance<TypedArray>(types.typed_array, ArrayMemory{std::move(buffer)},
+                                   std::move(layout), offset);
 }
 
-// A view without elements may begin anywhere: it begins where `of` does, which lies in the buffer.
-nb::object make_array_view(nb::handle object, const typed_array& of, shared_layout layout,
+// A view without elements may begin anywhere: it begins where `array` does, which lies in the
+// buffer.
+nb::object make_array_view(nb::handle object, const TypedArray& array, SharedLayout layout,
                            std::size_t offset) {
-  require_live(of);
-  offset = layout->size == 0 ? of.offset : offset;
-  return make_instance<typed_array>(
-      types.typed_array, array_memory{of.memory.object()}, std::move(layout), offset,
-      of.base.is_valid() ? of.base : nb::borrow(object), of.is_locked);
+  require_live(array);
+  offset = layout->size == 0 ? array.offset : offset;
+  return make_instance<TypedArray>(
+      types.typed_array, ArrayMemory{array.memory.object()}, std::move(layout), offset,
+      array.base.is_valid() ? array.base : nb::borrow(object), array.is_locked);
 }
 
-nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind, nb::object queue,
-                            std::int64_t alignment, const resource* from) {
-  const creation_clock taken;
-  auto raw = create_buffer(layout->nbytes, kind, alignment, *nb::inst_ptr<python::queue>(queue),
-                           from, kinds_allowed::any, pool_use::arrays);
-  auto made = make_instance<typed_array>(types.typed_array, std::move(raw), std::move(queue), kind,
-                                         std::move(layout));
+nb::object make_fresh_array(SharedLayout layout, isthmus_kind_t kind, nb::object queue,
+                            std::int64_t alignment, const Resource* resource) {
+  const CreationClock taken;
+  auto raw = create_buffer(layout->nbytes, kind, alignment, *nb::inst_ptr<python::Queue>(queue),
+                           resource, KindsAllowed::any, PoolUse::arrays);
+  auto made = make_instance<TypedArray>(types.typed_array, std::move(raw), std::move(queue), kind,
+                                        std::move(layout));
   if (taken.is_wanted()) {
-    taken.tell(buffer_in(*nb::inst_ptr<typed_array>(made)));
+    taken.tell(buffer_in(*nb::inst_ptr<TypedArray>(made)));
   }
   return made;
 }
 
 void bind_typed_array(nb::module_& module) {
-  nb::class_<typed_array> bound(
+  nb::class_<TypedArray> bound(
       module, "Array", nb::type_slots(typed_array_slots), nb::is_weak_referenceable(), nb::pooled(),
       "A typed N-dimensional array over a Buffer of any kind.\n\n"
       "Array(buffer, shape, dtype=\"float32\", *, strides=None, offset=0)\n\n"

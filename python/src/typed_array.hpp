@@ -7,45 +7,43 @@
 
 namespace isthmus::python {
 
-struct typed_array {
-  typed_array(array_memory&& of, shared_layout as, std::size_t begin = 0,
-              nb::object whole = nb::object{}, bool locked = false) noexcept
-      : memory{std::move(of)},
+struct TypedArray {
+  TypedArray(ArrayMemory&& given_memory, SharedLayout as, std::size_t begin = 0,
+             nb::object whole = nb::object{}, bool locked = false) noexcept
+      : memory{std::move(given_memory)},
         layout{std::move(as)},
         offset{begin},
         base{std::move(whole)},
         is_locked{locked} {}
 
   // In new memory. Pre: `queue` is a Queue.
-  typed_array(buffer_handle raw, nb::object queue, isthmus_kind_t kind, shared_layout as) noexcept
+  TypedArray(BufferHandle raw, nb::object queue, isthmus_kind_t kind, SharedLayout as) noexcept
       : memory{std::move(raw), std::move(queue), kind, as->nbytes},
         layout{std::move(as)},
         offset{0},
         is_locked{false} {}
 
-  array_memory memory;
-  shared_layout layout;
+  ArrayMemory memory;
+  SharedLayout layout;
   std::size_t offset;  // bytes from the buffer's start to the first element
   nb::object base;     // of a view: the array that it is a view of, which is never a view itself
   bool is_locked;      // read-only, even if its buffer is writable
 };
 
-[[nodiscard]] inline typed_array* typed_array_of(nb::handle object) noexcept {
-  return instance_of<typed_array>(types.typed_array, object);
+[[nodiscard]] inline TypedArray* typed_array_of(nb::handle object) noexcept {
+  return instance_of<TypedArray>(types.typed_array, object);
 }
 // TypeError for anything else, ValueError for one whose __init__ never ran; `role` names it.
-[[nodiscard]] const typed_array& require_array(nb::handle object, const char* role);
-[[nodiscard]] inline const buffer& buffer_in(const typed_array& array) {
-  return array.memory.get();
-}
-[[nodiscard]] inline bool is_read_only(const typed_array& array) noexcept {
+[[nodiscard]] const TypedArray& require_array(nb::handle object, const char* role);
+[[nodiscard]] inline const Buffer& buffer_in(const TypedArray& array) { return array.memory.get(); }
+[[nodiscard]] inline bool is_read_only(const TypedArray& array) noexcept {
   return array.is_locked || array.memory.read_only();
 }
 // Whether it, or all of its memory, was freed.
-[[nodiscard]] bool is_freed(const typed_array& array) noexcept;
+[[nodiscard]] bool is_freed(const TypedArray& array) noexcept;
 // ClosedError if it was.
-void require_live(const typed_array& array);
-[[nodiscard]] inline array_view view_of(const typed_array& array) {
+void require_live(const TypedArray& array);
+[[nodiscard]] inline ArrayView view_of(const TypedArray& array) {
   const auto& layout = *array.layout;
   return {buffer_in(array), array.memory.object(), array.offset,
           layout.shape,     layout.strides,        *layout.type,
@@ -55,17 +53,17 @@ void require_live(const typed_array& array);
 // Performs no checks. Pre: `buffer` is an initialized Buffer that contains all elements of the
 // layout with the first at `offset`, which is a multiple of the alignment of the type. Neither
 // queries the driver nor imports NumPy.
-[[nodiscard]] nb::object make_typed_array(nb::object buffer, shared_layout layout,
+[[nodiscard]] nb::object make_typed_array(nb::object buffer, SharedLayout layout,
                                           std::size_t offset = 0);
-// A view of `object`, whose array is `of`, with the given layout. Pre: as above. ClosedError if it
-// was freed.
-[[nodiscard]] nb::object make_array_view(nb::handle object, const typed_array& of,
-                                         shared_layout layout, std::size_t offset);
-// A new array in uninitialized memory of its own: from `from`, else the current resource, else the
-// default pool. `queue` is a Queue. Throws what construct_buffer throws.
-[[nodiscard]] nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind,
+// A view of `object`, whose array is `array`, with the given layout. Pre: as above. ClosedError if
+// it was freed.
+[[nodiscard]] nb::object make_array_view(nb::handle object, const TypedArray& array,
+                                         SharedLayout layout, std::size_t offset);
+// A new array in uninitialized memory of its own: from `resource`, else the current resource, else
+// the default pool. `queue` is a Queue. Throws what construct_buffer throws.
+[[nodiscard]] nb::object make_fresh_array(SharedLayout layout, isthmus_kind_t kind,
                                           nb::object queue, std::int64_t alignment = 0,
-                                          const resource* from = nullptr);
+                                          const Resource* resource = nullptr);
 
 // Implements Array.copy(): the elements in C order, in new memory of the same kind and queue.
 // TypeError if it is not an array.
@@ -80,7 +78,7 @@ void require_live(const typed_array& array);
 // -- for type slots -------------------------------------------------------------------------------
 
 // nullptr with a Python error set if its __init__ never ran.
-[[nodiscard]] const typed_array* ready_array(PyObject* self) noexcept;
+[[nodiscard]] const TypedArray* ready_array(PyObject* self) noexcept;
 // -1 or nullptr with a Python error set.
 [[nodiscard]] PyObject* array_subscript(PyObject* self, PyObject* key) noexcept;
 [[nodiscard]] int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept;
@@ -92,13 +90,13 @@ void array_release_view(PyObject* self, Py_buffer* view) noexcept;
 [[nodiscard]] PyObject* array_to_index(PyObject* self) noexcept;
 [[nodiscard]] int array_to_bool(PyObject* self) noexcept;
 
-void bind_array_properties(nb::class_<typed_array>& bound);
-void bind_array_life(nb::class_<typed_array>& bound);
-void bind_array_flags(nb::module_& module, nb::class_<typed_array>& bound);
-void bind_array_exchange(nb::class_<typed_array>& bound);
-void bind_array_views(nb::module_& module, nb::class_<typed_array>& bound);
-void bind_array_elements(nb::module_& module, nb::class_<typed_array>& bound);
-void bind_array_copies(nb::module_& module, nb::class_<typed_array>& bound);
-void bind_array_conversions(nb::class_<typed_array>& bound);
+void bind_array_properties(nb::class_<TypedArray>& bound);
+void bind_array_life(nb::class_<TypedArray>& bound);
+void bind_array_flags(nb::module_& module, nb::class_<TypedArray>& bound);
+void bind_array_exchange(nb::class_<TypedArray>& bound);
+void bind_array_views(nb::module_& module, nb::class_<TypedArray>& bound);
+void bind_array_elements(nb::module_& module, nb::class_<TypedArray>& bound);
+void bind_array_copies(nb::module_& module, nb::class_<TypedArray>& bound);
+void bind_array_conversions(nb::class_<TypedArray>& bound);
 
 }  // namespace isthmus::python

@@ -10,36 +10,36 @@ namespace isthmus::python {
 namespace {
 
 // Kind and queue of the new array.
-struct destination {
+struct Destination {
   isthmus_kind_t kind;
   nb::object queue;
 };
 
-destination to_destination(const typed_array& of, nb::handle kind, nb::handle device,
+Destination to_destination(const TypedArray& array, nb::handle kind, nb::handle device,
                            nb::handle queue) {
-  const auto& memory = buffer_in(of);
+  const auto& memory = buffer_in(array);
   const bool stays = !given(device) && !given(queue);
   return {kind.is_none() ? memory.kind : to_kind(kind),
           stays ? memory.queue_object : to_queue(queue, device)};
 }
 
-bool lies_there(const typed_array& of, const destination& where) {
-  const auto& memory = buffer_in(of);
-  return memory.kind == where.kind && memory.queue_object.is(where.queue);
+bool lies_there(const TypedArray& array, const Destination& destination) {
+  const auto& memory = buffer_in(array);
+  return memory.kind == destination.kind && memory.queue_object.is(destination.queue);
 }
 
-nb::object copy_there(nb::handle object, const element_type& type, isthmus_casting_t casting,
-                      const destination& where) {
+nb::object copy_there(nb::handle object, const ElementType& type, isthmus_casting_t casting,
+                      const Destination& destination) {
   const auto& of = *typed_array_of(object);
-  array_layout packed{of.layout->shape, {}, type.item, &type};
+  ArrayLayout packed{of.layout->shape, {}, type.item, &type};
   require_copyable(packed, *of.layout, casting);
-  auto layout = size_to_allocate(where.kind, queue_of(where.queue)->device_object,
+  auto layout = size_to_allocate(destination.kind, queue_of(destination.queue)->device_object,
                                  [&] { return dense_layout(std::move(packed.shape), type); });
-  nb::object made = make_fresh_array(std::move(layout), where.kind, where.queue);
-  auto to = side_of(*typed_array_of(made), access::write, "destination");
-  auto from = side_of(of, access::read, "source");
+  nb::object made = make_fresh_array(std::move(layout), destination.kind, destination.queue);
+  auto to = side_of(*typed_array_of(made), Access::write, "destination");
+  auto from = side_of(of, Access::read, "source");
   static_cast<void>(
-      copy_sides(to, from, casting, operation_arguments{nb::handle{}, nb::handle{}, true}));
+      copy_sides(to, from, casting, OperationArguments{nb::handle{}, nb::handle{}, true}));
   return made;
 }
 
@@ -65,7 +65,7 @@ nb::object sent_to_device(nb::handle self, nb::handle device, nb::handle kind) {
   const auto& of = require_array(self, "x");
   const bool is_queue = queue_of(device) != nullptr;
   const nb::object on = is_queue ? nb::borrow(device) : to_queue(nb::none(), device);
-  const destination where{kind.is_none() ? buffer_in(of).kind : to_kind(kind), on};
+  const Destination where{kind.is_none() ? buffer_in(of).kind : to_kind(kind), on};
   const auto& here = queue_of_buffer(buffer_in(of));
   const bool is_there = !is_queue && buffer_in(of).kind == where.kind &&
                         here.device_key == queue_of(on)->device_key &&
@@ -81,7 +81,7 @@ nb::object copy_of_array(nb::handle object) {
   return copied(object, nb::none(), nb::none(), nb::none());
 }
 
-void bind_array_conversions(nb::class_<typed_array>& bound) {
+void bind_array_conversions(nb::class_<TypedArray>& bound) {
   const auto none = nb::none();
   bound
       .def("astype", &astype, nb::arg("dtype").none(), nb::kw_only(),

@@ -14,7 +14,7 @@ namespace {
 
 // -- copies ---------------------------------------------------------------------------------------
 
-void require_same(const array_layout& ours, const array_layout& others, const char* role) {
+void require_same(const ArrayLayout& ours, const ArrayLayout& others, const char* role) {
   if (others.type != ours.type) {
     raise_python(PyExc_TypeError,
                  "the %s has the dtype %s, not this array's %s: use isthmus.copyto(), which "
@@ -29,39 +29,41 @@ void require_same(const array_layout& ours, const array_layout& others, const ch
 
 nb::object copy_from(nb::handle self, nb::handle src, nb::handle queue, nb::handle after,
                      nb::handle blocking) {
-  auto to = to_side(self, access::write, "destination");
-  auto from = to_side(src, access::read, "source");
+  auto to = to_side(self, Access::write, "destination");
+  auto from = to_side(src, Access::read, "source");
   require_same(to.layout, from.layout, "source");
   return copy_sides(to, from, ISTHMUS_CASTING_NO, {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_to(nb::handle self, nb::handle dst, nb::handle queue, nb::handle after,
                    nb::handle blocking) {
-  auto from = to_side(self, access::read, "source");
-  auto to = to_side(dst, access::write, "destination");
+  auto from = to_side(self, Access::read, "source");
+  auto to = to_side(dst, Access::write, "destination");
   require_same(from.layout, to.layout, "destination");
   return copy_sides(to, from, ISTHMUS_CASTING_NO, {queue, after, to_flag(blocking, "blocking")});
 }
 
 // -- values ---------------------------------------------------------------------------------------
 
-nb::object fill_side(array_side& to, const element_value& value, const operation_arguments& how) {
-  const auto into = to.get();
-  std::size_t nbytes = static_cast<std::size_t>(to.layout.item);
-  for (const auto extent : to.layout.shape) {
+nb::object fill_side(ArraySide& target, const ElementValue& value,
+                     const OperationArguments& arguments) {
+  const auto into = target.get();
+  std::size_t nbytes = static_cast<std::size_t>(target.layout.item);
+  for (const auto extent : target.layout.shape) {
     nbytes *= static_cast<std::size_t>(extent);
   }
-  return run_operation({how, nbytes, to.where.direct, {&to.where, nullptr}},
+  return run_operation({arguments, nbytes, target.where.direct, {&target.where, nullptr}},
                        [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                         return isthmus_fill_array(how.queue, &into, value.bytes, value.type->dtype,
-                                                   ISTHMUS_CASTING_UNSAFE, with, event);
+                         return isthmus_fill_array(arguments.queue, &into, value.bytes,
+                                                   value.type->dtype, ISTHMUS_CASTING_UNSAFE, with,
+                                                   event);
                        });
 }
 
 // A number without a type may have a fraction, so integer arrays refuse it.
-conversion conversion_of_fill(nb::handle value, const element_type& into) {
-  const bool takes_fractions = into.kind == 'f' || into.kind == 'c';
-  return takes_fractions && is_untyped_number(value) ? conversion::assign : conversion::cast;
+Conversion conversion_of_fill(nb::handle value, const ElementType& out) {
+  const bool takes_fractions = out.kind == 'f' || out.kind == 'c';
+  return takes_fractions && is_untyped_number(value) ? Conversion::assign : Conversion::cast;
 }
 
 nb::object fill(nb::handle self, nb::handle value, nb::handle queue, nb::handle after,
@@ -72,85 +74,86 @@ nb::object fill(nb::handle self, nb::handle value, nb::handle queue, nb::handle 
 // -- copyto and assignments -----------------------------------------------------------------------
 
 // NumPy's assignments accept additional leading dimensions of size 1.
-void drop_leading_ones(array_layout& of, std::size_t ndim) {
-  while (of.shape.size() > ndim && of.shape[0] == 1) {
-    of.shape.erase(0);
-    of.strides.erase(0);
+void drop_leading_ones(ArrayLayout& layout, std::size_t ndim) {
+  while (layout.shape.size() > ndim && layout.shape[0] == 1) {
+    layout.shape.erase(0);
+    layout.strides.erase(0);
   }
 }
 
 // A number as NumPy casts or assigns it; nothing for other objects.
-std::optional<element_value> number_for(nb::handle src, const element_type& into,
-                                        isthmus_casting_t casting, conversion as) {
+std::optional<ElementValue> number_for(nb::handle src, const ElementType& out,
+                                       isthmus_casting_t casting, Conversion as) {
   // A cast may drop an imaginary part; an assignment of a Python number may not.
-  const bool drops = as == conversion::force && PyComplex_CheckExact(src.ptr()) != 0;
-  auto made = to_value(src, drops ? to_element_type(src.type()) : into, casting);
+  const bool drops = as == Conversion::force && PyComplex_CheckExact(src.ptr()) != 0;
+  auto made = to_value(src, drops ? to_element_type(src.type()) : out, casting);
   if (made) {
-    warn_of_lost_parts(*made->type, into);
+    warn_of_lost_parts(*made->type, out);
   }
   return made;
 }
 
-nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting, conversion as,
-                     const operation_arguments& how) {
-  require_castable(src, *to.layout.type, casting);
-  if (const auto number = number_for(src, *to.layout.type, casting, as)) {
-    return fill_side(to, *number, how);
+nb::object copy_into(ArraySide& target, nb::handle src, isthmus_casting_t casting, Conversion as,
+                     const OperationArguments& arguments) {
+  require_castable(src, *target.layout.type, casting);
+  if (const auto number = number_for(src, *target.layout.type, casting, as)) {
+    return fill_side(target, *number, arguments);
   }
-  auto from = to_source(src, *to.layout.type, as);
-  drop_leading_ones(from.layout, to.layout.shape.size());
-  require_copyable(to.layout, from.layout, casting);
-  return copy_sides(to, from, casting, how);
+  auto from = to_source(src, *target.layout.type, as);
+  drop_leading_ones(from.layout, target.layout.shape.size());
+  require_copyable(target.layout, from.layout, casting);
+  return copy_sides(target, from, casting, arguments);
 }
 
 nb::object copyto(nb::handle dst, nb::handle src, nb::handle casting, nb::handle queue,
                   nb::handle after, nb::handle blocking) {
-  auto to = to_side(dst, access::write, "destination");
+  auto to = to_side(dst, Access::write, "destination");
   const auto rule = to_casting(casting);
-  const auto as = rule == ISTHMUS_CASTING_UNSAFE ? conversion::force : conversion::cast;
+  const auto as = rule == ISTHMUS_CASTING_UNSAFE ? Conversion::force : Conversion::cast;
   return copy_into(to, src, rule, as, {queue, after, to_flag(blocking, "blocking")});
 }
 
-void assign(PyObject* self, const typed_array& of, PyObject* key, PyObject* value) {
-  const key_list keys{key};
-  const auto element = element_at(of, keys);
-  if (element && write_element(of, *element, value)) {
+void assign(PyObject* self, const TypedArray& array, PyObject* key, PyObject* value) {
+  const KeyList keys{key};
+  const auto element = element_at(array, keys);
+  if (element && write_element(array, *element, value)) {
     return;
   }
-  const nb::object part = element ? element_view(self, of, *element) : view_at(self, of, keys);
-  auto to = to_side(part, access::write, "array");
-  static_cast<void>(copy_into(to, value, ISTHMUS_CASTING_UNSAFE, conversion::assign,
-                              operation_arguments{nb::handle{}, nb::handle{}, true}));
+  const nb::object part =
+      element ? element_view(self, array, *element) : view_at(self, array, keys);
+  auto to = to_side(part, Access::write, "array");
+  static_cast<void>(copy_into(to, value, ISTHMUS_CASTING_UNSAFE, Conversion::assign,
+                              OperationArguments{nb::handle{}, nb::handle{}, true}));
 }
 
 // -- overlap --------------------------------------------------------------------------------------
 
 bool shares_memory(nb::handle one, nb::handle other) {
-  const auto first = to_side(one, access::read, "a");
-  const auto second = to_side(other, access::read, "b");
+  const auto first = to_side(one, Access::read, "a");
+  const auto second = to_side(other, Access::read, "b");
   const auto a = first.get();
   const auto b = second.get();
   return isthmus_arrays_overlap(&a, &b) != 0;
 }
 
 // Widens it to all bytes between the ends of its elements.
-void widen(array_side& of) {
-  if (is_empty(of.layout)) {
+void widen(ArraySide& side) {
+  if (is_empty(side.layout)) {
     return;
   }
-  const auto box = box_of(of.layout);
-  auto& start = of.where.raw;
+  const auto box = box_of(side.layout);
+  auto& start = side.where.raw;
   if (start.buffer != nullptr) {
     start.offset -= static_cast<std::size_t>(-box.start);
   } else {
     start.pointer = static_cast<char*>(start.pointer) + box.start;
   }
-  of.layout = {{box.nbytes}, {1}, 1, &byte_type()};
+  side.layout = {{box.nbytes}, {1}, 1, &byte_type()};
 }
 
 bool may_share_memory(nb::handle one, nb::handle other) {
-  auto first = to_side(one, access::read, "a");
-  auto second = to_side(other, access::read, "b");
+  auto first = to_side(one, Access::read, "a");
+  auto second = to_side(other, Access::read, "b");
   widen(first);
   widen(second);
   const auto a = first.get();
@@ -158,9 +161,9 @@ bool may_share_memory(nb::handle one, nb::handle other) {
   return isthmus_arrays_overlap(&a, &b) != 0;
 }
 
-nb::object fresh_array(const typed_array& self) { return to_numpy(view_of(self)); }
+nb::object fresh_array(const TypedArray& self) { return to_numpy(view_of(self)); }
 
-void bind_methods(nb::class_<typed_array>& bound) {
+void bind_methods(nb::class_<TypedArray>& bound) {
   const auto none = nb::none();
   bound
       .def("to_numpy", &fresh_array, nb::sig("def to_numpy(self) -> Any"),
@@ -226,10 +229,10 @@ void bind_functions(nb::module_& module) {
 
 }  // namespace
 
-nb::object fill_array(nb::handle array, nb::handle value, const operation_arguments& how) {
-  auto to = to_side(array, access::write, "array");
+nb::object fill_array(nb::handle array, nb::handle value, const OperationArguments& arguments) {
+  auto to = to_side(array, Access::write, "array");
   if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
-    return fill_side(to, *number, how);
+    return fill_side(to, *number, arguments);
   }
   auto from = to_source(value, *to.layout.type, conversion_of_fill(value, *to.layout.type));
   if (!from.layout.shape.empty()) {
@@ -238,10 +241,10 @@ nb::object fill_array(nb::handle array, nb::handle value, const operation_argume
   }
   const auto& type = *to.layout.type;
   if (isthmus_can_cast(from.layout.type->dtype, type.dtype, ISTHMUS_CASTING_SAME_KIND) == 0) {
-    return fill_side(to, *to_value(only_number(from), type, ISTHMUS_CASTING_SAME_KIND), how);
+    return fill_side(to, *to_value(only_number(from), type, ISTHMUS_CASTING_SAME_KIND), arguments);
   }
   require_copyable(to.layout, from.layout, ISTHMUS_CASTING_SAME_KIND);
-  return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, how);
+  return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, arguments);
 }
 
 PyObject* array_subscript(PyObject* self, PyObject* key) noexcept {
@@ -250,7 +253,7 @@ PyObject* array_subscript(PyObject* self, PyObject* key) noexcept {
     return nullptr;
   }
   return result_of([=] {
-    const key_list keys{key};
+    const KeyList keys{key};
     const auto element = element_at(*of, keys);
     return element ? read_element(*of, *element) : view_at(self, *of, keys);
   });
@@ -283,7 +286,7 @@ PyObject* array_item(PyObject* self, Py_ssize_t index) noexcept {
   });
 }
 
-void bind_array_copies(nb::module_& module, nb::class_<typed_array>& bound) {
+void bind_array_copies(nb::module_& module, nb::class_<TypedArray>& bound) {
   bind_methods(bound);
   bind_functions(module);
 }

@@ -14,24 +14,24 @@ namespace {
 // A context variable: True inside allow_scalar(). Lives as long as the module.
 PyObject* scalar_is_allowed = nullptr;
 
-void require_scalar_access(const buffer& of) {
+void require_scalar_access(const Buffer& buffer) {
   PyObject* allowed = nullptr;
   if (PyContextVar_Get(scalar_is_allowed, nullptr, &allowed) != 0) {
     raise_set();
   }
   const nb::object held = nb::steal(allowed);
   if (!held.is(Py_True)) {
-    static_cast<void>(info_of(of));  // throws ClosedError for freed memory
+    static_cast<void>(info_of(buffer));  // throws ClosedError for freed memory
     raise_python(PyExc_TypeError,
                  "access to a single element of memory of kind '%U' needs a separate transfer: "
                  "copy the array with to_numpy(), use memory of kind 'shared' or 'host', or allow "
                  "it in `with isthmus.allow_scalar():`",
-                 kind_name(of.kind).ptr());
+                 kind_name(buffer.kind).ptr());
   }
 }
 
-isthmus_status_t wait_to(access wanted, isthmus_buffer_t* part) {
-  return wanted == access::write ? wait_for_buffer(part, -1)
+isthmus_status_t wait_to(Access wanted, isthmus_buffer_t* part) {
+  return wanted == Access::write ? wait_for_buffer(part, -1)
                                  : wait_in_slices(-1, [part](std::int64_t slice) {
                                      return isthmus_buffer_wait_for_writers(part, slice);
                                    });
@@ -39,13 +39,13 @@ isthmus_status_t wait_to(access wanted, isthmus_buffer_t* part) {
 
 // Waits for the operations pending on these bytes, or only for those that write to them, and not
 // for operations on other bytes of the buffer.
-void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes, access wanted) {
+void wait_for_bytes(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access wanted) {
   auto* const wait =
-      wanted == access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
-  auto status = wait(of.raw.get(), 0);
+      wanted == Access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
+  auto status = wait(buffer.raw.get(), 0);
   if (status == ISTHMUS_ERROR_TIMEOUT || status == ISTHMUS_ERROR_DEPENDENCY) {
-    buffer_handle part;
-    check(isthmus_buffer_slice(of.raw.get(), offset, nbytes, part.out()));
+    BufferHandle part;
+    check(isthmus_buffer_slice(buffer.raw.get(), offset, nbytes, part.out()));
     status = wait_to(wanted, part.get());
   }
   check(status);
@@ -53,28 +53,28 @@ void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes, ac
 
 // The host's pointer to the element, once it may be read or written. Pre: the caller holds the
 // Buffer, since another thread may free the array meanwhile.
-char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes, access wanted) {
-  if (isthmus_buffer_idle(of.raw.get()) == 0) [[unlikely]] {
-    wait_for_bytes(of, offset, nbytes, wanted);
+char* reach_element(const Buffer& buffer, std::size_t offset, std::size_t nbytes, Access wanted) {
+  if (isthmus_buffer_idle(buffer.raw.get()) == 0) [[unlikely]] {
+    wait_for_bytes(buffer, offset, nbytes, wanted);
   }
-  auto* const start = static_cast<char*>(isthmus_buffer_pointer(of.raw.get()));
+  auto* const start = static_cast<char*>(isthmus_buffer_pointer(buffer.raw.get()));
   if (start == nullptr) [[unlikely]] {
-    static_cast<void>(info_of(of));
+    static_cast<void>(info_of(buffer));
   }
   return start + offset;
 }
 
 // Reads it by a copy, into memory that an interrupted copy keeps alive.
-nb::object fetch_element(const typed_array& of, std::size_t offset) {
-  require_scalar_access(buffer_in(of));
-  const auto& type = *of.layout->type;
+nb::object fetch_element(const TypedArray& array, std::size_t offset) {
+  require_scalar_access(buffer_in(array));
+  const auto& type = *array.layout->type;
   const auto bytes = make_bytes(type.item);
-  copy_out({buffer_in(of), of.memory.object(), offset, {}, {}, type, type.item, true, true},
+  copy_out({buffer_in(array), array.memory.object(), offset, {}, {}, type, type.item, true, true},
            PyBytes_AS_STRING(bytes.ptr()), bytes);
   return to_number(PyBytes_AS_STRING(bytes.ptr()), type);
 }
 
-const typed_array& require_one_element(nb::handle object) {
+const TypedArray& require_one_element(nb::handle object) {
   const auto& of = require_array(object, "x");
   if (of.layout->size != 1) {
     raise_python(
@@ -93,10 +93,10 @@ nb::object only_element(nb::handle object) {
 // -- methods --------------------------------------------------------------------------------------
 
 // By its index in C order.
-std::size_t place_in_order(const typed_array& of, nb::handle index) {
-  const auto& layout = *of.layout;
+std::size_t place_in_order(const TypedArray& array, nb::handle index) {
+  const auto& layout = *array.layout;
   auto left = to_position(to_integer(index, "index"), layout.size, 0);
-  auto offset = of.offset;
+  auto offset = array.offset;
   for (auto i = layout.shape.size(); i-- > 0;) {
     offset += static_cast<std::size_t>(left % layout.shape[i] * layout.strides[i]);
     left /= layout.shape[i];
@@ -116,7 +116,7 @@ nb::object item(nb::handle object, const nb::args& indices) {
       return read_element(of, place_in_order(of, key));
     }
   }
-  const auto found = element_at(of, key_list{key.ptr()});
+  const auto found = element_at(of, KeyList{key.ptr()});
   if (!found) {
     raise_python(PyExc_ValueError,
                  "item() takes one integer, or one for each of %zu dimensions, not %R",
@@ -126,7 +126,7 @@ nb::object item(nb::handle object, const nb::args& indices) {
 }
 
 // A nested list of elements packed in C order, starting at `at`, which is moved past them.
-nb::object list_of(const array_layout& layout, std::size_t axis, const char*& at) {
+nb::object list_of(const ArrayLayout& layout, std::size_t axis, const char*& at) {
   if (axis == layout.shape.size()) {
     nb::object number = to_number(at, *layout.type);
     at += layout.item;
@@ -142,7 +142,7 @@ nb::object list_of(const array_layout& layout, std::size_t axis, const char*& at
   return made;
 }
 
-nb::object to_list(const typed_array& self) {
+nb::object to_list(const TypedArray& self) {
   const auto bytes = make_bytes(self.layout->nbytes);
   copy_out(view_of(self), PyBytes_AS_STRING(bytes.ptr()), bytes);
   const char* at = PyBytes_AS_STRING(bytes.ptr());
@@ -164,36 +164,36 @@ PyObject* converted(PyObject* self, Convert convert) noexcept {
 
 }  // namespace
 
-nb::object read_element(const typed_array& of, std::size_t offset) {
-  const nb::object held = of.memory.object();  // another thread may free the array meanwhile
-  const auto& memory = buffer_in(of);
+nb::object read_element(const TypedArray& array, std::size_t offset) {
+  const nb::object held = array.memory.object();  // another thread may free the array meanwhile
+  const auto& memory = buffer_in(array);
   if (!host_reachable(memory.kind)) {
-    return fetch_element(of, offset);
+    return fetch_element(array, offset);
   }
-  const auto& type = *of.layout->type;
-  return to_number(reach_element(memory, offset, type.item, access::read), type);
+  const auto& type = *array.layout->type;
+  return to_number(reach_element(memory, offset, type.item, Access::read), type);
 }
 
-bool write_element(const typed_array& of, std::size_t offset, nb::handle value) {
-  const nb::object held = of.memory.object();
-  const auto& memory = buffer_in(of);
+bool write_element(const TypedArray& array, std::size_t offset, nb::handle value) {
+  const nb::object held = array.memory.object();
+  const auto& memory = buffer_in(array);
   if (!host_reachable(memory.kind)) {
     require_scalar_access(memory);
     return false;
   }
-  const auto& type = *of.layout->type;
+  const auto& type = *array.layout->type;
   const auto number = to_value(value, type, ISTHMUS_CASTING_UNSAFE);
   if (!number) {
     return false;
   }
-  if (is_read_only(of)) {
+  if (is_read_only(array)) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
   }
-  return store_value(*number, reach_element(memory, offset, type.item, access::write), type);
+  return store_value(*number, reach_element(memory, offset, type.item, Access::write), type);
 }
 
-nb::object element_view(nb::handle object, const typed_array& of, std::size_t offset) {
-  return make_array_view(object, of, dense_layout({}, *of.layout->type), offset);
+nb::object element_view(nb::handle object, const TypedArray& array, std::size_t offset) {
+  return make_array_view(object, array, dense_layout({}, *array.layout->type), offset);
 }
 
 PyObject* array_to_int(PyObject* self) noexcept {
@@ -230,7 +230,7 @@ int array_to_bool(PyObject* self) noexcept {
   return !told.is_valid() ? -1 : told.is(Py_True) ? 1 : 0;
 }
 
-void bind_array_elements(nb::module_& module, nb::class_<typed_array>& bound) {
+void bind_array_elements(nb::module_& module, nb::class_<TypedArray>& bound) {
   scalar_is_allowed = PyContextVar_New("isthmus.allow_scalar", Py_False);
   if (scalar_is_allowed == nullptr) {
     raise_set();

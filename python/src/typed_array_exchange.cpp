@@ -8,7 +8,7 @@ namespace isthmus::python {
 namespace {
 
 // Why the flags do not allow this layout; nullptr if they do.
-const char* refusal(const array_layout& layout, bool is_c_dense, int flags) {
+const char* refusal(const ArrayLayout& layout, bool is_c_dense, int flags) {
   const auto asks = [flags](int wanted) { return (flags & wanted) == wanted; };
   if (is_empty(layout) || (is_c_dense && !asks(PyBUF_F_CONTIGUOUS))) {
     return nullptr;
@@ -16,14 +16,14 @@ const char* refusal(const array_layout& layout, bool is_c_dense, int flags) {
   if (!asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS)) {
     return "the array is not contiguous in C order: use to_numpy(), which copies";
   }
-  if ((asks(PyBUF_F_CONTIGUOUS) && !is_dense(layout, element_order::fortran)) ||
+  if ((asks(PyBUF_F_CONTIGUOUS) && !is_dense(layout, ElementOrder::fortran)) ||
       (asks(PyBUF_ANY_CONTIGUOUS) && !is_contiguous(layout))) {
     return "the array is not contiguous: use to_numpy(), which copies";
   }
   return nullptr;
 }
 
-int refuse_request(const typed_array& array, int flags) noexcept {
+int refuse_request(const TypedArray& array, int flags) noexcept {
   if (array.is_locked && (flags & PyBUF_WRITABLE) != 0) {
     PyErr_SetString(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
     return -1;
@@ -38,11 +38,11 @@ int refuse_request(const typed_array& array, int flags) noexcept {
 }
 
 static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
-Py_ssize_t* numbers_of(const array_numbers& numbers) {
+Py_ssize_t* numbers_of(const ArrayNumbers& numbers) {
   return const_cast<Py_ssize_t*>(reinterpret_cast<const Py_ssize_t*>(numbers.data()));
 }
 
-nb::object lend_array(const typed_array& self, nb::handle stream, nb::handle max_version,
+nb::object lend_array(const TypedArray& self, nb::handle stream, nb::handle max_version,
                       nb::handle device, nb::handle copy) {
   return to_dlpack(view_of(self), stream, max_version, device, copy);
 }
@@ -100,22 +100,22 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
     view->strides = numbers_of(layout.strides);
   }
-  view->internal = buffer_handle::retained(of.raw.get()).detach();
+  view->internal = BufferHandle::retained(of.raw.get()).detach();
   return 0;
 }
 
 void array_release_view(PyObject*, Py_buffer* view) noexcept {
   auto* const exported = static_cast<isthmus_buffer_t*>(view->internal);
-  const gil_release released{isthmus_buffer_free_may_wait(exported) != 0};
+  const GilRelease released{isthmus_buffer_free_may_wait(exported) != 0};
   isthmus_buffer_unexport(exported);
   isthmus_buffer_release(exported);
 }
 
-void bind_array_exchange(nb::class_<typed_array>& bound) {
+void bind_array_exchange(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro(
           "__sycl_usm_array_interface__",
-          [](const typed_array& self) { return usm_interface(view_of(self)); },
+          [](const TypedArray& self) { return usm_interface(view_of(self)); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1, like Buffer's, with the address of the first element. Strides are counted\n"
           "in elements and may be negative.")
@@ -126,7 +126,7 @@ void bind_array_exchange(nb::class_<typed_array>& bound) {
           "NumPy's interface, version 3, for shared and host kinds, like Buffer's.")
       .def_prop_ro(
           "__cuda_array_interface__",
-          [](const typed_array& self) { return cuda_interface(view_of(self)); },
+          [](const TypedArray& self) { return cuda_interface(view_of(self)); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
           "Numba's interface, version 3, for arrays on CUDA devices, like Buffer's.")
       .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
@@ -146,7 +146,7 @@ void bind_array_exchange(nb::class_<typed_array>& bound) {
            "copy().")
       .def(
           "__dlpack_device__",
-          [](const typed_array& self) { return dlpack_device(buffer_in(self)); },
+          [](const TypedArray& self) { return dlpack_device(buffer_in(self)); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
           "Like Buffer.__dlpack_device__.");
 }

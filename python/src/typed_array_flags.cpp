@@ -7,21 +7,21 @@
 namespace isthmus::python {
 namespace {
 
-struct array_flags {
+struct ArrayFlags {
   bool c_contiguous;
   bool f_contiguous;
   bool writeable;
 };
 
-bool is_fortran_dense(const typed_layout& of) {
-  return of.size == 0 || is_dense(of, element_order::fortran);
+bool is_fortran_dense(const TypedLayout& layout) {
+  return layout.size == 0 || is_dense(layout, ElementOrder::fortran);
 }
 
-array_flags flags_of(const typed_array& self) {
+ArrayFlags flags_of(const TypedArray& self) {
   return {self.layout->is_c_dense, is_fortran_dense(*self.layout), !is_read_only(self)};
 }
 
-bool flag_named(const array_flags& self, nb::handle name) {
+bool flag_named(const ArrayFlags& self, nb::handle name) {
   const auto is = [name](const char* text) {
     return PyUnicode_Check(name.ptr()) != 0 &&
            PyUnicode_CompareWithASCIIString(name.ptr(), text) == 0;
@@ -41,7 +41,7 @@ bool flag_named(const array_flags& self, nb::handle name) {
                name.ptr());
 }
 
-nb::object flags_repr(const array_flags& self) {
+nb::object flags_repr(const ArrayFlags& self) {
   const auto text = [](bool flag) { return flag ? "True" : "False"; };
   return nb::steal(
       PyUnicode_FromFormat("  C_CONTIGUOUS : %s\n  F_CONTIGUOUS : %s\n  WRITEABLE : %s\n",
@@ -50,19 +50,19 @@ nb::object flags_repr(const array_flags& self) {
 
 }  // namespace
 
-void bind_array_flags(nb::module_& module, nb::class_<typed_array>& bound) {
-  nb::class_<array_flags>(module, "_ArrayFlags", "The type of Array.flags.")
-      .def_ro("c_contiguous", &array_flags::c_contiguous, "In C order without gaps.")
-      .def_ro("f_contiguous", &array_flags::f_contiguous, "In Fortran order without gaps.")
-      .def_ro("writeable", &array_flags::writeable, "Whether it can be written.")
+void bind_array_flags(nb::module_& module, nb::class_<TypedArray>& bound) {
+  nb::class_<ArrayFlags>(module, "_ArrayFlags", "The type of Array.flags.")
+      .def_ro("c_contiguous", &ArrayFlags::c_contiguous, "In C order without gaps.")
+      .def_ro("f_contiguous", &ArrayFlags::f_contiguous, "In Fortran order without gaps.")
+      .def_ro("writeable", &ArrayFlags::writeable, "Whether it can be written.")
       .def_prop_ro(
-          "contiguous", [](const array_flags& self) { return self.c_contiguous; },
+          "contiguous", [](const ArrayFlags& self) { return self.c_contiguous; },
           "Same as c_contiguous.")
       .def_prop_ro(
-          "forc", [](const array_flags& self) { return self.c_contiguous || self.f_contiguous; },
+          "forc", [](const ArrayFlags& self) { return self.c_contiguous || self.f_contiguous; },
           "In C or Fortran order without gaps.")
       .def_prop_ro(
-          "fnc", [](const array_flags& self) { return self.f_contiguous && !self.c_contiguous; },
+          "fnc", [](const ArrayFlags& self) { return self.f_contiguous && !self.c_contiguous; },
           "In Fortran order without gaps, and not in C order.")
       .def("__getitem__", &flag_named, nb::arg("name").none(),
            nb::sig("def __getitem__(self, name: str) -> bool"),
@@ -72,7 +72,7 @@ void bind_array_flags(nb::module_& module, nb::class_<typed_array>& bound) {
       .def_prop_ro("flags", &flags_of, nb::sig("def flags(self) -> _ArrayFlags"),
                    "c_contiguous, f_contiguous and writeable, as in NumPy.")
       .def_prop_ro(
-          "is_contiguous", [](const typed_array& self) { return self.layout->is_c_dense; },
+          "is_contiguous", [](const TypedArray& self) { return self.layout->is_c_dense; },
           "Whether its elements lie in C order without gaps.");
 }
 

@@ -7,7 +7,7 @@
 namespace isthmus::python {
 namespace {
 
-nb::object address_of(const typed_array& self) {
+nb::object address_of(const TypedArray& self) {
   return nb::steal(
       PyLong_FromVoidPtr(const_cast<void*>(view_of(self).in(info_of(buffer_in(self)).pointer))));
 }
@@ -15,40 +15,40 @@ nb::object address_of(const typed_array& self) {
 nb::object moved_to_queue(nb::handle self, nb::handle queue) {
   const auto& of = require_array(self, "x");
   const nb::object held = of.memory.object();
-  return make_instance<typed_array>(types.typed_array, array_memory{on_queue(held, queue)},
-                                    of.layout, of.offset,
-                                    of.base.is_valid() ? of.base : nb::borrow(self), of.is_locked);
+  return make_instance<TypedArray>(types.typed_array, ArrayMemory{on_queue(held, queue)}, of.layout,
+                                   of.offset, of.base.is_valid() ? of.base : nb::borrow(self),
+                                   of.is_locked);
 }
 
-void bind_layout(nb::class_<typed_array>& bound) {
+void bind_layout(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro(
-          "shape", [](const typed_array& self) { return to_tuple(self.layout->shape); },
+          "shape", [](const TypedArray& self) { return to_tuple(self.layout->shape); },
           nb::sig("def shape(self) -> tuple[int, ...]"), "Number of elements along each dimension.")
       .def_prop_ro(
-          "strides", [](const typed_array& self) { return to_tuple(self.layout->strides); },
+          "strides", [](const TypedArray& self) { return to_tuple(self.layout->strides); },
           nb::sig("def strides(self) -> tuple[int, ...]"),
           "Bytes from one element to the next along each dimension.")
       .def_prop_ro(
-          "dtype", [](const typed_array& self) { return nb::borrow(dtype_of(*self.layout->type)); },
+          "dtype", [](const TypedArray& self) { return nb::borrow(dtype_of(*self.layout->type)); },
           nb::sig("def dtype(self) -> Any"), "The numpy.dtype of the elements. Imports NumPy.")
       .def_prop_ro(
-          "ndim", [](const typed_array& self) { return self.layout->shape.size(); },
+          "ndim", [](const TypedArray& self) { return self.layout->shape.size(); },
           "Number of dimensions, at most 64.")
       .def_prop_ro(
-          "size", [](const typed_array& self) { return self.layout->size; }, "Number of elements.")
+          "size", [](const TypedArray& self) { return self.layout->size; }, "Number of elements.")
       .def_prop_ro(
-          "itemsize", [](const typed_array& self) { return self.layout->item; },
+          "itemsize", [](const TypedArray& self) { return self.layout->item; },
           "Bytes of an element.")
       .def_prop_ro(
-          "nbytes", [](const typed_array& self) { return self.layout->nbytes; },
+          "nbytes", [](const TypedArray& self) { return self.layout->nbytes; },
           "Bytes of all elements, without gaps between them.")
       .def_prop_ro(
-          "offset", [](const typed_array& self) { return self.offset; },
+          "offset", [](const TypedArray& self) { return self.offset; },
           "Bytes from the buffer's start to the first element.")
       .def_prop_ro(
           "base",
-          [](const typed_array& self) { return self.base.is_valid() ? self.base : nb::none(); },
+          [](const TypedArray& self) { return self.base.is_valid() ? self.base : nb::none(); },
           nb::sig("def base(self) -> Array | None"),
           "Of a view, the array that it is a view of, which is not a view itself. It is kept "
           "alive.")
@@ -56,23 +56,23 @@ void bind_layout(nb::class_<typed_array>& bound) {
                    "The address of the first element. ClosedError if the buffer is freed.");
 }
 
-void bind_memory_of_array(nb::class_<typed_array>& bound) {
+void bind_memory_of_array(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro(
-          "buffer", [](const typed_array& self) { return self.memory.object(); },
+          "buffer", [](const TypedArray& self) { return self.memory.object(); },
           nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
       .def_prop_ro(
-          "kind", [](const typed_array& self) { return kind_name(self.memory.kind()); },
+          "kind", [](const TypedArray& self) { return kind_name(self.memory.kind()); },
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
       .def_prop_ro(
-          "queue", [](const typed_array& self) { return buffer_in(self).queue_object; },
+          "queue", [](const TypedArray& self) { return buffer_in(self).queue_object; },
           nb::sig("def queue(self) -> Queue"), "The buffer's queue.")
       .def_prop_ro(
           "device",
-          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
+          [](const TypedArray& self) { return queue_of_buffer(buffer_in(self)).device_object; },
           nb::sig("def device(self) -> Device"), "The device of its queue.")
       .def_prop_ro(
-          "read_only", [](const typed_array& self) { return is_read_only(self); },
+          "read_only", [](const TypedArray& self) { return is_read_only(self); },
           "Whether writes to it are refused.")
       .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Array"),
@@ -80,7 +80,7 @@ void bind_memory_of_array(nb::class_<typed_array>& bound) {
            "(WrongContextError).")
       .def(
           "record",
-          [](const typed_array& self, nb::handle user) { record_use(buffer_in(self), user); },
+          [](const TypedArray& self, nb::handle user) { record_use(buffer_in(self), user); },
           nb::arg("queue_or_event").none(),
           nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
           "Declares that external work uses the memory: see Buffer.record.");
@@ -88,7 +88,7 @@ void bind_memory_of_array(nb::class_<typed_array>& bound) {
 
 }  // namespace
 
-void bind_array_properties(nb::class_<typed_array>& bound) {
+void bind_array_properties(nb::class_<TypedArray>& bound) {
   bind_layout(bound);
   bind_memory_of_array(bound);
 }

@@ -12,15 +12,15 @@ namespace {
 
 // -- axes -----------------------------------------------------------------------------------------
 
-array_layout like(const typed_layout& of) { return {{}, {}, of.item, of.type}; }
+ArrayLayout like(const TypedLayout& layout) { return {{}, {}, layout.item, layout.type}; }
 
-nb::object view_with(nb::handle object, array_layout layout, std::int64_t moved = 0) {
+nb::object view_with(nb::handle object, ArrayLayout layout, std::int64_t moved = 0) {
   const auto& of = require_array(object, "x");
   return make_array_view(object, of, share_layout(std::move(layout)),
                          of.offset + static_cast<std::size_t>(moved));
 }
 
-nb::object permuted(nb::handle object, const array_numbers& axes) {
+nb::object permuted(nb::handle object, const ArrayNumbers& axes) {
   const auto& of = *require_array(object, "x").layout;
   auto made = like(of);
   for (const auto axis : axes) {
@@ -30,25 +30,25 @@ nb::object permuted(nb::handle object, const array_numbers& axes) {
   return view_with(object, std::move(made));
 }
 
-shared_layout reversed_layout(const typed_layout& of) {
-  auto made = like(of);
-  for (auto i = of.shape.size(); i-- > 0;) {
-    made.shape.push_back(of.shape[i]);
-    made.strides.push_back(of.strides[i]);
+SharedLayout reversed_layout(const TypedLayout& layout) {
+  auto made = like(layout);
+  for (auto i = layout.shape.size(); i-- > 0;) {
+    made.shape.push_back(layout.shape[i]);
+    made.strides.push_back(layout.strides[i]);
   }
   return share_layout(std::move(made));
 }
 
 // For a layout that is a reversed one, the original.
-shared_layout reversed_once(const shared_layout& of) {
-  if (of->reverse_of != nullptr) {
-    return shared_layout{of->reverse_of};
+SharedLayout reversed_once(const SharedLayout& layout) {
+  if (layout->reverse_of != nullptr) {
+    return SharedLayout{layout->reverse_of};
   }
-  if (!of->reversed) {
-    of->reversed = reversed_layout(*of);
-    of->reversed->reverse_of = of.get();
+  if (!layout->reversed) {
+    layout->reversed = reversed_layout(*layout);
+    layout->reversed->reverse_of = layout.get();
   }
-  return of->reversed;
+  return layout->reversed;
 }
 
 nb::object reversed_axes(nb::handle object) {
@@ -56,8 +56,8 @@ nb::object reversed_axes(nb::handle object) {
   return make_array_view(object, of, reversed_once(of.layout), of.offset);
 }
 
-array_numbers axes_in_order(std::size_t ndim) {
-  array_numbers axes(ndim);
+ArrayNumbers axes_in_order(std::size_t ndim) {
+  ArrayNumbers axes(ndim);
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }
@@ -100,7 +100,7 @@ nb::object move_axis(nb::handle object, nb::handle source, nb::handle destinatio
     raise_python(PyExc_ValueError, "cannot move %zu axes to %zu positions: %R to %R", from.size(),
                  to.size(), source.ptr(), destination.ptr());
   }
-  array_numbers order(ndim, -1);
+  ArrayNumbers order(ndim, -1);
   for (std::size_t i = 0; i < from.size(); ++i) {
     order[static_cast<std::size_t>(to[i])] = from[i];
   }
@@ -116,7 +116,7 @@ nb::object move_axis(nb::handle object, nb::handle source, nb::handle destinatio
 
 nb::object squeeze(nb::handle object, nb::handle given) {
   const auto& of = *require_array(object, "x").layout;
-  const auto axes = given.is_none() ? array_numbers{} : to_axes(given, of.shape.size());
+  const auto axes = given.is_none() ? ArrayNumbers{} : to_axes(given, of.shape.size());
   auto made = like(of);
   for (std::size_t i = 0; i < of.shape.size(); ++i) {
     const bool is_named =
@@ -145,7 +145,7 @@ nb::object expand(nb::handle object, nb::handle given) {
   }
   auto axes = to_axes(all, ndim);
   std::sort(axes.begin(), axes.end());
-  array_layout made = of;
+  ArrayLayout made = of;
   for (const auto axis : axes) {
     made.shape.insert(static_cast<std::size_t>(axis), 1);
     made.strides.insert(static_cast<std::size_t>(axis), 0);
@@ -156,7 +156,7 @@ nb::object expand(nb::handle object, nb::handle given) {
 nb::object flip(nb::handle object, nb::handle given) {
   const auto& of = *require_array(object, "x").layout;
   const auto ndim = of.shape.size();
-  array_layout made = of;
+  ArrayLayout made = of;
   std::int64_t moved = 0;
   for (const auto each : given.is_none() ? axes_in_order(ndim) : to_axes(given, ndim)) {
     const auto axis = static_cast<std::size_t>(each);
@@ -172,7 +172,7 @@ nb::object broadcast_to(nb::handle object, nb::handle shape) {
   nb::object made;
   try {
     made = view_with(object, std::move(wide));
-  } catch (const too_far&) {
+  } catch (const TooFar&) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "shape %R does not fit in 63 bits",
                  shape.ptr());
   }
@@ -182,40 +182,40 @@ nb::object broadcast_to(nb::handle object, nb::handle shape) {
 
 // -- shape ----------------------------------------------------------------------------------------
 
-enum class copying { if_needed, always, never };
+enum class Copying { if_needed, always, never };
 
-copying to_copying(nb::handle copy) {
-  return copy.is_none()          ? copying::if_needed
-         : to_flag(copy, "copy") ? copying::always
-                                 : copying::never;
+Copying to_copying(nb::handle copy) {
+  return copy.is_none()          ? Copying::if_needed
+         : to_flag(copy, "copy") ? Copying::always
+                                 : Copying::never;
 }
 
 // Pre: the shape has the same number of elements.
-nb::object in_shape(nb::handle object, array_numbers shape, copying how) {
+nb::object in_shape(nb::handle object, ArrayNumbers shape, Copying copying) {
   const auto& of = require_array(object, "x");
   const auto& old = *of.layout;
-  if (how == copying::always) {
-    return in_shape(copy_of_array(object), std::move(shape), copying::never);
+  if (copying == Copying::always) {
+    return in_shape(copy_of_array(object), std::move(shape), Copying::never);
   }
   if (old.is_c_dense) {
     return make_array_view(object, of, dense_layout(std::move(shape), *old.type), of.offset);
   }
-  array_layout made = like(old);
+  ArrayLayout made = like(old);
   if (find_strides(old, shape, made.strides)) {
     made.shape = std::move(shape);
     return view_with(object, std::move(made));
   }
-  if (how == copying::never) {
+  if (copying == Copying::never) {
     raise_python(PyExc_ValueError,
                  "reshaping an array of shape %R and strides %R to the shape %R needs a copy: pass "
                  "copy=None to allow it",
                  to_tuple(old.shape).ptr(), to_tuple(old.strides).ptr(), to_tuple(shape).ptr());
   }
-  return in_shape(copy_of_array(object), std::move(shape), copying::never);
+  return in_shape(copy_of_array(object), std::move(shape), Copying::never);
 }
 
-nb::object reshaped(nb::handle object, nb::handle given, copying how) {
-  return in_shape(object, to_shape_of(given, require_array(object, "x").layout->size), how);
+nb::object reshaped(nb::handle object, nb::handle given, Copying copying) {
+  return in_shape(object, to_shape_of(given, require_array(object, "x").layout->size), copying);
 }
 
 nb::object reshape(nb::handle object, const nb::args& given, nb::handle copy) {
@@ -227,33 +227,33 @@ nb::object reshape_to(nb::handle object, nb::handle shape, nb::handle copy) {
   return reshaped(object, shape, to_copying(copy));
 }
 
-nb::object ravel(nb::handle object) { return reshaped(object, nb::int_(-1), copying::never); }
+nb::object ravel(nb::handle object) { return reshaped(object, nb::int_(-1), Copying::never); }
 
 // -- type -----------------------------------------------------------------------------------------
 
 // By NumPy's rules: another element size changes the last extent, whose elements must have no gaps.
-array_layout retyped(const typed_layout& of, const element_type& type) {
-  array_layout made = of;
+ArrayLayout retyped(const TypedLayout& layout, const ElementType& type) {
+  ArrayLayout made = layout;
   made.type = &type;
   made.item = type.item;
-  if (of.item == type.item) {
+  if (layout.item == type.item) {
     return made;
   }
   if (made.shape.empty()) {
     raise_python(
         PyExc_ValueError,
         "an array of 0 dimensions cannot be viewed as %s, whose elements have %d bytes, not %lld",
-        type.name, type.item, static_cast<long long>(of.item));
+        type.name, type.item, static_cast<long long>(layout.item));
   }
   auto& last = made.shape.back();
-  if (last != 1 && of.size != 0 && made.strides.back() != of.item) {
+  if (last != 1 && layout.size != 0 && made.strides.back() != layout.item) {
     raise_python(PyExc_ValueError,
                  "a view as %s needs a contiguous last axis, but its elements lie %lld bytes apart",
                  type.name, static_cast<long long>(made.strides.back()));
   }
   std::int64_t nbytes = 0;
-  if (__builtin_mul_overflow(last, of.item, &nbytes)) {
-    throw too_far{};
+  if (__builtin_mul_overflow(last, layout.item, &nbytes)) {
+    throw TooFar{};
   }
   if (nbytes % type.item != 0) {
     raise_python(
@@ -266,9 +266,10 @@ array_layout retyped(const typed_layout& of, const element_type& type) {
   return made;
 }
 
-void require_aligned(const typed_array& of, const array_layout& made) {
+void require_aligned(const TypedArray& array, const ArrayLayout& made) {
   const auto& type = *made.type;
-  const auto first = reinterpret_cast<std::uintptr_t>(info_of(buffer_in(of)).pointer) + of.offset;
+  const auto first =
+      reinterpret_cast<std::uintptr_t>(info_of(buffer_in(array)).pointer) + array.offset;
   if (first % type.alignment != 0) {
     raise_python(
         PyExc_ValueError,
@@ -297,7 +298,7 @@ nb::object view_as(nb::handle object, nb::handle dtype) {
   return view_with(object, std::move(made));
 }
 
-void bind_axes(nb::class_<typed_array>& bound) {
+void bind_axes(nb::class_<TypedArray>& bound) {
   bound
       .def_prop_ro("T", &reversed_axes, nb::sig("def T(self) -> Array"),
                    "A view with the axes in reverse order.")
@@ -317,7 +318,7 @@ void bind_axes(nb::class_<typed_array>& bound) {
            "another size).");
 }
 
-void bind_shape_and_type(nb::class_<typed_array>& bound) {
+void bind_shape_and_type(nb::class_<TypedArray>& bound) {
   bound
       .def("reshape", &reshape, nb::arg("shape"), nb::kw_only(),
            nb::arg("copy").none() = nb::none(),
@@ -371,7 +372,7 @@ void bind_functions(nb::module_& module) {
 
 }  // namespace
 
-void bind_array_views(nb::module_& module, nb::class_<typed_array>& bound) {
+void bind_array_views(nb::module_& module, nb::class_<TypedArray>& bound) {
   bind_axes(bound);
   bind_shape_and_type(bound);
   bind_functions(module);

@@ -11,16 +11,16 @@
 namespace isthmus::python {
 namespace {
 
-using move_function = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*, std::size_t,
-                                           std::size_t, isthmus_event_t**) noexcept;
+using MoveFunction = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*, std::size_t,
+                                          std::size_t, isthmus_event_t**) noexcept;
 
 // Returns an Event if it does not wait; None if it does, or if nothing has to be copied.
-nb::object move(unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
-                move_function call) {
+nb::object move(Unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
+                MoveFunction call) {
   auto* const raw = raw_of(self);
   nb::object kept;
   auto* const on = raw_queue(queue, kept);
-  event_handle ended;
+  EventHandle ended;
   if (blocking && call == &isthmus_unified_to_host) {
     call_after_arrival(raw, on, begin, end, ISTHMUS_ARRIVAL_FETCH,
                        [&] { return call(raw, on, begin, end - begin, nullptr); });
@@ -31,24 +31,24 @@ nb::object move(unified& self, std::size_t begin, std::size_t end, nb::handle qu
   return ended ? wrap(std::move(ended)) : nb::none();
 }
 
-nb::object to_device(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
+nb::object to_device(Unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                      bool blocking) {
   return move(self, begin, end, queue, blocking, &isthmus_unified_to_device);
 }
 
-nb::object to_host(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
+nb::object to_host(Unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                    bool blocking) {
   return move(self, begin, end, queue, blocking, &isthmus_unified_to_host);
 }
 
-std::int32_t state_of(unified& self) {
+std::int32_t state_of(Unified& self) {
   auto* const raw = raw_of(self);
   isthmus_unified_state_t now = 0;
   call_without_lock([&] { return isthmus_unified_state(raw, &now); });
   return now;
 }
 
-nb::list dirty_bytes(unified& self, bool of_device) {
+nb::list dirty_bytes(Unified& self, bool of_device) {
   auto* const raw = raw_of(self);
   std::vector<isthmus_byte_range_t> ranges(16);
   std::size_t count = 0;
@@ -78,7 +78,7 @@ const char* tracking_name(isthmus_tracking_t which) noexcept {
   }
 }
 
-nb::dict info_of(unified& self) {
+nb::dict info_of(Unified& self) {
   auto* const raw = raw_of(self);
   isthmus_unified_info_t info{};
   info.struct_size = sizeof info;
@@ -95,7 +95,7 @@ nb::dict info_of(unified& self) {
   return told;
 }
 
-void mark(unified& self, std::size_t begin, std::size_t end, bool device_wrote) {
+void mark(Unified& self, std::size_t begin, std::size_t end, bool device_wrote) {
   auto* const raw = raw_of(self);
   call_without_lock([&] {
     return device_wrote ? isthmus_unified_mark_device(raw, begin, end - begin)
@@ -103,22 +103,22 @@ void mark(unified& self, std::size_t begin, std::size_t end, bool device_wrote) 
   });
 }
 
-void resolve(unified& self, std::int32_t winner, std::size_t begin, std::size_t end) {
+void resolve(Unified& self, std::int32_t winner, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_WORK,
                      [&] { return isthmus_unified_resolve(raw, winner, begin, end - begin); });
 }
 
-void forget(unified& self) {
+void forget(Unified& self) {
   auto* const raw = raw_of(self);
   call_after_arrival(raw, nullptr, 0, self.nbytes, ISTHMUS_ARRIVAL_BEGUN,
                      [&] { return isthmus_unified_forget(raw); });
 }
 
-void free_unified(unified& self) {
+void free_unified(Unified& self) {
   auto* const raw = raw_of(self);
   self.typed_array.reset();
-  const gil_release released;
+  const GilRelease released;
   isthmus_unified_free(raw);
 }
 
@@ -141,20 +141,21 @@ nb::tuple tracking_in_force() {
 }
 
 // The named resource, else the current one, which `kept` keeps alive; null if there is neither.
-const resource* resource_for(nb::handle named, const queue& on, nb::object& kept) {
+const Resource* resource_for(nb::handle named, const Queue& queue, nb::object& kept) {
   const auto* found = resource_or_none(named);
   if (found != nullptr || !resources_in_use) {
     return found;
   }
-  kept = current_resource(ISTHMUS_KIND_DEVICE, on);
-  return kept.is_valid() ? nb::inst_ptr<resource>(kept) : nullptr;
+  kept = current_resource(ISTHMUS_KIND_DEVICE, queue);
+  return kept.is_valid() ? nb::inst_ptr<Resource>(kept) : nullptr;
 }
 
 constexpr Py_ssize_t k_options = 5;
 
 // `options`: pinned, separate, granularity, on_conflict and tracking as the library's numbers.
-void init_unified(unified* where, nb::handle shape, nb::handle dtype, nb::handle size,
-                  nb::handle queue, nb::handle device, nb::handle given_options, nb::handle from) {
+void init_unified(Unified* unified, nb::handle shape, nb::handle dtype, nb::handle size,
+                  nb::handle queue, nb::handle device, nb::handle given_options,
+                  nb::handle origin) {
   if (PyTuple_Check(shape.ptr()) == 0 || PyTuple_Check(given_options.ptr()) == 0 ||
       PyTuple_GET_SIZE(given_options.ptr()) != k_options) {
     raise_python(PyExc_TypeError, "shape must be a tuple, and options a tuple of five numbers");
@@ -164,7 +165,7 @@ void init_unified(unified* where, nb::handle shape, nb::handle dtype, nb::handle
   nb::object on = python::to_queue(queue, device);
   const auto number = [&](std::size_t i) { return nb::cast<std::int32_t>(options[i]); };
   nb::object kept;
-  const auto* source = resource_for(from, *nb::inst_ptr<python::queue>(on), kept);
+  const auto* source = resource_for(origin, *nb::inst_ptr<python::Queue>(on), kept);
   isthmus_unified_options_t wanted{};
   wanted.struct_size = sizeof wanted;
   wanted.pinned = number(0);
@@ -174,17 +175,17 @@ void init_unified(unified* where, nb::handle shape, nb::handle dtype, nb::handle
   wanted.tracking = number(4);
   wanted.element_bytes = nb::cast<std::size_t>(dtype.attr("itemsize"));
   wanted.resource = source != nullptr ? source->raw.get() : nullptr;
-  unified_handle made;
-  check(isthmus_unified_create(nbytes, nb::inst_ptr<python::queue>(on)->raw.get(), &wanted,
+  UnifiedHandle made;
+  check(isthmus_unified_create(nbytes, nb::inst_ptr<python::Queue>(on)->raw.get(), &wanted,
                                made.out()));
   isthmus_unified_info_t info{};
   info.struct_size = sizeof info;
   check(isthmus_unified_info(made.get(), &info));
-  new (where) unified{std::move(made),   std::move(on), nb::borrow(shape),
-                      nb::borrow(dtype), nbytes,        info.one_memory != 0};
+  new (unified) Unified{std::move(made),   std::move(on), nb::borrow(shape),
+                        nb::borrow(dtype), nbytes,        info.one_memory != 0};
 }
 
-void bind_moves(nb::class_<unified>& bound) {
+void bind_moves(nb::class_<Unified>& bound) {
   bound
       .def(
           "_to_device", &to_device, nb::arg("begin"), nb::arg("end"), nb::arg("queue").none(),
@@ -202,29 +203,29 @@ void bind_moves(nb::class_<unified>& bound) {
       .def("_forget", &forget, nb::sig("def _forget(self) -> None"));
 }
 
-void bind_facts(nb::class_<unified>& bound) {
+void bind_facts(nb::class_<Unified>& bound) {
   bound.def("_state", &state_of, nb::sig("def _state(self) -> int"))
       .def("_dirty", &dirty_bytes,
            nb::sig("def _dirty(self, of_device: bool) -> list[tuple[int, int]]"))
       .def("_info", &info_of, nb::sig("def _info(self) -> dict[str, Any]"))
       .def("_free", &free_unified, nb::sig("def _free(self) -> None"))
       .def_prop_ro(
-          "nbytes", [](const unified& self) { return self.nbytes; }, "Bytes of one copy.")
+          "nbytes", [](const Unified& self) { return self.nbytes; }, "Bytes of one copy.")
       .def_prop_ro(
-          "shape", [](const unified& self) { return self.shape; },
+          "shape", [](const Unified& self) { return self.shape; },
           nb::sig("def shape(self) -> tuple[int, ...]"), "Extents, in elements.")
       .def_prop_ro(
-          "dtype", [](const unified& self) { return self.dtype; },
+          "dtype", [](const Unified& self) { return self.dtype; },
           nb::sig("def dtype(self) -> Any"), "NumPy's dtype of the elements.")
       .def_prop_ro(
-          "_queue", [](const unified& self) { return self.queue_object; },
+          "_queue", [](const Unified& self) { return self.queue_object; },
           nb::sig("def _queue(self) -> Queue"));
 }
 
 }  // namespace
 
 void bind_unified(nb::module_& module) {
-  nb::class_<unified> bound(module, "_UnifiedMemory", nb::is_weak_referenceable(),
+  nb::class_<Unified> bound(module, "_UnifiedMemory", nb::is_weak_referenceable(),
                             nb::dynamic_attr(), nb::type_slots(unified_slots),
                             "The native part of isthmus.UnifiedBuffer.");
   types.unified = bound;

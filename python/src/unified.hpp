@@ -14,17 +14,17 @@
 namespace isthmus::python {
 
 template <>
-struct counted<isthmus_unified_t> {
+struct Counted<isthmus_unified_t> {
   static void retain(isthmus_unified_t* raw) noexcept { isthmus_unified_retain(raw); }
   static void release(isthmus_unified_t* raw) noexcept { isthmus_unified_release(raw); }
 };
-using unified_handle = counted_handle<isthmus_unified_t>;
+using UnifiedHandle = CountedHandle<isthmus_unified_t>;
 
 // The shape of a unified buffer, and its copies as arrays. The host array is created once and
 // returned again. Its reference count shows whether other code holds it or a view of it; while none
 // does, the library need not check for host writes.
-struct unified {
-  owned_handle<isthmus_unified_t> raw;
+struct Unified {
+  OwnedHandle<isthmus_unified_t> raw;
   nb::object queue_object;
   nb::object shape;  // a tuple
   nb::object dtype;  // NumPy's
@@ -35,20 +35,20 @@ struct unified {
   Py_ssize_t own_references = 0;  // to `host_bytes`, from here and from the array
   bool is_out = false;            // the library counts a view of the host copy
   nb::object typed_array{};       // NumPy's, if the device copy is a NumPy array
-  shared_layout device_layout{};  // otherwise, once it was requested
+  SharedLayout device_layout{};   // otherwise, once it was requested
 };
 
 // TypeError for anything else.
-[[nodiscard]] unified& require_unified(nb::handle object);
+[[nodiscard]] Unified& require_unified(nb::handle object);
 // The handle for a library call. If the last view has ended, reports that to the library first.
-[[nodiscard]] isthmus_unified_t* raw_of(unified& self) noexcept;
+[[nodiscard]] isthmus_unified_t* raw_of(Unified& self) noexcept;
 // Makes a library call without the interpreter's lock, and throws its errors.
 template <class Call>
 void call_without_lock(Call call) {
-  const interruptible made;
+  const Interruptible made;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     status = call();
   }
   made.check(status);
@@ -61,7 +61,7 @@ template <class Call>
 void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::size_t begin,
                         std::size_t end, isthmus_arrival_t mode, Call call) {
   for (isthmus_status_t arrived = ISTHMUS_OK;;) {
-    event_handle coming;
+    EventHandle coming;
     call_without_lock([&] {
       // A failed transfer fails again, or is reported, in the call itself.
       const auto asked =
@@ -78,6 +78,6 @@ void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::siz
 }
 
 extern PyType_Slot unified_slots[];
-void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound);
+void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound);
 
 }  // namespace isthmus::python

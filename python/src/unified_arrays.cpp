@@ -10,15 +10,15 @@ namespace isthmus::python {
 namespace {
 
 // The exporter of the host copy, for as long as it is referenced.
-struct host_memory {
-  owned_handle<isthmus_unified_t> raw;
+struct HostMemory {
+  OwnedHandle<isthmus_unified_t> raw;
   void* start;
   std::size_t nbytes;
   bool read_only = false;
 };
 
 int get_host_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
-  const auto& of = *nb::inst_ptr<host_memory>(self);
+  const auto& of = *nb::inst_ptr<HostMemory>(self);
   return PyBuffer_FillInfo(view, self, of.start, static_cast<Py_ssize_t>(of.nbytes),
                            of.read_only ? 1 : 0, flags);
 }
@@ -28,15 +28,15 @@ PyType_Slot host_memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&ge
 
 nb::handle host_memory_type;
 
-bool others_have_host_array(const unified& self) noexcept {
+bool others_have_host_array(const Unified& self) noexcept {
   return Py_REFCNT(self.host_array.ptr()) > 1 ||
          Py_REFCNT(self.host_bytes.ptr()) > self.own_references;
 }
 
 }  // namespace
 
-unified& require_unified(nb::handle object) {
-  auto* found = instance_of<unified>(types.unified, object);
+Unified& require_unified(nb::handle object) {
+  auto* found = instance_of<Unified>(types.unified, object);
   if (found == nullptr) {
     raise_python(PyExc_TypeError, "expected a UnifiedBuffer, not %.100s",
                  Py_TYPE(object.ptr())->tp_name);
@@ -44,10 +44,10 @@ unified& require_unified(nb::handle object) {
   return *found;
 }
 
-isthmus_unified_t* raw_of(unified& self) noexcept {
+isthmus_unified_t* raw_of(Unified& self) noexcept {
   if (self.is_out && !others_have_host_array(self)) {
     self.is_out = false;
-    const gil_release released;  // this frees the copies if the buffer was freed
+    const GilRelease released;  // this frees the copies if the buffer was freed
     isthmus_unified_end_host(self.raw.get());
   }
   return self.raw.get();
@@ -55,21 +55,21 @@ isthmus_unified_t* raw_of(unified& self) noexcept {
 
 namespace {
 
-nb::object numpy_array(const unified& self, nb::handle memory) {
+nb::object numpy_array(const Unified& self, nb::handle memory) {
   static PyObject* const make =
       nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
   return nb::handle(make)(self.shape, self.dtype, memory);
 }
 
-void make_host_array(unified& self, void* start) {
-  self.host_bytes = make_instance<host_memory>(
-      host_memory_type, host_memory{unified_handle::retained(self.raw.get()), start, self.nbytes});
+void make_host_array(Unified& self, void* start) {
+  self.host_bytes = make_instance<HostMemory>(
+      host_memory_type, HostMemory{UnifiedHandle::retained(self.raw.get()), start, self.nbytes});
   self.host_array = numpy_array(self, self.host_bytes);
   self.own_references = Py_REFCNT(self.host_bytes.ptr());
 }
 
 // Synchronizes the range and returns the host array.
-nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
+nb::object host_of(Unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   if (self.is_out) {
     nb::object array = self.host_array;  // the last other reference may go meanwhile
@@ -83,7 +83,7 @@ nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
                      [&] { return isthmus_unified_host(raw, begin, end - begin, &start); });
   if (self.is_out) {  // another thread was faster
     nb::object array = self.host_array;
-    const gil_release released;
+    const GilRelease released;
     isthmus_unified_end_host(raw);
     return array;
   }
@@ -91,7 +91,7 @@ nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
     try {
       make_host_array(self, static_cast<std::byte*>(start) - begin);
     } catch (...) {
-      const gil_release released;
+      const GilRelease released;
       isthmus_unified_end_host(raw);
       throw;
     }
@@ -109,29 +109,29 @@ int get_array_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   return array.is_valid() ? PyObject_GetBuffer(array.ptr(), view, flags) : -1;
 }
 
-nb::object read_bytes(unified& self, std::size_t begin, std::size_t end) {
+nb::object read_bytes(Unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   const void* start = nullptr;
   call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
                      [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
-  return make_instance<host_memory>(
+  return make_instance<HostMemory>(
       host_memory_type,
-      host_memory{unified_handle::retained(raw), const_cast<void*>(start), end - begin, true});
+      HostMemory{UnifiedHandle::retained(raw), const_cast<void*>(start), end - begin, true});
 }
 
-nb::object buffer_of_device(const unified& self, buffer_handle raw, nb::handle queue) {
+nb::object buffer_of_device(const Unified& self, BufferHandle raw, nb::handle queue) {
   const auto kind = self.one_memory ? ISTHMUS_KIND_HOST : ISTHMUS_KIND_DEVICE;
   nb::object on = given(queue) ? nb::borrow(queue) : self.queue_object;
-  return make_instance<buffer>(types.buffer, std::move(raw), std::move(on), nb::object{}, kind,
+  return make_instance<Buffer>(types.buffer, std::move(raw), std::move(on), nb::object{}, kind,
                                self.nbytes, false);
 }
 
-bool is_numpy_on_device(const unified& self) noexcept {
-  return self.one_memory && nb::inst_ptr<python::queue>(self.queue_object)->on_host;
+bool is_numpy_on_device(const Unified& self) noexcept {
+  return self.one_memory && nb::inst_ptr<python::Queue>(self.queue_object)->on_host;
 }
 
 // Checked before anything is copied: TypeError for a dtype that only the host supports.
-void need_layout(unified& self) {
+void need_layout(Unified& self) {
   if (!is_numpy_on_device(self) && !self.device_layout) {
     self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
   }
@@ -139,13 +139,13 @@ void need_layout(unified& self) {
 
 // A Buffer of all of the device copy, synchronized in the range. If the device will write, this
 // must be called before it does.
-nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
+nb::object device_bytes(Unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                         bool is_written) {
   need_layout(self);
   auto* const raw = raw_of(self);
   nb::object kept;
   auto* const on = raw_queue(queue, kept);
-  buffer_handle made;
+  BufferHandle made;
   call_without_lock([&] {
     return is_written ? isthmus_unified_begin_device_write(raw, on, begin, end - begin, made.out())
                       : isthmus_unified_device(raw, on, begin, end - begin, made.out());
@@ -154,7 +154,7 @@ nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::h
 }
 
 // An array over it: a NumPy array on the host platform, where one memory is both copies.
-nb::object typed_array_of(unified& self, nb::object memory) {
+nb::object typed_array_of(Unified& self, nb::object memory) {
   if (is_numpy_on_device(self)) {
     if (!self.typed_array.is_valid()) {
       self.typed_array = numpy_array(self, memory);
@@ -170,24 +170,24 @@ nb::object device_of_unified(nb::handle object) {
     return typed_array_of(self, device_bytes(self, 0, self.nbytes, nb::none(), false));
   }
   auto* const raw = raw_of(self);
-  buffer_handle known;
+  BufferHandle known;
   call_without_lock(
       [&] { return isthmus_unified_device(raw, nullptr, 0, self.nbytes, known.out()); });
   return self.typed_array;
 }
 
 // Bytes of the host copy, for a write of exactly this range.
-nb::object begin_write(unified& self, std::size_t begin, std::size_t end, bool keeps) {
+nb::object begin_write(Unified& self, std::size_t begin, std::size_t end, bool keeps) {
   auto* const raw = raw_of(self);
   void* start = nullptr;
   call_after_arrival(
       raw, nullptr, begin, end, keeps ? ISTHMUS_ARRIVAL_FETCH : ISTHMUS_ARRIVAL_BEGUN,
       [&] { return isthmus_unified_begin_write(raw, begin, end - begin, keeps ? 1 : 0, &start); });
-  return make_instance<host_memory>(host_memory_type,
-                                    host_memory{unified_handle::retained(raw), start, end - begin});
+  return make_instance<HostMemory>(host_memory_type,
+                                   HostMemory{UnifiedHandle::retained(raw), start, end - begin});
 }
 
-void end_write(unified& self, std::size_t begin, std::size_t end, bool kept) {
+void end_write(Unified& self, std::size_t begin, std::size_t end, bool kept) {
   auto* const raw = raw_of(self);
   call_without_lock(
       [&] { return isthmus_unified_end_write(raw, begin, end - begin, kept ? 1 : 0); });
@@ -198,10 +198,10 @@ void end_write(unified& self, std::size_t begin, std::size_t end, bool kept) {
 PyType_Slot unified_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_array_view)},
                                {0, nullptr}};
 
-void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
+void bind_unified_arrays(nb::module_& module, nb::class_<Unified>& bound) {
   host_memory_type =
-      nb::class_<host_memory>(module, "_HostMemory", nb::type_slots(host_memory_slots),
-                              "Bytes of a unified buffer's host copy.")
+      nb::class_<HostMemory>(module, "_HostMemory", nb::type_slots(host_memory_slots),
+                             "Bytes of a unified buffer's host copy.")
           .release();
   bound
       .def(
@@ -222,7 +222,7 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
           "detected. ConflictError if both sides wrote the same bytes; ClosedError.")
       .def_prop_ro(
           "__array_interface__",
-          [](const unified&) -> nb::object {
+          [](const Unified&) -> nb::object {
             raise_remembered_interrupt();
             raise_python(PyExc_AttributeError, "a UnifiedBuffer has no __array_interface__");
           },

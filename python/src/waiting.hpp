@@ -19,17 +19,17 @@ constexpr std::int64_t k_slice_ns = 50'000'000;
 // Throws what a signal handler raised.
 template <class Wait>
 isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
-  using clock = std::chrono::steady_clock;
-  const auto start = clock::now();
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
   for (;;) {
     std::int64_t left = k_slice_ns;
     if (timeout_ns >= 0) {
       left = std::max<std::int64_t>(
-          0, timeout_ns - std::chrono::nanoseconds{clock::now() - start}.count());
+          0, timeout_ns - std::chrono::nanoseconds{Clock::now() - start}.count());
     }
     isthmus_status_t status;
     {
-      const gil_release released;
+      const GilRelease released;
       status = wait(std::min(left, k_slice_ns));
     }
     if (status != ISTHMUS_ERROR_TIMEOUT) {
@@ -60,10 +60,10 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
 // end, which is not released before that end.
 template <class Wait, class Pending>
 isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
-  event_handle ended;
+  EventHandle ended;
   isthmus_status_t status;
   {
-    const gil_release released;
+    const GilRelease released;
     if (timeout_ns >= 0 && timeout_ns <= k_slice_ns) {
       return wait(timeout_ns);
     }

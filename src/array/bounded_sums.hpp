@@ -8,14 +8,14 @@
 
 namespace isthmus {
 
-struct bounded_term {
+struct BoundedTerm {
   std::uint64_t stride = 0;
   std::uint64_t most = 0;  // multiples
 };
 
-enum class sum_answer { no, yes, unknown };  // unknown: the bound on the work was exceeded
+enum class SumAnswer { no, yes, unknown };  // unknown: the bound on the work was exceeded
 
 // Pre: the sum of all terms, each at its maximum, is less than 2^63.
-[[nodiscard]] sum_answer can_sum_to(std::vector<bounded_term> terms, std::uint64_t wanted);
+[[nodiscard]] SumAnswer can_sum_to(std::vector<BoundedTerm> terms, std::uint64_t wanted);
 
 }  // namespace isthmus

@@ -12,84 +12,86 @@
 namespace isthmus {
 namespace {
 
-using kernel = void (*)(std::byte* to, const std::byte* from, std::size_t count);
+using Kernel = void (*)(std::byte* destination, const std::byte* source, std::size_t count);
 
 template <class T>
-T load(const std::byte* from) noexcept {
+T load(const std::byte* source) noexcept {
   T value;
-  std::memcpy(&value, from, sizeof value);
+  std::memcpy(&value, source, sizeof value);
   return value;
 }
 
 // A long double is stored directly from its register, without its padding bytes. Copying all its
 // bytes would load what was just written in two parts, which takes 4 times as long.
 template <class T>
-void store(std::byte* to, const T& value) noexcept {
+void store(std::byte* destination, const T& value) noexcept {
   if constexpr (std::is_same_v<T, long double>) {
-    struct [[gnu::packed, gnu::may_alias]] unaligned {
+    struct [[gnu::packed, gnu::may_alias]] Unaligned {
       long double value;
     };
-    reinterpret_cast<unaligned*>(to)->value = value;
+    reinterpret_cast<Unaligned*>(destination)->value = value;
   } else {
-    std::memcpy(to, &value, sizeof value);
+    std::memcpy(destination, &value, sizeof value);
   }
 }
 
 template <class To, class From>
-void each(std::byte* __restrict to, const std::byte* __restrict from, std::size_t count) noexcept {
+void each(std::byte* __restrict destination, const std::byte* __restrict source,
+          std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    store(to + i * sizeof(To), converted<To>(load<From>(from + i * sizeof(From))));
+    store(destination + i * sizeof(To), converted<To>(load<From>(source + i * sizeof(From))));
   }
 }
 
 // Converts both components of complex numbers.
 template <class To, class From>
-void each_part(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-  each<To, From>(to, from, 2 * count);
+void each_part(std::byte* destination, const std::byte* source, std::size_t count) noexcept {
+  each<To, From>(destination, source, 2 * count);
 }
 
 template <class Part>
-void with_imaginary(std::byte* __restrict to, const std::byte* __restrict from,
+void with_imaginary(std::byte* __restrict destination, const std::byte* __restrict source,
                     std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    store(to + 2 * i * sizeof(Part), load<Part>(from + i * sizeof(Part)));
-    store(to + (2 * i + 1) * sizeof(Part), Part{});
+    store(destination + 2 * i * sizeof(Part), load<Part>(source + i * sizeof(Part)));
+    store(destination + (2 * i + 1) * sizeof(Part), Part{});
   }
 }
 
 template <class Part>
-void is_either_set(std::byte* __restrict to, const std::byte* __restrict from,
+void is_either_set(std::byte* __restrict destination, const std::byte* __restrict source,
                    std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    const auto real = converted<boolean>(load<Part>(from + 2 * i * sizeof(Part)));
-    const auto imaginary = converted<boolean>(load<Part>(from + (2 * i + 1) * sizeof(Part)));
-    store(to + i, static_cast<std::uint8_t>(real.value | imaginary.value));
+    const auto real = converted<Boolean>(load<Part>(source + 2 * i * sizeof(Part)));
+    const auto imaginary = converted<Boolean>(load<Part>(source + (2 * i + 1) * sizeof(Part)));
+    store(destination + i, static_cast<std::uint8_t>(real.value | imaginary.value));
   }
 }
 
 template <class From>
-void to_odd(std::byte* __restrict to, const std::byte* __restrict from,
+void to_odd(std::byte* __restrict destination, const std::byte* __restrict source,
             std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    store(to + i * sizeof(double), rounded_to_odd_of(load<From>(from + i * sizeof(From))));
+    store(destination + i * sizeof(double),
+          rounded_to_odd_of(load<From>(source + i * sizeof(From))));
   }
 }
 
 // In the order of the dtypes' numbers. Complex dtypes are not listed.
-using types = std::tuple<boolean, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                         std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, float16,
-                         bfloat16, float, double, long double>;
-constexpr std::size_t k_types = std::tuple_size_v<types>;
+using Types = std::tuple<Boolean, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                         std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, Float16,
+                         Bfloat16, float, double, long double>;
+constexpr std::size_t k_types = std::tuple_size_v<Types>;
 
 template <class T>
-constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
 // Whether the conversion is a single step. All other conversions consist of several of these.
 template <class To, class From>
 constexpr bool is_direct() noexcept {
   if constexpr (std::is_same_v<To, From>) {
     return false;
-  } else if constexpr (std::is_same_v<From, boolean>) {
+  } else if constexpr (std::is_same_v<From, Boolean>) {
     return std::is_same_v<To, std::uint8_t>;
   } else if constexpr (is_half<From>) {
     return std::is_same_v<To, float>;
@@ -103,137 +105,144 @@ constexpr bool is_direct() noexcept {
 // Truncating an integer, or keeping its width, gives the same bytes whatever its sign, so both
 // types become unsigned.
 template <class To, class From>
-constexpr kernel direct_kernel() noexcept {
+constexpr Kernel direct_kernel() noexcept {
   if constexpr (!is_direct<To, From>()) {
     return nullptr;
   } else if constexpr (std::integral<To> && std::integral<From>) {
-    using to = std::make_unsigned_t<To>;
-    using from = std::conditional_t<sizeof(To) <= sizeof(From), std::make_unsigned_t<From>, From>;
-    return &each<to, from>;
-  } else if constexpr (std::is_same_v<To, boolean> && std::integral<From>) {
+    using UnsignedTo = std::make_unsigned_t<To>;
+    using UnsignedFrom =
+        std::conditional_t<sizeof(To) <= sizeof(From), std::make_unsigned_t<From>, From>;
+    return &each<UnsignedTo, UnsignedFrom>;
+  } else if constexpr (std::is_same_v<To, Boolean> && std::integral<From>) {
     return &each<To, std::make_unsigned_t<From>>;
   } else {
     return &each<To, From>;
   }
 }
 
-using kernels = std::array<kernel, k_types>;
+using Kernels = std::array<Kernel, k_types>;
 
 template <class To, std::size_t... From>
-constexpr kernels kernels_to(std::index_sequence<From...>) noexcept {
-  return {direct_kernel<To, std::tuple_element_t<From, types>>()...};
+constexpr Kernels kernels_to(std::index_sequence<From...>) noexcept {
+  return {direct_kernel<To, std::tuple_element_t<From, Types>>()...};
 }
 template <std::size_t... To>
-constexpr std::array<kernels, k_types> all_kernels(std::index_sequence<To...>) noexcept {
-  return {kernels_to<std::tuple_element_t<To, types>>(std::make_index_sequence<k_types>{})...};
+constexpr std::array<Kernels, k_types> all_kernels(std::index_sequence<To...>) noexcept {
+  return {kernels_to<std::tuple_element_t<To, Types>>(std::make_index_sequence<k_types>{})...};
 }
 constexpr auto k_kernels = all_kernels(std::make_index_sequence<k_types>{});
 
 // Uses the processor's conversion instructions; null if it has none for these dtypes.
-kernel by_instructions(dtype to, dtype from) noexcept {
-  if (to == ISTHMUS_FLOAT16 && from == ISTHMUS_FLOAT32) {
+Kernel by_instructions(Dtype target_dtype, Dtype source_dtype) noexcept {
+  if (target_dtype == ISTHMUS_FLOAT16 && source_dtype == ISTHMUS_FLOAT32) {
     return float16_row_maker();
   }
-  return to == ISTHMUS_FLOAT32 && from == ISTHMUS_FLOAT16 ? float32_row_maker() : nullptr;
+  return target_dtype == ISTHMUS_FLOAT32 && source_dtype == ISTHMUS_FLOAT16 ? float32_row_maker()
+                                                                            : nullptr;
 }
 
-kernel direct(dtype to, dtype from) noexcept {
-  if (const auto fast = by_instructions(to, from)) {
+Kernel direct(Dtype target_dtype, Dtype source_dtype) noexcept {
+  if (const auto fast = by_instructions(target_dtype, source_dtype)) {
     return fast;
   }
-  return k_kernels[static_cast<std::size_t>(to) - 1][static_cast<std::size_t>(from) - 1];
+  return k_kernels[static_cast<std::size_t>(target_dtype) - 1]
+                  [static_cast<std::size_t>(source_dtype) - 1];
 }
 
-bool is_half_dtype(dtype of) noexcept { return of == ISTHMUS_FLOAT16 || of == ISTHMUS_BFLOAT16; }
+bool is_half_dtype(Dtype dtype) noexcept {
+  return dtype == ISTHMUS_FLOAT16 || dtype == ISTHMUS_BFLOAT16;
+}
 
-// The next intermediate dtype; `to` itself if one step is enough.
-dtype next_on_the_way(dtype to, dtype from) noexcept {
-  if (from == ISTHMUS_BOOL) {
+// The next intermediate dtype; `target_dtype` itself if one step is enough.
+Dtype next_on_the_way(Dtype target_dtype, Dtype source_dtype) noexcept {
+  if (source_dtype == ISTHMUS_BOOL) {
     return ISTHMUS_UINT8;
   }
-  if (is_half_dtype(from)) {
+  if (is_half_dtype(source_dtype)) {
     return ISTHMUS_FLOAT32;
   }
-  if (is_half_dtype(to) && facts_of(from).kind != 'f') {
-    return facts_of(from).nbytes <= 2 ? ISTHMUS_FLOAT32 : ISTHMUS_FLOAT64;
+  if (is_half_dtype(target_dtype) && facts_of(source_dtype).kind != 'f') {
+    return facts_of(source_dtype).nbytes <= 2 ? ISTHMUS_FLOAT32 : ISTHMUS_FLOAT64;
   }
-  return to;
+  return target_dtype;
 }
 
-void append(conversion& to, kernel run, std::size_t bytes) noexcept {
-  to.steps.at(to.count++) = {run, bytes};
+void append(Conversion& conversion, Kernel run, std::size_t bytes) noexcept {
+  conversion.steps.at(conversion.count++) = {run, bytes};
 }
 
-bool needs_odd(dtype to, dtype from) noexcept {
-  return to == ISTHMUS_BFLOAT16 && (from == ISTHMUS_INT64 || from == ISTHMUS_UINT64);
+bool needs_odd(Dtype target_dtype, Dtype source_dtype) noexcept {
+  return target_dtype == ISTHMUS_BFLOAT16 &&
+         (source_dtype == ISTHMUS_INT64 || source_dtype == ISTHMUS_UINT64);
 }
 
-void append_real(conversion& all, dtype to, dtype from) noexcept {
+void append_real(Conversion& all, Dtype target_dtype, Dtype source_dtype) noexcept {
   // NumPy converts a 16-bit float to uint32 by way of float64.
-  const bool by_way_of_double = is_half_dtype(from) && to == ISTHMUS_UINT32;
-  while (from != to) {
-    auto next = next_on_the_way(to, from);
-    if (by_way_of_double && from == ISTHMUS_FLOAT32) {
+  const bool by_way_of_double = is_half_dtype(source_dtype) && target_dtype == ISTHMUS_UINT32;
+  while (source_dtype != target_dtype) {
+    auto next = next_on_the_way(target_dtype, source_dtype);
+    if (by_way_of_double && source_dtype == ISTHMUS_FLOAT32) {
       next = ISTHMUS_FLOAT64;
     }
-    auto run = direct(next, from);
-    if (needs_odd(to, from)) {
-      run = from == ISTHMUS_INT64 ? &to_odd<std::int64_t> : &to_odd<std::uint64_t>;
+    auto run = direct(next, source_dtype);
+    if (needs_odd(target_dtype, source_dtype)) {
+      run = source_dtype == ISTHMUS_INT64 ? &to_odd<std::int64_t> : &to_odd<std::uint64_t>;
     }
     append(all, run, facts_of(next).nbytes);
-    from = next;
+    source_dtype = next;
   }
 }
 
 template <class... Values>
-kernel by_part(dtype part, Values... in_order) noexcept {
-  const std::array<kernel, 3> all{in_order...};
+Kernel by_part(Dtype part, Values... in_order) noexcept {
+  const std::array<Kernel, 3> all{in_order...};
   return all.at(static_cast<std::size_t>(part - ISTHMUS_FLOAT32));
 }
 
-kernel of_parts(dtype to, dtype from) noexcept {
-  switch (to) {
+Kernel of_parts(Dtype target_dtype, Dtype source_dtype) noexcept {
+  switch (target_dtype) {
     case ISTHMUS_FLOAT32:
-      return by_part(from, kernel{}, kernel{&each_part<float, double>},
-                     kernel{&each_part<float, long double>});
+      return by_part(source_dtype, Kernel{}, Kernel{&each_part<float, double>},
+                     Kernel{&each_part<float, long double>});
     case ISTHMUS_FLOAT64:
-      return by_part(from, kernel{&each_part<double, float>}, kernel{},
-                     kernel{&each_part<double, long double>});
+      return by_part(source_dtype, Kernel{&each_part<double, float>}, Kernel{},
+                     Kernel{&each_part<double, long double>});
     default:
-      return by_part(from, kernel{&each_part<long double, float>},
-                     kernel{&each_part<long double, double>}, kernel{});
+      return by_part(source_dtype, Kernel{&each_part<long double, float>},
+                     Kernel{&each_part<long double, double>}, Kernel{});
   }
 }
 
 }  // namespace
 
-conversion conversion_of(dtype to, dtype from) noexcept {
-  conversion all;
-  all.read_bytes = facts_of(from).nbytes;
-  if (to == from) {
+Conversion conversion_of(Dtype target_dtype, Dtype source_dtype) noexcept {
+  Conversion all;
+  all.read_bytes = facts_of(source_dtype).nbytes;
+  if (target_dtype == source_dtype) {
     return all;
   }
-  all.leaves_gaps = part_of(to) == ISTHMUS_LONGDOUBLE;
-  const bool from_complex = part_of(from) != from;
-  const bool to_complex = part_of(to) != to;
+  all.leaves_gaps = part_of(target_dtype) == ISTHMUS_LONGDOUBLE;
+  const bool from_complex = part_of(source_dtype) != source_dtype;
+  const bool to_complex = part_of(target_dtype) != target_dtype;
   if (from_complex && to_complex) {
-    append(all, of_parts(part_of(to), part_of(from)), facts_of(to).nbytes);
+    append(all, of_parts(part_of(target_dtype), part_of(source_dtype)),
+           facts_of(target_dtype).nbytes);
     return all;
   }
-  if (from_complex && to == ISTHMUS_BOOL) {
+  if (from_complex && target_dtype == ISTHMUS_BOOL) {
     append(all,
-           by_part(part_of(from), &is_either_set<float>, &is_either_set<double>,
+           by_part(part_of(source_dtype), &is_either_set<float>, &is_either_set<double>,
                    &is_either_set<long double>),
            1);
     return all;
   }
-  all.read_bytes = facts_of(part_of(from)).nbytes;
-  append_real(all, part_of(to), part_of(from));
+  all.read_bytes = facts_of(part_of(source_dtype)).nbytes;
+  append_real(all, part_of(target_dtype), part_of(source_dtype));
   if (to_complex) {
     append(all,
-           by_part(part_of(to), &with_imaginary<float>, &with_imaginary<double>,
+           by_part(part_of(target_dtype), &with_imaginary<float>, &with_imaginary<double>,
                    &with_imaginary<long double>),
-           facts_of(to).nbytes);
+           facts_of(target_dtype).nbytes);
   }
   return all;
 }

@@ -13,14 +13,14 @@
 
 namespace isthmus {
 
-struct conversion {
-  struct step {
-    void (*run)(std::byte* to, const std::byte* from, std::size_t count) = nullptr;
+struct Conversion {
+  struct Step {
+    void (*run)(std::byte* destination, const std::byte* source, std::size_t count) = nullptr;
     std::size_t bytes = 0;  // of an element that the step produces
   };
   static constexpr std::size_t k_most_steps = 4;
 
-  std::array<step, k_most_steps> steps{};
+  std::array<Step, k_most_steps> steps{};
   std::size_t count = 0;  // 0: the dtypes are equal
   // Bytes read of each element, from its beginning. If the imaginary component is dropped, only the
   // real component is read.
@@ -29,6 +29,6 @@ struct conversion {
 };
 
 // The conversion from one dtype to another. Elements need not be aligned.
-[[nodiscard]] conversion conversion_of(dtype to, dtype from) noexcept;
+[[nodiscard]] Conversion conversion_of(Dtype target_dtype, Dtype source_dtype) noexcept;
 
 }  // namespace isthmus

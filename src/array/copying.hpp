@@ -11,23 +11,23 @@
 
 namespace isthmus {
 
-struct array_side {
-  endpoint place;  // the lowest byte of the array
-  array_layout layout;
+struct ArraySide {
+  Endpoint place;  // the lowest byte of the array
+  ArrayLayout layout;
 };
 
-// Pre: the rules allow casting the source's dtype to the destination's. `on` may be null, as in
+// Pre: the rules allow casting the source's dtype to the destination's. `queue` may be null, as in
 // `copy`. INVALID_ARGUMENT if the source cannot be broadcast or two elements of the destination
 // share bytes; otherwise the errors of `copy`.
-[[nodiscard]] submitted copy_array(queue* on, const array_side& destination,
-                                   const array_side& source, transfer_options options);
+[[nodiscard]] Submitted copy_array(Queue* queue, const ArraySide& destination,
+                                   const ArraySide& source, TransferOptions options);
 
 // `value` is an element of the destination's dtype. It is read before this function returns.
-[[nodiscard]] submitted fill_array(queue* on, const array_side& destination, const std::byte* value,
-                                   transfer_options options);
+[[nodiscard]] Submitted fill_array(Queue* queue, const ArraySide& destination,
+                                   const std::byte* value, TransferOptions options);
 
 // Passes on the result of an operation that writes all elements. If the array has no gaps, the
 // contents of its bytes no longer depend on earlier copies (memory/content_list.hpp).
-[[nodiscard]] submitted note_written(const array_side& destination, submitted made);
+[[nodiscard]] Submitted note_written(const ArraySide& destination, Submitted made);
 
 }  // namespace isthmus

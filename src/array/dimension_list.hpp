@@ -13,21 +13,21 @@ namespace isthmus {
 constexpr std::size_t k_most_array_dimensions = 64;
 
 template <class T>
-class dimension_list {
+class DimensionList {
  public:
-  dimension_list() noexcept {
+  DimensionList() noexcept {
   }  // NOLINT(modernize-use-equals-default): that would initialize all entries
-  dimension_list(const dimension_list& other) noexcept : count_{other.count_} {
+  DimensionList(const DimensionList& other) noexcept : count_{other.count_} {
     std::copy_n(other.begin(), count_, begin());
   }
-  dimension_list& operator=(const dimension_list& other) noexcept {
+  DimensionList& operator=(const DimensionList& other) noexcept {
     if (this != &other) {
       count_ = other.count_;
       std::copy_n(other.begin(), count_, begin());
     }
     return *this;
   }
-  ~dimension_list() = default;
+  ~DimensionList() = default;
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }

@@ -15,11 +15,11 @@ constexpr std::uint8_t k_dl_complex = 5;
 constexpr std::uint8_t k_dl_bool = 6;
 
 template <class T>
-constexpr dtype_facts of_type(const char* name, char kind, std::uint8_t dlpack_code) noexcept {
+constexpr DtypeFacts of_type(const char* name, char kind, std::uint8_t dlpack_code) noexcept {
   return {name, sizeof(T), alignof(T), kind, dlpack_code};
 }
 
-constexpr std::array<dtype_facts, k_dtypes> k_facts{
+constexpr std::array<DtypeFacts, k_dtypes> k_facts{
     of_type<std::uint8_t>("bool", 'b', k_dl_bool),
     of_type<std::int8_t>("int8", 'i', k_dl_int),
     of_type<std::int16_t>("int16", 'i', k_dl_int),
@@ -43,7 +43,7 @@ int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buif
 
 // The size in bytes of the largest integers that a float represents exactly, by NumPy's rules:
 // float64 counts as representing int64.
-std::size_t integer_bytes_in(dtype real) noexcept {
+std::size_t integer_bytes_in(Dtype real) noexcept {
   switch (real) {
     case ISTHMUS_FLOAT16:
     case ISTHMUS_BFLOAT16: return 1;
@@ -53,17 +53,18 @@ std::size_t integer_bytes_in(dtype real) noexcept {
 }
 
 // Both dtypes are real floats.
-bool is_safe_float(dtype from, dtype to) noexcept {
-  return from == to || facts_of(from).nbytes < facts_of(to).nbytes ||
-         (from == ISTHMUS_FLOAT64 && to == ISTHMUS_LONGDOUBLE);
+bool is_safe_float(Dtype source_dtype, Dtype target_dtype) noexcept {
+  return source_dtype == target_dtype ||
+         facts_of(source_dtype).nbytes < facts_of(target_dtype).nbytes ||
+         (source_dtype == ISTHMUS_FLOAT64 && target_dtype == ISTHMUS_LONGDOUBLE);
 }
 
-bool is_safe(dtype from, dtype to) noexcept {
-  if (from == to || from == ISTHMUS_BOOL) {
+bool is_safe(Dtype source_dtype, Dtype target_dtype) noexcept {
+  if (source_dtype == target_dtype || source_dtype == ISTHMUS_BOOL) {
     return true;
   }
-  const auto& was = facts_of(from);
-  const auto& becomes = facts_of(to);
+  const auto& was = facts_of(source_dtype);
+  const auto& becomes = facts_of(target_dtype);
   if (rank_of(was.kind) > rank_of(becomes.kind)) {
     return false;
   }
@@ -73,12 +74,13 @@ bool is_safe(dtype from, dtype to) noexcept {
   if (becomes.kind == 'i') {
     return was.nbytes < becomes.nbytes;
   }
-  const auto real = part_of(to);
+  const auto real = part_of(target_dtype);
   const bool is_integer = was.kind == 'i' || was.kind == 'u';
-  return is_integer ? was.nbytes <= integer_bytes_in(real) : is_safe_float(part_of(from), real);
+  return is_integer ? was.nbytes <= integer_bytes_in(real)
+                    : is_safe_float(part_of(source_dtype), real);
 }
 
-std::string_view name_of(casting rule) noexcept {
+std::string_view name_of(Casting rule) noexcept {
   switch (rule) {
     case ISTHMUS_CASTING_NO: return "no";
     case ISTHMUS_CASTING_SAFE: return "safe";
@@ -87,28 +89,30 @@ std::string_view name_of(casting rule) noexcept {
   }
 }
 
-bool is_rule(casting rule) noexcept {
+bool is_rule(Casting rule) noexcept {
   return rule >= ISTHMUS_CASTING_NO && rule <= ISTHMUS_CASTING_UNSAFE;
 }
 
 }  // namespace
 
-const dtype_facts& facts_of(dtype of) noexcept { return k_facts[static_cast<std::size_t>(of) - 1]; }
+const DtypeFacts& facts_of(Dtype dtype) noexcept {
+  return k_facts[static_cast<std::size_t>(dtype) - 1];
+}
 
-bool can_cast(dtype from, dtype to, casting rule) noexcept {
-  if (!is_dtype(from) || !is_dtype(to)) {
+bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept {
+  if (!is_dtype(source_dtype) || !is_dtype(target_dtype)) {
     return false;
   }
   switch (rule) {
-    case ISTHMUS_CASTING_NO: return from == to;
-    case ISTHMUS_CASTING_SAFE: return is_safe(from, to);
+    case ISTHMUS_CASTING_NO: return source_dtype == target_dtype;
+    case ISTHMUS_CASTING_SAFE: return is_safe(source_dtype, target_dtype);
     case ISTHMUS_CASTING_SAME_KIND:
-      return rank_of(facts_of(from).kind) <= rank_of(facts_of(to).kind);
+      return rank_of(facts_of(source_dtype).kind) <= rank_of(facts_of(target_dtype).kind);
     default: return rule == ISTHMUS_CASTING_UNSAFE;
   }
 }
 
-result<void> check_dtype(dtype given) {
+Result<void> check_dtype(Dtype given) {
   if (!is_dtype(given)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a dtype: use 1 (bool) to {} ({})", given,
                 k_dtypes, k_facts.back().name);
@@ -116,19 +120,20 @@ result<void> check_dtype(dtype given) {
   return {};
 }
 
-result<void> check_cast(dtype from, dtype to, casting rule) {
-  ISTHMUS_TRY(check_dtype(from));
-  ISTHMUS_TRY(check_dtype(to));
+Result<void> check_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) {
+  ISTHMUS_TRY(check_dtype(source_dtype));
+  ISTHMUS_TRY(check_dtype(target_dtype));
   if (!is_rule(rule)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is not a casting rule: use 0 (no), 1 (safe), 2 (same_kind) or 3 (unsafe)",
                 rule);
   }
-  if (!can_cast(from, to, rule)) {
+  if (!can_cast(source_dtype, target_dtype, rule)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} cannot be cast to {} with the casting rule \"{}\": request the dtype {}, or "
                 "use a wider rule",
-                facts_of(from).name, facts_of(to).name, name_of(rule), facts_of(from).name);
+                facts_of(source_dtype).name, facts_of(target_dtype).name, name_of(rule),
+                facts_of(source_dtype).name);
   }
   return {};
 }

@@ -12,14 +12,14 @@
 
 namespace isthmus {
 
-using dtype = isthmus_dtype_t;
-using casting = isthmus_casting_t;
+using Dtype = isthmus_dtype_t;
+using Casting = isthmus_casting_t;
 
 // The numbers of dtypes are 1 to `k_dtypes`.
 constexpr std::size_t k_dtypes = 17;
 constexpr std::size_t k_largest_element = 2 * sizeof(long double);
 
-struct dtype_facts {
+struct DtypeFacts {
   const char* name;
   std::size_t nbytes;
   std::size_t alignment;
@@ -27,27 +27,27 @@ struct dtype_facts {
   std::uint8_t dlpack_code;
 };
 
-[[nodiscard]] constexpr bool is_dtype(dtype number) noexcept {
+[[nodiscard]] constexpr bool is_dtype(Dtype number) noexcept {
   return number >= 1 && static_cast<std::size_t>(number) <= k_dtypes;
 }
 // Pre: `is_dtype`.
-[[nodiscard]] const dtype_facts& facts_of(dtype of) noexcept;
+[[nodiscard]] const DtypeFacts& facts_of(Dtype dtype) noexcept;
 
 // The dtype of a complex number's components; the dtype itself if it is not complex.
-[[nodiscard]] constexpr dtype part_of(dtype of) noexcept {
-  switch (of) {
+[[nodiscard]] constexpr Dtype part_of(Dtype dtype) noexcept {
+  switch (dtype) {
     case ISTHMUS_COMPLEX64: return ISTHMUS_FLOAT32;
     case ISTHMUS_COMPLEX128: return ISTHMUS_FLOAT64;
     case ISTHMUS_CLONGDOUBLE: return ISTHMUS_LONGDOUBLE;
-    default: return of;
+    default: return dtype;
   }
 }
 
 // Also false if a number is not a dtype or not a rule.
-[[nodiscard]] bool can_cast(dtype from, dtype to, casting rule) noexcept;
+[[nodiscard]] bool can_cast(Dtype source_dtype, Dtype target_dtype, Casting rule) noexcept;
 
 // INVALID_ARGUMENT with a message that names the dtypes and the rule.
-[[nodiscard]] result<void> check_dtype(dtype given);
-[[nodiscard]] result<void> check_cast(dtype from, dtype to, casting rule);
+[[nodiscard]] Result<void> check_dtype(Dtype given);
+[[nodiscard]] Result<void> check_cast(Dtype source_dtype, Dtype target_dtype, Casting rule);
 
 }  // namespace isthmus

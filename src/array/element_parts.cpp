@@ -5,32 +5,32 @@
 
 namespace isthmus {
 
-void element_parts::gather(std::size_t index, std::byte* packed) const noexcept {
+void ElementParts::gather(std::size_t index, std::byte* packed) const noexcept {
   move_elements(pack_destination(pieces_.at(index), packed).first);
 }
 
-void element_parts::scatter(std::size_t index, const std::byte* packed) const noexcept {
+void ElementParts::scatter(std::size_t index, const std::byte* packed) const noexcept {
   move_elements(rest_of(index, packed));
 }
 
-const std::byte* element_parts::turn(std::size_t index, const std::byte* packed,
-                                     std::byte* spare) const noexcept {
+const std::byte* ElementParts::turn(std::size_t index, const std::byte* packed,
+                                    std::byte* spare) const noexcept {
   move_elements(pack_destination(rest_of(index, packed), spare).first);
   return spare;
 }
 
-submitted element_parts::read(queue& on, std::size_t index, std::byte* packed,
-                              wait_list after) const {
-  return put_strided(on, as_strided(pack_source(pieces_.at(index), packed).read), after);
+Submitted ElementParts::read(Queue& queue, std::size_t index, std::byte* packed,
+                             WaitList after) const {
+  return put_strided(queue, as_strided(pack_source(pieces_.at(index), packed).read), after);
 }
 
-submitted element_parts::write(queue& on, std::size_t index, const std::byte* packed,
-                               wait_list after) const {
+Submitted ElementParts::write(Queue& queue, std::size_t index, const std::byte* packed,
+                              WaitList after) const {
   auto* const from = const_cast<std::byte*>(packed);  // never written through by `.write`
-  return put_strided(on, as_strided(pack_destination(pieces_.at(index), from).write), after);
+  return put_strided(queue, as_strided(pack_destination(pieces_.at(index), from).write), after);
 }
 
-element_move element_parts::rest_of(std::size_t index, const std::byte* packed) const noexcept {
+ElementMove ElementParts::rest_of(std::size_t index, const std::byte* packed) const noexcept {
   auto* const from = const_cast<std::byte*>(packed);  // never written through by `.rest`
   return pack_source(pieces_.at(index), from).rest;
 }

@@ -8,11 +8,11 @@
 
 namespace isthmus {
 
-class element_parts final : public parts {
+class ElementParts final : public Parts {
  public:
   // Both packed forms of a chunk have at most `most_bytes` each.
-  element_parts(const element_move& what, std::size_t most_bytes) noexcept
-      : pieces_{what, most_bytes} {}
+  ElementParts(const ElementMove& move, std::size_t most_bytes) noexcept
+      : pieces_{move, most_bytes} {}
 
   [[nodiscard]] std::size_t count() const noexcept override { return pieces_.count(); }
   [[nodiscard]] std::size_t bytes() const noexcept override { return pieces_.bytes(); }
@@ -22,16 +22,16 @@ class element_parts final : public parts {
   void scatter(std::size_t index, const std::byte* packed) const noexcept override;
   [[nodiscard]] const std::byte* turn(std::size_t index, const std::byte* packed,
                                       std::byte* spare) const noexcept override;
-  [[nodiscard]] submitted read(queue& on, std::size_t index, std::byte* packed,
-                               wait_list after) const override;
-  [[nodiscard]] submitted write(queue& on, std::size_t index, const std::byte* packed,
-                                wait_list after) const override;
+  [[nodiscard]] Submitted read(Queue& queue, std::size_t index, std::byte* packed,
+                               WaitList after) const override;
+  [[nodiscard]] Submitted write(Queue& queue, std::size_t index, const std::byte* packed,
+                                WaitList after) const override;
 
  private:
   // The move that remains after `read`: from the packed source to the destination.
-  [[nodiscard]] element_move rest_of(std::size_t index, const std::byte* packed) const noexcept;
+  [[nodiscard]] ElementMove rest_of(std::size_t index, const std::byte* packed) const noexcept;
 
-  move_pieces pieces_;
+  MovePieces pieces_;
 };
 
 }  // namespace isthmus

@@ -8,6 +8,7 @@
 namespace isthmus {
 
 // Pre: source and destination do not overlap. `to_bytes` is the size of a produced element.
-void convert_elements(const element_row& row, const conversion& how, std::size_t to_bytes) noexcept;
+void convert_elements(const ElementRow& row, const Conversion& conversion,
+                      std::size_t to_bytes) noexcept;
 
 }  // namespace isthmus

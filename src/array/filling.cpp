@@ -12,35 +12,35 @@
 namespace isthmus {
 namespace {
 
-struct element {
+struct Element {
   alignas(16) std::array<std::byte, k_largest_element> bytes{};
 };
 
 bool is_pattern(std::size_t item) noexcept {
-  return is_power_of_two(item) && item <= sizeof fill_pattern{}.bytes;
+  return is_power_of_two(item) && item <= sizeof FillPattern{}.bytes;
 }
 
 // The number of contiguous elements.
-std::size_t run_of(const element_move& what) noexcept {
-  if (what.dimensions.empty()) {
+std::size_t run_of(const ElementMove& move) noexcept {
+  if (move.dimensions.empty()) {
     return 1;
   }
-  const auto& inner = what.dimensions.back();
-  return is_packed(inner.to, what.to_item()) ? inner.count : 1;
+  const auto& inner = move.dimensions.back();
+  return is_packed(inner.to, move.to_item()) ? inner.count : 1;
 }
 
-bool is_one_run(const element_move& what) noexcept { return run_of(what) == what.elements(); }
+bool is_one_run(const ElementMove& move) noexcept { return run_of(move) == move.elements(); }
 
 // Whether all elements are aligned, as some drivers require of a fill.
-bool is_aligned(const element_move& what) noexcept {
-  const auto item = signed_of(what.to_item());
-  return address(what.to) % what.to_item() == 0 &&
-         std::ranges::all_of(what.dimensions,
-                             [=](const move_dimension& each) { return each.to % item == 0; });
+bool is_aligned(const ElementMove& move) noexcept {
+  const auto item = signed_of(move.to_item());
+  return address(move.to) % move.to_item() == 0 &&
+         std::ranges::all_of(move.dimensions,
+                             [=](const MoveDimension& each) { return each.to % item == 0; });
 }
 
-fill_pattern pattern_of(const element& value, std::size_t item) noexcept {
-  fill_pattern made;
+FillPattern pattern_of(const Element& value, std::size_t item) noexcept {
+  FillPattern made;
   std::memcpy(made.bytes, value.bytes.data(), item);
   made.nbytes = item;
   return made;
@@ -53,34 +53,34 @@ constexpr std::size_t k_long_row_bytes = std::size_t{1} << 20;
 constexpr std::size_t k_worth_allocation = std::size_t{1} << 20;
 
 // Copies from the value itself, which the operation keeps alive.
-submitted fill_from_host(queue& on, const array_side& destination, element_move what,
-                         const element& value, transfer_options options) {
+Submitted fill_from_host(Queue& queue, const ArraySide& destination, ElementMove move,
+                         const Element& value, TransferOptions options) {
   options.owners.push_back(owner_of(value));
-  const auto* kept = static_cast<element*>(options.owners.back().object());
-  const endpoint source{const_cast<std::byte*>(kept->bytes.data()), nullptr, nullptr};
-  what.from = source.pointer;
+  const auto* kept = static_cast<Element*>(options.owners.back().object());
+  const Endpoint source{const_cast<std::byte*>(kept->bytes.data()), nullptr, nullptr};
+  move.from = source.pointer;
   return move_in_pieces(
-      on, {destination.place, source, destination.layout.nbytes, what.to_item(), what},
+      queue, {destination.place, source, destination.layout.nbytes, move.to_item(), move},
       std::move(options));
 }
 
 // Fills each row with a command of its own, one after the other.
-submitted fill_rows(queue& on, const array_side& destination, const element_move& what,
-                    const fill_pattern& pattern, transfer_options options) {
-  touched_memory touched;
+Submitted fill_rows(Queue& queue, const ArraySide& destination, const ElementMove& move,
+                    const FillPattern& pattern, TransferOptions options) {
+  TouchedMemory touched;
   touched.add(destination.place, destination.layout.nbytes, true);
-  auto carrying = carrier(on, destination.place, destination.place);
+  auto carrying = carrier(queue, destination.place, destination.place);
   ISTHMUS_TRY(carrying);
-  return on_queue(on, **carrying, touched, options, [&](wait_list after) -> submitted {
-    const auto elements = run_of(what);
-    const std::span outer{what.dimensions.begin(), what.dimensions.size() - 1};
-    row_walk<k_most_array_dimensions> row{outer, 0};
-    part_failure failure;
-    ref<event> last;
-    for (auto left = what.elements(); left != 0; left -= elements, row.next()) {
+  return on_queue(queue, **carrying, touched, options, [&](WaitList after) -> Submitted {
+    const auto elements = run_of(move);
+    const std::span outer{move.dimensions.begin(), move.dimensions.size() - 1};
+    RowWalk<k_most_array_dimensions> row{outer, 0};
+    PartFailure failure;
+    Ref<Event> last;
+    for (auto left = move.elements(); left != 0; left -= elements, row.next()) {
       auto next = without_throwing([&] {
-        return (*carrying)->fill(what.to + row.to(), pattern, elements * pattern.nbytes,
-                                 last ? wait_list{&last, 1} : after);
+        return (*carrying)->fill(move.to + row.to(), pattern, elements * pattern.nbytes,
+                                 last ? WaitList{&last, 1} : after);
       });
       if (!next) {
         return last ? failure.after(*last, next.take_error()) : next;
@@ -92,62 +92,62 @@ submitted fill_rows(queue& on, const array_side& destination, const element_move
 }
 
 // Fills one row in device memory first, then copies it to all rows.
-submitted fill_from_row(queue& on, const array_side& destination, const endpoint& aside,
-                        element_move what, const fill_pattern& pattern, transfer_options options) {
-  const auto nbytes = run_of(what) * pattern.nbytes;
-  what.from = aside.pointer;
+Submitted fill_from_row(Queue& queue, const ArraySide& destination, const Endpoint& aside,
+                        ElementMove move, const FillPattern& pattern, TransferOptions options) {
+  const auto nbytes = run_of(move) * pattern.nbytes;
+  move.from = aside.pointer;
   if (nbytes != pattern.nbytes) {
-    const auto row = what.dimensions.back();
-    what.dimensions.shorten(what.dimensions.size() - 1);
-    what.dimensions.append({row.count, row.to, row.to});
+    const auto row = move.dimensions.back();
+    move.dimensions.shorten(move.dimensions.size() - 1);
+    move.dimensions.append({row.count, row.to, row.to});
   }
   return one_after_other(
       std::move(options),
-      [&](transfer_options first) { return fill(&on, aside, pattern, nbytes, std::move(first)); },
-      [&](transfer_options second) {
+      [&](TransferOptions first) { return fill(&queue, aside, pattern, nbytes, std::move(first)); },
+      [&](TransferOptions second) {
         return move_apart(
-            &on, {destination.place, aside, destination.layout.nbytes, nbytes, joined(what)},
+            &queue, {destination.place, aside, destination.layout.nbytes, nbytes, joined(move)},
             std::move(second));
       });
 }
 
 // Fills on the device, if it has memory for the prepared row; else from the host.
-submitted fill_on_device(queue& on, const array_side& destination, const element_move& what,
-                         const element& value, transfer_options options) {
-  const auto pattern = pattern_of(value, what.to_item());
-  const auto row_bytes = run_of(what) * pattern.nbytes;
+Submitted fill_on_device(Queue& queue, const ArraySide& destination, const ElementMove& move,
+                         const Element& value, TransferOptions options) {
+  const auto pattern = pattern_of(value, move.to_item());
+  const auto row_bytes = run_of(move) * pattern.nbytes;
   const bool is_long = row_bytes >= k_long_row_bytes;
-  if (is_long && is_aligned(what)) {
-    return fill_rows(on, destination, what, pattern, std::move(options));
+  if (is_long && is_aligned(move)) {
+    return fill_rows(queue, destination, move, pattern, std::move(options));
   }
   const auto& like = *destination.place.memory;
-  const bool is_small = what.elements() * pattern.nbytes < k_worth_allocation;
+  const bool is_small = move.elements() * pattern.nbytes < k_worth_allocation;
   if (is_long || (is_small && !is_of_a_pool(like))) {
-    return fill_from_host(on, destination, what, value, std::move(options));
+    return fill_from_host(queue, destination, move, value, std::move(options));
   }
-  auto aside = memory_like(on, like, row_bytes);
+  auto aside = memory_like(queue, like, row_bytes);
   if (!aside && aside.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    return fill_from_host(on, destination, what, value, std::move(options));
+    return fill_from_host(queue, destination, move, value, std::move(options));
   }
   ISTHMUS_TRY(aside);
-  return fill_from_row(on, destination, *aside, what, pattern, std::move(options));
+  return fill_from_row(queue, destination, *aside, move, pattern, std::move(options));
 }
 
 }  // namespace
 
-submitted fill_array(queue* asked, const array_side& destination, const std::byte* value,
-                     transfer_options options) {
+Submitted fill_array(Queue* asked, const ArraySide& destination, const std::byte* value,
+                     TransferOptions options) {
   ISTHMUS_TRY(check_apart(destination.layout));
   auto chosen = choose_queue(asked, destination.place, destination.place);
   ISTHMUS_TRY(chosen);
-  queue* on = *chosen;
+  Queue* on = *chosen;
   if (destination.layout.is_empty()) {
     return nothing_to_do(on, options);
   }
   const auto item = destination.layout.item();
-  element kept;
+  Element kept;
   std::memcpy(kept.bytes.data(), value, item);
-  array_layout repeated = destination.layout;
+  ArrayLayout repeated = destination.layout;
   for (auto& along : repeated.dimensions) {
     along.stride = 0;
   }
@@ -159,7 +159,7 @@ submitted fill_array(queue* asked, const array_side& destination, const std::byt
                 std::move(options));
   }
   if (destination.place.host_can_copy()) {
-    const endpoint nothing;
+    const Endpoint nothing;
     return note_written(
         destination,
         move_by_host(on, {destination.place, nothing, destination.layout.nbytes, 0, what},

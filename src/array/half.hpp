@@ -11,10 +11,10 @@
 
 namespace isthmus {
 
-struct float16 {
+struct Float16 {
   std::uint16_t bits;
 };
-struct bfloat16 {
+struct Bfloat16 {
   std::uint16_t bits;
 };
 
@@ -31,7 +31,7 @@ template <class To, class Bits, class From>
   return std::bit_cast<To>(static_cast<Bits>(std::abs(back) > std::abs(x) ? bits - 1 : bits + 1));
 }
 
-[[nodiscard]] inline float to_float(float16 half) noexcept {
+[[nodiscard]] inline float to_float(Float16 half) noexcept {
   constexpr std::uint32_t k_exponent = std::uint32_t{0x7c00} << 13;
   constexpr std::uint32_t k_rebias = std::uint32_t{127 - 15} << 23;
   const std::uint32_t digits = (half.bits & std::uint32_t{0x7fff}) << 13;
@@ -77,28 +77,28 @@ template <class Float, class Bits, int Digits, int Bias>
 
 }  // namespace detail
 
-[[nodiscard]] inline float16 to_float16(float x) noexcept {
+[[nodiscard]] inline Float16 to_float16(float x) noexcept {
   return {detail::half_bits<float, std::uint32_t, 23, 127>(x)};
 }
-[[nodiscard]] inline float16 to_float16(double x) noexcept {
+[[nodiscard]] inline Float16 to_float16(double x) noexcept {
   return {detail::half_bits<double, std::uint64_t, 52, 1023>(x)};
 }
-[[nodiscard]] inline float16 to_float16(long double x) noexcept {
+[[nodiscard]] inline Float16 to_float16(long double x) noexcept {
   return to_float16(rounded_to_odd<double, std::uint64_t>(x));
 }
 
-[[nodiscard]] inline float to_float(bfloat16 half) noexcept {
+[[nodiscard]] inline float to_float(Bfloat16 half) noexcept {
   return std::bit_cast<float>(std::uint32_t{half.bits} << 16);
 }
 
-[[nodiscard]] inline bfloat16 to_bfloat16(float x) noexcept {
+[[nodiscard]] inline Bfloat16 to_bfloat16(float x) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
   return {static_cast<std::uint16_t>(is_nan ? bits >> 16 | 0x40 : rounded)};
 }
 template <class Float>
-[[nodiscard]] bfloat16 to_bfloat16(Float x) noexcept {
+[[nodiscard]] Bfloat16 to_bfloat16(Float x) noexcept {
   return to_bfloat16(rounded_to_odd<float, std::uint32_t>(x));
 }
 

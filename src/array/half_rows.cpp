@@ -16,21 +16,21 @@ namespace {
 
 constexpr std::size_t k_lanes = 8;
 
-void make_float16(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+void make_float16(std::byte* destination, const std::byte* source, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     float x;
-    std::memcpy(&x, from + i * sizeof x, sizeof x);
+    std::memcpy(&x, source + i * sizeof x, sizeof x);
     const auto made = to_float16(x);
-    std::memcpy(to + i * sizeof made, &made, sizeof made);
+    std::memcpy(destination + i * sizeof made, &made, sizeof made);
   }
 }
 
-void make_float32(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+void make_float32(std::byte* destination, const std::byte* source, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    float16 x;
-    std::memcpy(&x, from + i * sizeof x, sizeof x);
+    Float16 x;
+    std::memcpy(&x, source + i * sizeof x, sizeof x);
     const auto made = to_float(x);
-    std::memcpy(to + i * sizeof made, &made, sizeof made);
+    std::memcpy(destination + i * sizeof made, &made, sizeof made);
   }
 }
 
@@ -40,36 +40,38 @@ void make_float32(std::byte* to, const std::byte* from, std::size_t count) noexc
   return _mm256_movemask_ps(_mm256_cmp_ps(lanes, lanes, _CMP_UNORD_Q)) != 0;
 }
 
-[[gnu::target("avx,f16c")]] void make_float16_by_lanes(std::byte* to, const std::byte* from,
+[[gnu::target("avx,f16c")]] void make_float16_by_lanes(std::byte* destination,
+                                                       const std::byte* source,
                                                        std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + k_lanes <= count; i += k_lanes) {
-    const auto lanes = _mm256_loadu_ps(reinterpret_cast<const float*>(from + i * sizeof(float)));
-    auto* const there = to + i * sizeof(float16);
+    const auto lanes = _mm256_loadu_ps(reinterpret_cast<const float*>(source + i * sizeof(float)));
+    auto* const there = destination + i * sizeof(Float16);
     if (holds_nan(lanes)) [[unlikely]] {
-      make_float16(there, from + i * sizeof(float), k_lanes);
+      make_float16(there, source + i * sizeof(float), k_lanes);
     } else {
       _mm_storeu_si128(reinterpret_cast<__m128i*>(there),
                        _mm256_cvtps_ph(lanes, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     }
   }
-  make_float16(to + i * sizeof(float16), from + i * sizeof(float), count - i);
+  make_float16(destination + i * sizeof(Float16), source + i * sizeof(float), count - i);
 }
 
-[[gnu::target("avx,f16c")]] void make_float32_by_lanes(std::byte* to, const std::byte* from,
+[[gnu::target("avx,f16c")]] void make_float32_by_lanes(std::byte* destination,
+                                                       const std::byte* source,
                                                        std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + k_lanes <= count; i += k_lanes) {
-    const auto* const given = from + i * sizeof(float16);
+    const auto* const given = source + i * sizeof(Float16);
     const auto lanes = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(given)));
-    auto* const there = to + i * sizeof(float);
+    auto* const there = destination + i * sizeof(float);
     if (holds_nan(lanes)) [[unlikely]] {
       make_float32(there, given, k_lanes);
     } else {
       _mm256_storeu_ps(reinterpret_cast<float*>(there), lanes);
     }
   }
-  make_float32(to + i * sizeof(float), from + i * sizeof(float16), count - i);
+  make_float32(destination + i * sizeof(float), source + i * sizeof(Float16), count - i);
 }
 
 // Also checks that the system saves the wide registers.
@@ -84,10 +86,10 @@ bool has_instructions() noexcept {
 
 }  // namespace
 
-half_row float16_row_maker() noexcept {
+HalfRow float16_row_maker() noexcept {
   return has_instructions() ? &make_float16_by_lanes : nullptr;
 }
-half_row float32_row_maker() noexcept {
+HalfRow float32_row_maker() noexcept {
   return has_instructions() ? &make_float32_by_lanes : nullptr;
 }
 

@@ -8,11 +8,11 @@
 
 namespace isthmus {
 
-using half_row = void (*)(std::byte* to, const std::byte* from, std::size_t count);
+using HalfRow = void (*)(std::byte* destination, const std::byte* source, std::size_t count);
 
 // From packed float32 to float16, and back. Null if the processor lacks the instructions. The
 // results equal half.hpp's bit by bit, NaNs included. Elements need not be aligned.
-[[nodiscard]] half_row float16_row_maker() noexcept;
-[[nodiscard]] half_row float32_row_maker() noexcept;
+[[nodiscard]] HalfRow float16_row_maker() noexcept;
+[[nodiscard]] HalfRow float32_row_maker() noexcept;
 
 }  // namespace isthmus

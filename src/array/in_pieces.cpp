@@ -14,42 +14,42 @@ namespace {
 
 // The size of a staging slot: the driver's fixed cost is negligible, and the chunk stays in the
 // caches.
-constexpr std::size_t k_piece_bytes = staging_ring::k_slot_bytes;
+constexpr std::size_t k_piece_bytes = StagingRing::k_slot_bytes;
 
 // Buffers for a chunk: packed in the form of the source, and of the destination, each only if the
 // host cannot access that side.
-struct stage {
+struct Stage {
   std::byte* source = nullptr;
   std::byte* destination = nullptr;
-  ref<event> reading;
-  ref<event> writing;
+  Ref<Event> reading;
+  Ref<Event> writing;
 
-  [[nodiscard]] static result<void> end(ref<event>& of) {
-    return of ? std::exchange(of, nullptr)->wait(std::nullopt) : result<void>{};
+  [[nodiscard]] static Result<void> end(Ref<Event>& event) {
+    return event ? std::exchange(event, nullptr)->wait(std::nullopt) : Result<void>{};
   }
 };
-using stages = std::array<stage, 2>;
+using Stages = std::array<Stage, 2>;
 
 // Moves chunks (`pieces`) through plain host memory, by one thread, on a queue of each side that
 // the host cannot access. For devices without a staging ring, and between two devices.
-class pieced_move final : public host_driven {
+class PiecedMove final : public HostDriven {
  public:
-  pieced_move(const placed_move& move, std::size_t most_piece_bytes, ref<queue> reading,
-              ref<queue> writing)
-      : host_driven{move.touching()},
+  PiecedMove(const PlacedMove& move, std::size_t most_piece_bytes, Ref<Queue> reading,
+             Ref<Queue> writing)
+      : HostDriven{move.touching()},
         parts_{move.what, most_piece_bytes},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
 
  protected:
-  [[nodiscard]] result<void> move() override {
-    std::unique_ptr<std::byte[], plain_deleter> memory;
-    stages by_way_of;
+  [[nodiscard]] Result<void> move() override {
+    std::unique_ptr<std::byte[], PlainDeleter> memory;
+    Stages by_way_of;
     give_memory(by_way_of, memory);
-    const undo ended{[&] {  // before the memory is freed, also after an exception
+    const Undo ended{[&] {  // before the memory is freed, also after an exception
       for (auto& each : by_way_of) {
-        static_cast<void>(stage::end(each.reading));
-        static_cast<void>(stage::end(each.writing));
+        static_cast<void>(Stage::end(each.reading));
+        static_cast<void>(Stage::end(each.writing));
       }
     }};
     return move_all(by_way_of);
@@ -62,7 +62,7 @@ class pieced_move final : public host_driven {
  private:
   // Once the process is ending it is unknown whether submitted operations still run, so the memory
   // is leaked.
-  struct plain_deleter {
+  struct PlainDeleter {
     void operator()(std::byte* memory) const noexcept {
       if (!os::drivers_are_gone()) {
         delete[] memory;
@@ -70,7 +70,7 @@ class pieced_move final : public host_driven {
     }
   };
 
-  void give_memory(stages& all, std::unique_ptr<std::byte[], plain_deleter>& memory) const {
+  void give_memory(Stages& all, std::unique_ptr<std::byte[], PlainDeleter>& memory) const {
     const std::size_t sides = reading_ && writing_ ? 2 : 1;
     memory.reset(new std::byte[all.size() * sides * parts_.bytes()]);
     auto* next = memory.get();
@@ -85,7 +85,7 @@ class pieced_move final : public host_driven {
   }
 
   // Chunk n + 1 is read, and chunk n - 1 written, while chunk n is converted.
-  [[nodiscard]] result<void> move_all(stages& by_way_of) {
+  [[nodiscard]] Result<void> move_all(Stages& by_way_of) {
     const auto count = parts_.count();
     ISTHMUS_TRY(read(by_way_of[0], 0));
     for (std::size_t index = 0; index < count; ++index) {
@@ -93,16 +93,16 @@ class pieced_move final : public host_driven {
       if (index + 1 < count) {
         ISTHMUS_TRY(read(by_way_of.at((index + 1) % by_way_of.size()), index + 1));
       }
-      ISTHMUS_TRY(stage::end(with.reading));
-      ISTHMUS_TRY(stage::end(with.writing));
+      ISTHMUS_TRY(Stage::end(with.reading));
+      ISTHMUS_TRY(Stage::end(with.writing));
       ISTHMUS_TRY(write(with, index));
     }
     for (auto& each : by_way_of) {
-      ISTHMUS_TRY(stage::end(each.writing));
+      ISTHMUS_TRY(Stage::end(each.writing));
     }
     return {};
   }
-  [[nodiscard]] result<void> read(stage& with, std::size_t index) const {
+  [[nodiscard]] Result<void> read(Stage& with, std::size_t index) const {
     if (!reading_) {
       return {};
     }
@@ -112,7 +112,7 @@ class pieced_move final : public host_driven {
     return {};
   }
   // Waits until the chunk has been read.
-  [[nodiscard]] result<void> write(stage& with, std::size_t index) const {
+  [[nodiscard]] Result<void> write(Stage& with, std::size_t index) const {
     if (!writing_) {
       parts_.scatter(index, with.source);
       return {};
@@ -129,19 +129,19 @@ class pieced_move final : public host_driven {
     return {};
   }
 
-  const element_parts parts_;
-  ref<queue> reading_;  // null: the host can access that side
-  ref<queue> writing_;
+  const ElementParts parts_;
+  Ref<Queue> reading_;  // null: the host can access that side
+  Ref<Queue> writing_;
 };
 
-result<ref<queue>> queue_of(const endpoint& place) {
-  return place.host_can_copy() ? result<ref<queue>>{ref<queue>{}}
+Result<Ref<Queue>> queue_of(const Endpoint& place) {
+  return place.host_can_copy() ? Result<Ref<Queue>>{Ref<Queue>{}}
                                : place.memory->home().create_queue(place.memory->where());
 }
 
 // The device whose staging ring is used for the whole move. Null if there is none, or if the sides
 // are on two devices, each of which would need its own ring.
-device* device_of_ring(const placed_move& move) {
+Device* device_of_ring(const PlacedMove& move) {
   const bool reads = !move.source.host_can_copy();
   const bool writes = !move.destination.host_can_copy();
   auto& where = (writes ? move.destination : move.source).memory->where();
@@ -154,25 +154,25 @@ device* device_of_ring(const placed_move& move) {
 
 }  // namespace
 
-submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options,
+Submitted move_in_pieces(Queue& queue, const PlacedMove& move, TransferOptions options,
                          std::size_t most_piece_bytes) {
   if (auto* const where = device_of_ring(move)) {
-    const ring_way way{staging_ring::of(*where), !move.source.host_can_copy(),
-                       !move.destination.host_can_copy(), true};
+    const RingWay way{StagingRing::of(*where), !move.source.host_can_copy(),
+                      !move.destination.host_can_copy(), true};
     const auto cut = [&](std::size_t most_bytes) {
-      return std::make_unique<element_parts>(move.what, std::min(most_bytes, most_piece_bytes));
+      return std::make_unique<ElementParts>(move.what, std::min(most_bytes, most_piece_bytes));
     };
-    return copy_by_crew(on, move.touching(), way, cut, std::move(options));
+    return copy_by_crew(queue, move.touching(), way, cut, std::move(options));
   }
   auto reading = queue_of(move.source);
   ISTHMUS_TRY(reading);
   const bool is_one_device =
       *reading && !move.destination.host_can_copy() && move.destination.reached_by(**reading);
-  auto writing = is_one_device ? result<ref<queue>>{*reading} : queue_of(move.destination);
+  auto writing = is_one_device ? Result<Ref<Queue>>{*reading} : queue_of(move.destination);
   ISTHMUS_TRY(writing);
-  return carry_out(&on,
-                   std::make_shared<pieced_move>(move, std::min(most_piece_bytes, k_piece_bytes),
-                                                 *std::move(reading), *std::move(writing)),
+  return carry_out(&queue,
+                   std::make_shared<PiecedMove>(move, std::min(most_piece_bytes, k_piece_bytes),
+                                                *std::move(reading), *std::move(writing)),
                    std::move(options));
 }
 

@@ -19,15 +19,15 @@ std::uint64_t magnitude(std::int64_t stride) noexcept {
   return stride < 0 ? std::uint64_t{0} - bits : bits;
 }
 
-std::string text_of(const array_layout& of) {
+std::string text_of(const ArrayLayout& layout) {
   std::string text = "(";
-  for (const auto& along : of.dimensions) {
+  for (const auto& along : layout.dimensions) {
     text += fmt::format("{}{}", text.size() == 1 ? "" : ", ", along.count);
   }
-  return text + (of.dimensions.size() == 1 ? ",)" : ")");
+  return text + (layout.dimensions.size() == 1 ? ",)" : ")");
 }
 
-result<void> check_given(const isthmus_array_t& given, const char* name) {
+Result<void> check_given(const isthmus_array_t& given, const char* name) {
   ISTHMUS_TRY(check_dtype(given.dtype));
   if (given.dimensions > k_most_array_dimensions) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} has {} dimensions: the limit is {}", name,
@@ -59,8 +59,8 @@ bool add_span(std::int64_t stride, std::int64_t count, std::uint64_t& below, std
   return below + above <= k_most_bytes;
 }
 
-result<void> measure(array_layout& made, const char* name) {
-  if (std::ranges::find(made.dimensions, 0, &array_dimension::count) != made.dimensions.end()) {
+Result<void> measure(ArrayLayout& made, const char* name) {
+  if (std::ranges::find(made.dimensions, 0, &ArrayDimension::count) != made.dimensions.end()) {
     return {};
   }
   std::uint64_t below = 0;
@@ -80,9 +80,9 @@ result<void> measure(array_layout& made, const char* name) {
 
 }  // namespace
 
-result<array_layout> layout_of(const isthmus_array_t& given, const char* name) {
+Result<ArrayLayout> layout_of(const isthmus_array_t& given, const char* name) {
   ISTHMUS_TRY(check_given(given, name));
-  array_layout made;
+  ArrayLayout made;
   made.of = given.dtype;
   for (std::size_t i = 0; i < given.dimensions; ++i) {
     made.dimensions.append({given.shape[i], given.strides[i]});
@@ -91,15 +91,15 @@ result<array_layout> layout_of(const isthmus_array_t& given, const char* name) {
   return made;
 }
 
-result<array_layout> broadcast(const array_layout& given, const array_layout& to) {
+Result<ArrayLayout> broadcast(const ArrayLayout& given, const ArrayLayout& target_layout) {
   const auto rank = given.dimensions.size();
   auto made = given;
-  made.dimensions = to.dimensions;
+  made.dimensions = target_layout.dimensions;
   for (auto& along : made.dimensions) {
     along.stride = 0;
   }
   // Surplus leading dimensions must have 1 element.
-  const auto more = rank - std::min(rank, to.dimensions.size());
+  const auto more = rank - std::min(rank, target_layout.dimensions.size());
   bool fits = true;
   for (std::size_t i = 0; i < rank; ++i) {
     const auto& along = given.dimensions[i];
@@ -107,41 +107,41 @@ result<array_layout> broadcast(const array_layout& given, const array_layout& to
       fits = fits && along.count == 1;
       continue;
     }
-    auto& into = made.dimensions[i + to.dimensions.size() - rank];
+    auto& into = made.dimensions[i + target_layout.dimensions.size() - rank];
     fits = fits && (along.count == into.count || along.count == 1);
     into.stride = along.count == 1 ? 0 : along.stride;
   }
   if (!fits) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a source of shape {} cannot be broadcast to the destination's {}", text_of(given),
-                text_of(to));
+                text_of(target_layout));
   }
   return made;
 }
 
 namespace {
 
-struct dimension {
+struct Dimension {
   std::uint64_t stride;
   std::uint64_t gaps;
 };
 
 // The dimensions with more than one element, the largest strides first.
-std::vector<dimension> dimensions_of(const array_layout& of) {
-  std::vector<dimension> all;
-  all.reserve(of.dimensions.size());
-  for (const auto& along : of.dimensions) {
+std::vector<Dimension> dimensions_of(const ArrayLayout& layout) {
+  std::vector<Dimension> all;
+  all.reserve(layout.dimensions.size());
+  for (const auto& along : layout.dimensions) {
     if (along.count > 1) {
       all.push_back({magnitude(along.stride), static_cast<std::uint64_t>(along.count - 1)});
     }
   }
   std::sort(all.begin(), all.end(),
-            [](const dimension& one, const dimension& next) { return one.stride > next.stride; });
+            [](const Dimension& one, const Dimension& next) { return one.stride > next.stride; });
   return all;
 }
 
 // Whether each stride is at least the span of the dimensions inside it.
-bool is_nested(const std::vector<dimension>& all, std::size_t item) noexcept {
+bool is_nested(const std::vector<Dimension>& all, std::size_t item) noexcept {
   std::uint64_t inside = item;
   for (std::size_t i = all.size(); i-- > 0;) {
     if (all[i].stride < inside) {
@@ -154,9 +154,8 @@ bool is_nested(const std::vector<dimension>& all, std::size_t item) noexcept {
 
 // Whether two elements share bytes whose indices differ first along `first`, by at least 1, and
 // arbitrarily along the dimensions after it.
-sum_answer share_bytes_from(const std::vector<dimension>& all, std::size_t first,
-                            std::size_t item) {
-  std::vector<bounded_term> terms{{1, 2 * (item - 1)}};
+SumAnswer share_bytes_from(const std::vector<Dimension>& all, std::size_t first, std::size_t item) {
+  std::vector<BoundedTerm> terms{{1, 2 * (item - 1)}};
   std::uint64_t wanted = item - 1;
   terms.push_back({all[first].stride, all[first].gaps - 1});
   for (std::size_t i = first + 1; i < all.size(); ++i) {
@@ -164,14 +163,14 @@ sum_answer share_bytes_from(const std::vector<dimension>& all, std::size_t first
     wanted += all[i].gaps * all[i].stride;
   }
   if (wanted < all[first].stride) {
-    return sum_answer::no;
+    return SumAnswer::no;
   }
   return can_sum_to(std::move(terms), wanted - all[first].stride);
 }
 
 }  // namespace
 
-result<void> check_apart(const array_layout& destination) {
+Result<void> check_apart(const ArrayLayout& destination) {
   if (destination.is_empty()) {
     return {};
   }
@@ -182,18 +181,18 @@ result<void> check_apart(const array_layout& destination) {
   }
   for (std::size_t first = 0; first < all.size(); ++first) {
     const auto answer = share_bytes_from(all, first, item);
-    if (answer != sum_answer::no) {
+    if (answer != SumAnswer::no) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "elements overlap in the destination, {} of shape {} with a stride of {} bytes: "
                   "copy to an array in which {} elements share bytes",
                   facts_of(destination.of).name, text_of(destination), all[first].stride,
-                  answer == sum_answer::yes ? "no" : "provably no");
+                  answer == SumAnswer::yes ? "no" : "provably no");
     }
   }
   return {};
 }
 
-bool may_share_bytes(const array_layout& one, std::uintptr_t at, const array_layout& other,
+bool may_share_bytes(const ArrayLayout& one, std::uintptr_t at, const ArrayLayout& other,
                      std::uintptr_t other_at) {
   if (one.is_empty() || other.is_empty() || at >= other_at + other.nbytes ||
       other_at >= at + one.nbytes) {
@@ -201,13 +200,13 @@ bool may_share_bytes(const array_layout& one, std::uintptr_t at, const array_lay
   }
   // Byte addresses of `one` are its lowest address plus multiples of strides; those of `other` are
   // its highest address minus multiples of strides.
-  std::vector<bounded_term> terms{{1, one.item() - 1 + other.item() - 1}};
+  std::vector<BoundedTerm> terms{{1, one.item() - 1 + other.item() - 1}};
   for (const auto* each : {&one, &other}) {
     for (const auto& along : dimensions_of(*each)) {
       terms.push_back({along.stride, along.gaps});
     }
   }
-  return can_sum_to(std::move(terms), other_at + other.nbytes - 1 - at) != sum_answer::no;
+  return can_sum_to(std::move(terms), other_at + other.nbytes - 1 - at) != SumAnswer::no;
 }
 
 }  // namespace isthmus

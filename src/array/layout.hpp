@@ -10,14 +10,14 @@
 
 namespace isthmus {
 
-struct array_dimension {
+struct ArrayDimension {
   std::int64_t count;
   std::int64_t stride;  // bytes
 };
 
-struct array_layout {
-  dtype of = ISTHMUS_UINT8;
-  dimension_list<array_dimension> dimensions;
+struct ArrayLayout {
+  Dtype of = ISTHMUS_UINT8;
+  DimensionList<ArrayDimension> dimensions;
   // The bytes of the array's address range before its first element, and the size of that range:
   // both 0 if the array is empty.
   std::size_t before = 0;
@@ -29,18 +29,19 @@ struct array_layout {
 
 // The layout of an array that the caller passed as `name`. INVALID_ARGUMENT; OUT_OF_RANGE if it
 // spans more than 2^61 bytes, which no memory has: so the sum of two spans does not overflow.
-[[nodiscard]] result<array_layout> layout_of(const isthmus_array_t& given, const char* name);
+[[nodiscard]] Result<ArrayLayout> layout_of(const isthmus_array_t& given, const char* name);
 
-// The same elements repeated to the shape of `to`, by NumPy's rules. INVALID_ARGUMENT if the shapes
-// do not fit.
-[[nodiscard]] result<array_layout> broadcast(const array_layout& given, const array_layout& to);
+// The same elements repeated to the shape of `target_layout`, by NumPy's rules. INVALID_ARGUMENT if
+// the shapes do not fit.
+[[nodiscard]] Result<ArrayLayout> broadcast(const ArrayLayout& given,
+                                            const ArrayLayout& target_layout);
 
 // INVALID_ARGUMENT if two elements share bytes, or if that cannot be excluded with bounded work.
-[[nodiscard]] result<void> check_apart(const array_layout& destination);
+[[nodiscard]] Result<void> check_apart(const ArrayLayout& destination);
 
 // Whether the arrays have a byte in common; `at` and `other_at` are their lowest addresses. Also
 // true if that cannot be decided with bounded work.
-[[nodiscard]] bool may_share_bytes(const array_layout& one, std::uintptr_t at,
-                                   const array_layout& other, std::uintptr_t other_at);
+[[nodiscard]] bool may_share_bytes(const ArrayLayout& one, std::uintptr_t at,
+                                   const ArrayLayout& other, std::uintptr_t other_at);
 
 }  // namespace isthmus

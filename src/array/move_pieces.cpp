@@ -12,30 +12,30 @@ std::size_t distance(std::ptrdiff_t stride) noexcept {
 
 }  // namespace
 
-std::size_t packed_bytes(const element_move& what) noexcept {
-  auto bytes = what.from_item();
-  for (const auto& along : what.dimensions) {
+std::size_t packed_bytes(const ElementMove& move) noexcept {
+  auto bytes = move.from_item();
+  for (const auto& along : move.dimensions) {
     bytes *= along.from != 0 ? along.count : 1;
   }
   return bytes;
 }
 
-packed_source pack_source(const element_move& what, std::byte* packed) noexcept {
-  dimension_list<std::size_t> order;
-  for (std::size_t i = 0; i < what.dimensions.size(); ++i) {
-    if (what.dimensions[i].from != 0) {
+PackedSource pack_source(const ElementMove& move, std::byte* packed) noexcept {
+  DimensionList<std::size_t> order;
+  for (std::size_t i = 0; i < move.dimensions.size(); ++i) {
+    if (move.dimensions[i].from != 0) {
       order.append(i);
     }
   }
   std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t next) {
-    return distance(what.dimensions[one].from) > distance(what.dimensions[next].from);
+    return distance(move.dimensions[one].from) > distance(move.dimensions[next].from);
   });
-  packed_source made{{}, what};
+  PackedSource made{{}, move};
   auto& [read, rest] = made;
-  read = {packed, what.from, what.from_type, what.from_type, {}};
+  read = {packed, move.from, move.from_type, move.from_type, {}};
   read.dimensions.assign(order.size(), {});
   rest.from = packed;
-  auto inside = signed_of(what.from_item());
+  auto inside = signed_of(move.from_item());
   for (std::size_t at = order.size(); at-- > 0;) {
     auto& along = rest.dimensions[order[at]];
     const bool is_backwards = along.from < 0;
@@ -50,11 +50,11 @@ packed_source pack_source(const element_move& what, std::byte* packed) noexcept 
   return {joined(read), joined(rest)};
 }
 
-packed_destination pack_destination(const element_move& what, std::byte* packed) noexcept {
-  packed_destination made{what, {what.to, packed, what.to_type, what.to_type, what.dimensions}};
+PackedDestination pack_destination(const ElementMove& move, std::byte* packed) noexcept {
+  PackedDestination made{move, {move.to, packed, move.to_type, move.to_type, move.dimensions}};
   made.first.to = packed;
-  auto inside = signed_of(what.to_item());
-  for (std::size_t i = what.dimensions.size(); i-- > 0;) {
+  auto inside = signed_of(move.to_item());
+  for (std::size_t i = move.dimensions.size(); i-- > 0;) {
     auto& along = made.first.dimensions[i];
     made.write.dimensions[i] = {along.count, along.to, inside};
     along.to = inside;
@@ -63,21 +63,21 @@ packed_destination pack_destination(const element_move& what, std::byte* packed)
   return {joined(made.first), joined(made.write)};
 }
 
-move_pieces::move_pieces(const element_move& what, std::size_t most_bytes) noexcept
-    : whole_{what}, cut_{what.dimensions.size()} {
-  const auto most = std::max<std::size_t>(1, most_bytes / what.widest());
-  const auto fewest = cut_ - std::min(cut_, strided_copy::k_most_dimensions - 1);
-  while (cut_ != fewest && inside_ <= most / what.dimensions[cut_ - 1].count) {
-    inside_ *= what.dimensions[--cut_].count;
+MovePieces::MovePieces(const ElementMove& move, std::size_t most_bytes) noexcept
+    : whole_{move}, cut_{move.dimensions.size()} {
+  const auto most = std::max<std::size_t>(1, most_bytes / move.widest());
+  const auto fewest = cut_ - std::min(cut_, StridedCopy::k_most_dimensions - 1);
+  while (cut_ != fewest && inside_ <= most / move.dimensions[cut_ - 1].count) {
+    inside_ *= move.dimensions[--cut_].count;
   }
   if (cut_ != 0) {
-    const auto along = what.dimensions[cut_ - 1].count;
+    const auto along = move.dimensions[cut_ - 1].count;
     step_ = std::min(most / inside_, along);
     pieces_ = (along + step_ - 1) / step_;
   }
 }
 
-std::size_t move_pieces::count() const noexcept {
+std::size_t MovePieces::count() const noexcept {
   std::size_t all = pieces_;
   for (std::size_t i = 0; i + 1 < cut_; ++i) {
     all *= whole_.dimensions[i].count;
@@ -85,14 +85,14 @@ std::size_t move_pieces::count() const noexcept {
   return all;
 }
 
-element_move move_pieces::at(std::size_t index) const noexcept {
+ElementMove MovePieces::at(std::size_t index) const noexcept {
   auto piece = whole_;
   if (cut_ == 0) {
     return piece;
   }
-  const auto move_to = [&piece](const move_dimension& along, std::size_t by) {
-    piece.to += signed_of(by) * along.to;
-    piece.from += signed_of(by) * along.from;
+  const auto move_to = [&piece](const MoveDimension& along, std::size_t step) {
+    piece.to += signed_of(step) * along.to;
+    piece.from += signed_of(step) * along.from;
   };
   const auto& along = whole_.dimensions[cut_ - 1];
   const auto begin = index % pieces_ * step_;
@@ -110,6 +110,6 @@ element_move move_pieces::at(std::size_t index) const noexcept {
   return piece;
 }
 
-std::size_t move_pieces::bytes() const noexcept { return inside_ * step_ * whole_.widest(); }
+std::size_t MovePieces::bytes() const noexcept { return inside_ * step_ * whole_.widest(); }
 
 }  // namespace isthmus

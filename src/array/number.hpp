@@ -13,7 +13,7 @@
 
 namespace isthmus {
 
-struct boolean {
+struct Boolean {
   std::uint8_t value;  // 0 or 1 where this library wrote it; otherwise any value
 };
 
@@ -29,10 +29,10 @@ template <std::signed_integral To, std::floating_point From>
 // into a signed type of the same width.
 template <std::unsigned_integral To, std::floating_point From>
 [[nodiscard]] To truncated_above(From x) noexcept {
-  using same = std::make_signed_t<To>;
-  constexpr auto k_half = -static_cast<From>(std::numeric_limits<same>::min());
+  using Same = std::make_signed_t<To>;
+  constexpr auto k_half = -static_cast<From>(std::numeric_limits<Same>::min());
   const bool is_above = x >= k_half;
-  const auto lower = static_cast<To>(truncated<same>(is_above ? x - k_half : x));
+  const auto lower = static_cast<To>(truncated<Same>(is_above ? x - k_half : x));
   return is_above ? lower ^ (To{1} << (sizeof(To) * 8 - 1)) : lower;
 }
 
@@ -54,11 +54,11 @@ template <std::integral To, std::floating_point From>
 
 template <class To, class From>
 [[nodiscard]] To converted(From x) noexcept {
-  if constexpr (std::is_same_v<To, boolean>) {
+  if constexpr (std::is_same_v<To, Boolean>) {
     return {static_cast<std::uint8_t>(x != From{} ? 1 : 0)};
-  } else if constexpr (std::is_same_v<To, float16>) {
+  } else if constexpr (std::is_same_v<To, Float16>) {
     return to_float16(x);
-  } else if constexpr (std::is_same_v<To, bfloat16>) {
+  } else if constexpr (std::is_same_v<To, Bfloat16>) {
     return to_bfloat16(x);
   } else if constexpr (std::integral<To> && std::floating_point<From>) {
     return integer_of<To>(x);
@@ -67,15 +67,15 @@ template <class To, class From>
   }
 }
 template <class To>
-[[nodiscard]] To converted(boolean x) noexcept {
+[[nodiscard]] To converted(Boolean x) noexcept {
   return static_cast<To>(x.value != 0 ? 1 : 0);
 }
 template <class To>
-[[nodiscard]] To converted(float16 x) noexcept {
+[[nodiscard]] To converted(Float16 x) noexcept {
   return to_float(x);
 }
 template <class To>
-[[nodiscard]] To converted(bfloat16 x) noexcept {
+[[nodiscard]] To converted(Bfloat16 x) noexcept {
   return to_float(x);
 }
 

@@ -8,45 +8,46 @@
 
 namespace isthmus {
 
-struct placed_move {
-  const endpoint& destination;  // both point to the lowest bytes
-  const endpoint& source;
+struct PlacedMove {
+  const Endpoint& destination;  // both point to the lowest bytes
+  const Endpoint& source;
   // Sizes of the address ranges of both sides.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
-  element_move what;
+  ElementMove what;
 
   [[nodiscard]] bool host_can_copy() const noexcept {
     return destination.host_can_copy() && source.host_can_copy();
   }
   [[nodiscard]] std::size_t nbytes() const noexcept { return what.elements() * what.widest(); }
   // The memory that the move accesses, as a copy.
-  [[nodiscard]] movement touching() const noexcept {
+  [[nodiscard]] Movement touching() const noexcept {
     return {destination, source, destination_bytes, source_bytes, nbytes()};
   }
 };
 
-// Executes the move in the way that suits its endpoints. `on` was chosen by `choose_queue`.
-[[nodiscard]] submitted move_apart(queue* on, const placed_move& move, transfer_options options);
+// Executes the move in the way that suits its endpoints. `queue` was chosen by `choose_queue`.
+[[nodiscard]] Submitted move_apart(Queue* queue, const PlacedMove& move, TransferOptions options);
 
 // Moves in chunks through host memory, by several threads if a device has a staging ring. Pre: the
 // host cannot access both sides. Only tests pass a `most_piece_bytes`.
-[[nodiscard]] submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options,
+[[nodiscard]] Submitted move_in_pieces(Queue& queue, const PlacedMove& move,
+                                       TransferOptions options,
                                        std::size_t most_piece_bytes = SIZE_MAX);
 
 // Executes on the host, which can access both sides: `effect()` does the work and owns what it
 // needs.
 template <class Effect>
-submitted move_by_host(queue* on, const placed_move& move, transfer_options options,
+Submitted move_by_host(Queue* queue, const PlacedMove& move, TransferOptions options,
                        const Effect& effect) {
   const auto touching = move.touching();
-  touched_memory touched;
+  TouchedMemory touched;
   touched.add(move.destination, move.destination_bytes, true);
   touched.add(move.source, move.source_bytes, false);
-  if (host_does_it(on, touched, options, touching.nbytes)) {
-    return directly(on, touched, options, effect);
+  if (host_does_it(queue, touched, options, touching.nbytes)) {
+    return directly(queue, touched, options, effect);
   }
-  return carry_out(on, std::make_shared<plain_effect<Effect>>(touching, effect),
+  return carry_out(queue, std::make_shared<PlainEffect<Effect>>(touching, effect),
                    std::move(options));
 }
 
@@ -54,22 +55,22 @@ submitted move_by_host(queue* on, const placed_move& move, transfer_options opti
 // `second(options)` submit them. What the caller keeps alive lives until both have ended. If the
 // second is refused while the first is in flight, the event of both fails once the first has ended.
 template <class First, class Second>
-submitted one_after_other(transfer_options options, const First& first, const Second& second) {
-  const auto kept = std::make_shared<std::vector<owner>>(std::move(options.owners));
+Submitted one_after_other(TransferOptions options, const First& first, const Second& second) {
+  const auto kept = std::make_shared<std::vector<Owner>>(std::move(options.owners));
   const bool blocking = options.blocking;
-  transfer_options behind;
+  TransferOptions behind;
   behind.blocking = blocking;
   behind.owners.push_back(owner_of(kept));
   behind.after.reserve(1);
   options.owners.clear();
-  part_failure failure;
+  PartFailure failure;
   failure.keep(kept);
-  submitted begun = first(std::move(options));
+  Submitted begun = first(std::move(options));
   ISTHMUS_TRY(begun);
   if (*begun) {
     behind.after.push_back(*begun);
   }
-  submitted ended = without_throwing([&] { return second(std::move(behind)); });
+  Submitted ended = without_throwing([&] { return second(std::move(behind)); });
   if (!ended && *begun) {
     return failure.after(**begun, ended.take_error());
   }

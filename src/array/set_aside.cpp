@@ -6,10 +6,10 @@
 namespace isthmus {
 namespace {
 
-submitted by_host(queue* on, const placed_move& move, transfer_options options) {
+Submitted by_host(Queue* queue, const PlacedMove& move, TransferOptions options) {
   const auto nbytes = packed_bytes(move.what);
   std::shared_ptr<std::byte[]> aside{new std::byte[nbytes]};
-  return move_by_host(on, move, std::move(options), [aside, what = move.what] {
+  return move_by_host(queue, move, std::move(options), [aside, what = move.what] {
     const auto way = pack_source(what, aside.get());
     share_elements(way.read);
     share_elements(way.rest);
@@ -18,36 +18,38 @@ submitted by_host(queue* on, const placed_move& move, transfer_options options) 
 
 }  // namespace
 
-bool is_of_a_pool(const allocation& memory) noexcept {
+bool is_of_a_pool(const Allocation& memory) noexcept {
   return memory.from() != nullptr && memory.from()->as_pool() != nullptr;
 }
 
-result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes) {
-  auto& behind =
-      &on.where() == &like.where() ? on : like.on();  // the driver allocates on that queue's device
-  auto made = buffer::create(behind, {nbytes, like.what().kind},
+Result<Endpoint> memory_like(Queue& queue, const Allocation& like, std::size_t nbytes) {
+  auto& behind = &queue.where() == &like.where()
+                     ? queue
+                     : like.on();  // the driver allocates on that queue's device
+  auto made = Buffer::create(behind, {nbytes, like.what().kind},
                              is_of_a_pool(like) ? like.from() : nullptr);
   ISTHMUS_TRY(made);
   return (*made)->at(0, nbytes, true);
 }
 
-submitted move_by_way_of_copy(queue* on, const placed_move& move, transfer_options options) {
+Submitted move_by_way_of_copy(Queue* queue, const PlacedMove& move, TransferOptions options) {
   if (move.host_can_copy()) {
-    return by_host(on, move, std::move(options));
+    return by_host(queue, move, std::move(options));
   }
   const auto& like = move.source.memory ? *move.source.memory : *move.destination.memory;
   const auto nbytes = packed_bytes(move.what);
-  auto aside = memory_like(*on, like, nbytes);
+  auto aside = memory_like(*queue, like, nbytes);
   ISTHMUS_TRY(aside);
   const auto way = pack_source(move.what, aside->pointer);
   return one_after_other(
       std::move(options),
-      [&](transfer_options first) {
-        return move_apart(on, {*aside, move.source, nbytes, move.source_bytes, way.read},
+      [&](TransferOptions first) {
+        return move_apart(queue, {*aside, move.source, nbytes, move.source_bytes, way.read},
                           std::move(first));
       },
-      [&](transfer_options second) {
-        return move_apart(on, {move.destination, *aside, move.destination_bytes, nbytes, way.rest},
+      [&](TransferOptions second) {
+        return move_apart(queue,
+                          {move.destination, *aside, move.destination_bytes, nbytes, way.rest},
                           std::move(second));
       });
 }

@@ -8,13 +8,14 @@ namespace isthmus {
 
 // The copy's memory is released once both operations have ended. OUT_OF_MEMORY if there is none for
 // it.
-[[nodiscard]] submitted move_by_way_of_copy(queue* on, const placed_move& move,
-                                            transfer_options options);
+[[nodiscard]] Submitted move_by_way_of_copy(Queue* queue, const PlacedMove& move,
+                                            TransferOptions options);
 
 // Whether memory of its kind and device can be allocated without a driver call.
-[[nodiscard]] bool is_of_a_pool(const allocation& memory) noexcept;
+[[nodiscard]] bool is_of_a_pool(const Allocation& memory) noexcept;
 
 // New memory of the same kind and device as `like`, from the same pool if `like` is from one.
-[[nodiscard]] result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes);
+[[nodiscard]] Result<Endpoint> memory_like(Queue& queue, const Allocation& like,
+                                           std::size_t nbytes);
 
 }  // namespace isthmus

@@ -12,9 +12,9 @@
 
 namespace isthmus {
 
-class call_of_any_thread {
+class CallOfAnyThread {
  public:
-  call_of_any_thread() noexcept {
+  CallOfAnyThread() noexcept {
     if (on_library_thread()) {
       counted_.emplace();
     }
@@ -25,11 +25,11 @@ class call_of_any_thread {
   }
 
  private:
-  std::optional<os::driver_call> counted_;
+  std::optional<os::DriverCall> counted_;
 };
 
 // The error to return if the driver must not be called.
-[[nodiscard]] inline error process_is_ending() {
+[[nodiscard]] inline Error process_is_ending() {
   return fail(ISTHMUS_ERROR_FORKED,
               "the driver cannot be called: this is a forked child, or main has returned");
 }

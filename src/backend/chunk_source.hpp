@@ -12,12 +12,12 @@ namespace isthmus {
 
 // One kind of memory of one device. Thread-safe. All sizes and addresses are multiples of the
 // granularity. `at` and `to` lie in a reservation, at addresses without a chunk.
-class chunk_source {
+class ChunkSource {
  public:
-  chunk_source() = default;
-  chunk_source(const chunk_source&) = delete;
-  chunk_source& operator=(const chunk_source&) = delete;
-  virtual ~chunk_source() = default;
+  ChunkSource() = default;
+  ChunkSource(const ChunkSource&) = delete;
+  ChunkSource& operator=(const ChunkSource&) = delete;
+  virtual ~ChunkSource() = default;
 
   [[nodiscard]] virtual std::size_t granularity() const noexcept = 0;  // bytes, a power of two
   // Whether part of a chunk can be moved and destroyed like a whole one. If so, the addresses
@@ -27,17 +27,17 @@ class chunk_source {
   [[nodiscard]] virtual bool divides() const noexcept { return false; }
 
   // Post: aligned to at least the granularity. OUT_OF_MEMORY if no addresses are left.
-  [[nodiscard]] virtual result<void*> reserve(std::size_t nbytes, std::size_t alignment) = 0;
+  [[nodiscard]] virtual Result<void*> reserve(std::size_t nbytes, std::size_t alignment) = 0;
   // Pre: the range holds no chunk. It is a whole reservation, unless the source `divides`.
   virtual void release(void* base, std::size_t nbytes) noexcept = 0;
 
   // Creates a chunk. Errors: OUT_OF_MEMORY, DEVICE_LOST, DRIVER.
-  [[nodiscard]] virtual result<void> create(void* at, std::size_t nbytes) = 0;
+  [[nodiscard]] virtual Result<void> create(void* at, std::size_t nbytes) = 0;
   // Moves a chunk with its contents. On an error the chunk stays where it is. If `to_lost` is then
-  // true, other code may own the addresses at `to`: they must not be used again and are never
-  // released. Pre: nothing uses the chunk, unless the source `stays_behind`. May throw
+  // true, other code may own the addresses at `destination`: they must not be used again and are
+  // never released. Pre: nothing uses the chunk, unless the source `stays_behind`. May throw
   // std::bad_alloc, and then nothing was done.
-  [[nodiscard]] virtual result<void> move(void* from, void* to, std::size_t nbytes,
+  [[nodiscard]] virtual Result<void> move(void* source, void* destination, std::size_t nbytes,
                                           bool& to_lost) = 0;
   // Whether a moved chunk remains mapped at its old addresses too, for operations that still use it
   // there, until `leave`.

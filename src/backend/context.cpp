@@ -11,43 +11,43 @@
 namespace isthmus {
 namespace {
 
-error check_alignment(const device_properties& where, std::size_t alignment) {
+Error check_alignment(const DeviceProperties& properties, std::size_t alignment) {
   if (!is_power_of_two(alignment)) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
         "alignment {} is not a power of two: use 1, 2, 4 ... {}, or 0 for the default of {}",
-        alignment, where.max_alignment, where.base_alignment);
+        alignment, properties.max_alignment, properties.base_alignment);
   }
-  if (alignment > where.max_alignment) {
+  if (alignment > properties.max_alignment) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "alignment {} is more than {} supports: its largest is {}", alignment, where.filter,
-                where.max_alignment);
+                "alignment {} is more than {} supports: its largest is {}", alignment,
+                properties.filter, properties.max_alignment);
   }
   return {};
 }
 
-allocation_request with_alignment(const device& where, allocation_request request) {
+AllocationRequest with_alignment(const Device& device, AllocationRequest request) {
   if (request.alignment == 0) {
-    request.alignment = where.properties().base_alignment;
+    request.alignment = device.properties().base_alignment;
   }
   return request;
 }
 
 // Pre: the alignment is not 0.
-error check_request(const device& where, const allocation_request& request) {
-  const auto& properties = where.properties();
+Error check_request(const Device& device, const AllocationRequest& request) {
+  const auto& properties = device.properties();
   const auto capability = kind_capability(request.kind);
   if (capability == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is not a USM kind: use device (1), shared (2) or host (3)", request.kind);
   }
-  if (!where.can(capability)) {
+  if (!device.can(capability)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} has no {} memory{}{}: see its capabilities",
                 properties.filter, kind_name(request.kind), properties.lacks.empty() ? "" : "; ",
                 properties.lacks);
   }
   if (request.write_combined &&
-      (request.kind != ISTHMUS_KIND_HOST || !where.can(ISTHMUS_CAN_WRITE_COMBINE))) {
+      (request.kind != ISTHMUS_KIND_HOST || !device.can(ISTHMUS_CAN_WRITE_COMBINE))) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "{} has no write-combined {} memory: use host memory of a device with the "
                 "capability \"write_combine\"",
@@ -67,40 +67,40 @@ error check_request(const device& where, const allocation_request& request) {
 
 }  // namespace
 
-context::context(std::vector<device*> devices, platform* whole)
-    : ref_counted{whole}, devices_{std::move(devices)} {
+Context::Context(std::vector<Device*> devices, Platform* whole)
+    : RefCounted{whole}, devices_{std::move(devices)} {
   if (whole == nullptr) {
-    keep_ = ref<platform>{&devices_.front()->home()};
+    keep_ = Ref<Platform>{&devices_.front()->home()};
   }
 }
 
-context::~context() = default;
+Context::~Context() = default;
 
-bool context::has(const device& candidate) const noexcept {
+bool Context::has(const Device& candidate) const noexcept {
   return std::find(devices_.begin(), devices_.end(), &candidate) != devices_.end();
 }
 
-std::uintptr_t context::key() const noexcept { return address(this); }
+std::uintptr_t Context::key() const noexcept { return address(this); }
 
-error context::check(const device& where, const allocation_request& request) const {
-  return check_request(where, with_alignment(where, request));
+Error Context::check(const Device& device, const AllocationRequest& request) const {
+  return check_request(device, with_alignment(device, request));
 }
 
-result<void*> context::allocate(device& where, const allocation_request& request) {
+Result<void*> Context::allocate(Device& device, const AllocationRequest& request) {
   if (os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED,
                 "a forked child cannot allocate on {}: start the child with "
                 "spawn, or allocate before the fork",
-                where.properties().filter);
+                device.properties().filter);
   }
-  const auto wanted = with_alignment(where, request);
-  if (auto bad = check_request(where, wanted)) {
+  const auto wanted = with_alignment(device, request);
+  if (auto bad = check_request(device, wanted)) {
     return bad;
   }
-  return do_allocate(where, wanted);
+  return do_allocate(device, wanted);
 }
 
-void context::deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
+void Context::deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
   if (!os::drivers_are_gone()) {
     do_deallocate(pointer, kind, nbytes);
   }
@@ -108,37 +108,37 @@ void context::deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexc
 
 namespace {
 
-error no_ipc(const device& where) {
+Error no_ipc(const Device& device) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
               "{} cannot share memory with other processes: see its capabilities",
-              where.properties().filter);
+              device.properties().filter);
 }
 
 }  // namespace
 
-result<void*> context::retain_opencl() const {
+Result<void*> Context::retain_opencl() const {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "a context of {} is not built on OpenCL",
               devices_.front()->properties().filter);
 }
 
-result<shared_place> context::share_memory(const void*) { return no_ipc(*devices_.front()); }
-result<void*> context::open_memory(device& where, const ipc_handle&) { return no_ipc(where); }
-void context::close_memory(device&, void*) noexcept {}
+Result<SharedPlace> Context::share_memory(const void*) { return no_ipc(*devices_.front()); }
+Result<void*> Context::open_memory(Device& device, const IpcHandle&) { return no_ipc(device); }
+void Context::close_memory(Device&, void*) noexcept {}
 
-result<ref<event>> context::adopt_event(void*, owner) {
+Result<Ref<Event>> Context::adopt_event(void*, Owner) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend does not adopt events",
               home().properties().backend);
 }
 
-result<ref<queue>> context::create_queue(device& where) {
+Result<Ref<Queue>> Context::create_queue(Device& device) {
   if (os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot create a queue: start it with spawn");
   }
-  if (!has(where)) {
+  if (!has(device)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
-                where.properties().filter);
+                device.properties().filter);
   }
-  return make_queue(where, false);
+  return make_queue(device, false);
 }
 
 }  // namespace isthmus

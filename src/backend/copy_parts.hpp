@@ -13,9 +13,9 @@ namespace isthmus {
 // The chunks of a copy, in order: the bytes before the first aligned byte of the destination (the
 // runtime is up to 4 times slower with large copies to an unaligned destination), whole pages, the
 // rest.
-class copy_parts {
+class CopyParts {
  public:
-  copy_parts(const void* destination, std::size_t nbytes) noexcept {
+  CopyParts(const void* destination, std::size_t nbytes) noexcept {
     const std::size_t past = address(destination) % k_cache_line;
     const std::size_t head = past == 0 || nbytes < k_align_from ? 0 : k_cache_line - past;
     const std::size_t tail = nbytes < k_whole_from ? 0 : (nbytes - head) % k_whole;

@@ -6,7 +6,7 @@
 
 namespace isthmus {
 
-const char* kind_name(usm_kind kind) noexcept {
+const char* kind_name(UsmKind kind) noexcept {
   switch (kind) {
     case ISTHMUS_KIND_DEVICE: return "device";
     case ISTHMUS_KIND_SHARED: return "shared";
@@ -15,7 +15,7 @@ const char* kind_name(usm_kind kind) noexcept {
   }
 }
 
-std::uint64_t kind_capability(usm_kind kind) noexcept {
+std::uint64_t kind_capability(UsmKind kind) noexcept {
   switch (kind) {
     case ISTHMUS_KIND_DEVICE: return ISTHMUS_CAN_DEVICE_KIND;
     case ISTHMUS_KIND_SHARED: return ISTHMUS_CAN_SHARED_KIND;
@@ -24,31 +24,31 @@ std::uint64_t kind_capability(usm_kind kind) noexcept {
   }
 }
 
-device::device(platform& home, device_properties properties)
-    : ref_counted{&home}, home_{home}, properties_{std::move(properties)} {}
+Device::Device(Platform& platform, DeviceProperties properties)
+    : RefCounted{&platform}, home_{platform}, properties_{std::move(properties)} {}
 
-device::~device() = default;
+Device::~Device() = default;
 
-result<memory_info> device::memory() const {
+Result<MemoryInfo> Device::memory() const {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not report how much of its memory is free",
               properties_.filter);
 }
 
-bool device::copies_better_staged(const void*, const void*, std::size_t, bool) const noexcept {
+bool Device::copies_better_staged(const void*, const void*, std::size_t, bool) const noexcept {
   return false;
 }
 
-result<bool> device::register_host(const host_range&) {
+Result<bool> Device::register_host(const HostRange&) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot register host memory", properties_.filter);
 }
 
-void device::unregister_host(void*) noexcept {}
+void Device::unregister_host(void*) noexcept {}
 
-bool device::copies_pieces_better_staged(const void*, const void*) const noexcept { return false; }
+bool Device::copies_pieces_better_staged(const void*, const void*) const noexcept { return false; }
 
-result<ref<queue>> device::default_queue() {
+Result<Ref<Queue>> Device::default_queue() {
   if (auto* made = default_queue_.load(std::memory_order_acquire)) {
-    return ref<queue>{made};
+    return Ref<Queue>{made};
   }
   return home_.make_default_queue(*this, default_queue_);
 }

@@ -15,16 +15,16 @@
 
 namespace isthmus {
 
-class platform;
-class queue;
+class Platform;
+class Queue;
 
-using usm_kind = isthmus_kind_t;
+using UsmKind = isthmus_kind_t;
 
-[[nodiscard]] const char* kind_name(usm_kind kind) noexcept;
+[[nodiscard]] const char* kind_name(UsmKind kind) noexcept;
 // The flag of `capabilities` for a kind; 0 for an invalid kind.
-[[nodiscard]] std::uint64_t kind_capability(usm_kind kind) noexcept;
+[[nodiscard]] std::uint64_t kind_capability(UsmKind kind) noexcept;
 
-struct device_properties {
+struct DeviceProperties {
   std::string filter;  // "opencl:cpu:0"
   std::string name;
   std::string vendor;
@@ -42,30 +42,30 @@ struct device_properties {
 };
 
 // Host memory of the caller.
-struct host_range {
+struct HostRange {
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
   bool read_only = false;  // never written; the process may lack the permission to write
 };
 
-struct memory_info {
+struct MemoryInfo {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
 };
 
-class device : public ref_counted {
+class Device : public RefCounted {
  public:
   // A part of its platform, which outlives it.
-  device(platform& home, device_properties properties);
-  ~device() override;
+  Device(Platform& platform, DeviceProperties properties);
+  ~Device() override;
 
-  [[nodiscard]] platform& home() const noexcept { return home_; }
-  [[nodiscard]] const device_properties& properties() const noexcept { return properties_; }
+  [[nodiscard]] Platform& home() const noexcept { return home_; }
+  [[nodiscard]] const DeviceProperties& properties() const noexcept { return properties_; }
   [[nodiscard]] bool can(std::uint64_t capability) const noexcept {
     return (properties_.capabilities & capability) == capability;
   }
   // UNSUPPORTED if the driver does not report it.
-  [[nodiscard]] virtual result<memory_info> memory() const;
+  [[nodiscard]] virtual Result<MemoryInfo> memory() const;
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
   // Whether a copy of `nbytes` between pageable host memory in [first, last] and memory of this
   // device, of any context, is faster through pinned memory, on queues of the default context, than
@@ -97,22 +97,22 @@ class device : public ref_counted {
   // Returns false if another library has already registered all of them; that registration stays
   // unchanged. Pre: this library has registered nothing in the range. Errors: UNSUPPORTED,
   // OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
-  [[nodiscard]] virtual result<bool> register_host(const host_range& what);
+  [[nodiscard]] virtual Result<bool> register_host(const HostRange& range);
   // Pre: `register_host` returned true for this range, and no copy of it is in flight.
   virtual void unregister_host(void* start) noexcept;
 
   // The queue of the default context for callers that name none. Created on first use.
-  [[nodiscard]] result<ref<queue>> default_queue();
+  [[nodiscard]] Result<Ref<Queue>> default_queue();
 
   // Counts bytes of a kind, outside of pools, whose release to the driver is pending on a library
   // thread; negative to subtract.
-  void count_late(usm_kind kind, std::int64_t nbytes) noexcept { of(kind).late += nbytes; }
+  void count_late(UsmKind kind, std::int64_t nbytes) noexcept { of(kind).late += nbytes; }
   // Counts bytes whose pending release has completed.
-  void count_returned(usm_kind kind, std::int64_t nbytes) noexcept {
+  void count_returned(UsmKind kind, std::int64_t nbytes) noexcept {
     of(kind).returned += static_cast<std::uint64_t>(nbytes);
     of(kind).late -= nbytes;  // last: a thread that sees none pending sees all that were released
   }
-  [[nodiscard]] bool has_late(usm_kind kind) const noexcept { return of(kind).late > 0; }
+  [[nodiscard]] bool has_late(UsmKind kind) const noexcept { return of(kind).late > 0; }
   // Whether the loss of a device was reported since the last `note_alive` or, before the first,
   // since this object was made. The lost device may be this one. Two loads.
   [[nodiscard]] bool may_be_lost() const noexcept {
@@ -124,32 +124,32 @@ class device : public ref_counted {
     losses_ruled_out_.store(losses, std::memory_order_relaxed);
   }
   // Total of `count_returned` since this object was made.
-  [[nodiscard]] std::uint64_t returned_bytes(usm_kind kind) const noexcept {
+  [[nodiscard]] std::uint64_t returned_bytes(UsmKind kind) const noexcept {
     return of(kind).returned;
   }
 
  private:
-  platform& home_;
-  device_properties properties_;
-  std::atomic<queue*> default_queue_{nullptr};
+  Platform& home_;
+  DeviceProperties properties_;
+  std::atomic<Queue*> default_queue_{nullptr};
   std::atomic<std::uint32_t> losses_ruled_out_{device_losses.load(std::memory_order_acquire)};
-  struct given_back {
+  struct GivenBack {
     std::atomic<std::int64_t> late{0};
     std::atomic<std::uint64_t> returned{0};
   };
   // An invalid kind is rejected later; until then it shares the entry of UNKNOWN, which counts
   // nothing.
-  [[nodiscard]] static std::size_t number_of(usm_kind kind) noexcept {
+  [[nodiscard]] static std::size_t number_of(UsmKind kind) noexcept {
     return kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST
                ? static_cast<std::size_t>(kind)
                : std::size_t{ISTHMUS_KIND_UNKNOWN};
   }
-  [[nodiscard]] given_back& of(usm_kind kind) noexcept { return given_back_[number_of(kind)]; }
-  [[nodiscard]] const given_back& of(usm_kind kind) const noexcept {
+  [[nodiscard]] GivenBack& of(UsmKind kind) noexcept { return given_back_[number_of(kind)]; }
+  [[nodiscard]] const GivenBack& of(UsmKind kind) const noexcept {
     return given_back_[number_of(kind)];
   }
 
-  std::array<given_back, ISTHMUS_KIND_HOST + 1> given_back_{};
+  std::array<GivenBack, ISTHMUS_KIND_HOST + 1> given_back_{};
 };
 
 }  // namespace isthmus

@@ -10,33 +10,33 @@
 namespace isthmus {
 namespace {
 
-struct known_library {
+struct KnownLibrary {
   std::string_view backend;
   const char* variable;
   std::string set;
 };
 
 // Never destroyed, since it must outlive every thread.
-struct known_libraries {
+struct KnownLibraries {
   std::mutex lock;
-  std::array<known_library, 3> all{{{"cuda", "ISTHMUS_CUDA_LIBRARY", {}},
-                                    {"opencl", "ISTHMUS_OPENCL_LIBRARY", {}},
-                                    {"sycl", "ISTHMUS_SYCL_LIBRARY", {}}}};
+  std::array<KnownLibrary, 3> all{{{"cuda", "ISTHMUS_CUDA_LIBRARY", {}},
+                                   {"opencl", "ISTHMUS_OPENCL_LIBRARY", {}},
+                                   {"sycl", "ISTHMUS_SYCL_LIBRARY", {}}}};
 
-  [[nodiscard]] known_library* find(std::string_view backend) noexcept {
-    const auto found = std::ranges::find(all, backend, &known_library::backend);
+  [[nodiscard]] KnownLibrary* find(std::string_view backend) noexcept {
+    const auto found = std::ranges::find(all, backend, &KnownLibrary::backend);
     return found != all.end() ? &*found : nullptr;
   }
 };
 
-known_libraries& known() {
-  static auto* const only = new known_libraries;
+KnownLibraries& known() {
+  static auto* const only = new KnownLibraries;
   return *only;
 }
 
 }  // namespace
 
-result<void> set_driver_library(std::string_view backend, std::string paths) {
+Result<void> set_driver_library(std::string_view backend, std::string paths) {
   auto& libraries = known();
   const std::lock_guard hold{libraries.lock};
   auto* const found = libraries.find(backend);

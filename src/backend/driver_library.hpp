@@ -10,7 +10,7 @@ namespace isthmus {
 
 // Sets the paths, joined by ':', for a driver that has not been opened yet. INVALID_ARGUMENT for a
 // backend whose library cannot be chosen.
-result<void> set_driver_library(std::string_view backend, std::string paths);
+Result<void> set_driver_library(std::string_view backend, std::string paths);
 // The paths from the environment variable, else those that were set, else "". Pre: the library of
 // `backend` can be chosen.
 [[nodiscard]] std::string driver_library(std::string_view backend);

@@ -20,12 +20,12 @@ namespace isthmus {
 namespace {
 
 // One driver of the table: opened at most once, never closed.
-class driver {
+class Driver {
  public:
-  driver(const char* name, open_driver open) : name_{name}, open_{open} {}
+  Driver(const char* name, OpenDriver open) : name_{name}, open_{open} {}
 
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
-  [[nodiscard]] const std::vector<ref<platform>>& platforms() {
+  [[nodiscard]] const std::vector<Ref<Platform>>& platforms() {
     std::call_once(opened_, [this] {
       if (auto found = open_()) {
         platforms_ = *std::move(found);
@@ -46,31 +46,31 @@ class driver {
 
  private:
   const char* name_;
-  open_driver open_;
+  OpenDriver open_;
   std::once_flag opened_;
   std::atomic<bool> is_open_{false};
-  std::vector<ref<platform>> platforms_;
+  std::vector<Ref<Platform>> platforms_;
   std::string reason_;
 };
 
-using driver_table = std::array<driver, 5>;
+using DriverTable = std::array<Driver, 5>;
 
 // Never destroyed, since it must outlive every thread.
-driver_table& drivers() {
-  static auto* const table = new driver_table{
-      driver{"host", host::open}, driver{"cuda", cuda::open}, driver{"opencl", opencl::open},
-      driver{"sim", sim::open}, driver{"sycl", sycl::open}};
+DriverTable& drivers() {
+  static auto* const table = new DriverTable{Driver{"host", host::open}, Driver{"cuda", cuda::open},
+                                             Driver{"opencl", opencl::open},
+                                             Driver{"sim", sim::open}, Driver{"sycl", sycl::open}};
   return *table;
 }
 
 // Null for an unknown backend.
-driver* driver_named(std::string_view backend) {
+Driver* driver_named(std::string_view backend) {
   const auto found =
-      std::ranges::find_if(drivers(), [&](const driver& each) { return each.name() == backend; });
+      std::ranges::find_if(drivers(), [&](const Driver& each) { return each.name() == backend; });
   return found != drivers().end() ? &*found : nullptr;
 }
 
-struct device_filter {
+struct DeviceFilter {
   std::optional<std::string> backend;
   std::optional<isthmus_device_type_t> type;
   std::optional<std::size_t> number;
@@ -107,7 +107,7 @@ std::optional<std::size_t> number_in(std::string_view word) {
 }
 
 // Words appear in the order backend, type, number; each may be absent.
-bool take_word(device_filter& filter, const std::string& word) {
+bool take_word(DeviceFilter& filter, const std::string& word) {
   if (driver_named(word) != nullptr && !filter.backend && !filter.type && !filter.number) {
     filter.backend = word;
     return true;
@@ -123,8 +123,8 @@ bool take_word(device_filter& filter, const std::string& word) {
   return false;
 }
 
-result<device_filter> parse_filter(std::string_view text) {
-  device_filter filter;
+Result<DeviceFilter> parse_filter(std::string_view text) {
+  DeviceFilter filter;
   std::size_t from = 0;
   while (from <= text.size()) {
     const auto colon = std::min(text.find(':', from), text.size());
@@ -142,7 +142,7 @@ result<device_filter> parse_filter(std::string_view text) {
 }
 
 // Higher is better: devices with true USM first, then the type that is likely to be fastest.
-int score(const device& candidate) {
+int score(const Device& candidate) {
   const auto& properties = candidate.properties();
   if (!candidate.can(ISTHMUS_CAN_USM)) {
     return 0;
@@ -157,20 +157,20 @@ int score(const device& candidate) {
   }
 }
 
-bool is_by_name(const driver& candidate) {
+bool is_by_name(const Driver& candidate) {
   return candidate.name() == "sim" || candidate.name() == "sycl";
 }
 
 // Most SYCL devices are devices of other backends again, and listing them takes half a second.
-bool is_listed(const driver& candidate) {
+bool is_listed(const Driver& candidate) {
   return candidate.name() != "sycl" || candidate.is_open() || sycl::is_in_process();
 }
 
 // The score of the host. Every other device with USM has a higher one.
 constexpr int k_best_is_host = 1;
 
-void add_devices(driver& of, const device_filter& filter, std::vector<device*>& found) {
-  for (const auto& home : of.platforms()) {
+void add_devices(Driver& driver, const DeviceFilter& filter, std::vector<Device*>& found) {
+  for (const auto& home : driver.platforms()) {
     for (const auto& member : home->devices()) {
       if (!filter.type || *filter.type == member->properties().type) {
         found.push_back(member.get());
@@ -179,16 +179,16 @@ void add_devices(driver& of, const device_filter& filter, std::vector<device*>& 
   }
 }
 
-void sort_best_first(std::vector<device*>& found) {
+void sort_best_first(std::vector<Device*>& found) {
   std::stable_sort(found.begin(), found.end(),
-                   [](const device* a, const device* b) { return score(*a) > score(*b); });
+                   [](const Device* a, const Device* b) { return score(*a) > score(*b); });
 }
 
 // Simulated devices match only filters that name them. SYCL devices match also if no device with
 // USM but the host was found.
-std::vector<device*> matching(const device_filter& filter) {
-  std::vector<device*> found;
-  driver* last = nullptr;
+std::vector<Device*> matching(const DeviceFilter& filter) {
+  std::vector<Device*> found;
+  Driver* last = nullptr;
   for (auto& candidate : drivers()) {
     if (filter.backend ? *filter.backend == candidate.name() : !is_by_name(candidate)) {
       add_devices(candidate, filter, found);
@@ -204,7 +204,7 @@ std::vector<device*> matching(const device_filter& filter) {
   return found;
 }
 
-error nothing_found(std::string_view filter) {
+Error nothing_found(std::string_view filter) {
   std::string known;
   for (const auto& home : all_platforms()) {
     for (const auto& member : home->devices()) {
@@ -219,13 +219,13 @@ error nothing_found(std::string_view filter) {
               absent);
 }
 
-result<device*> find_matching(std::string_view text) {
-  auto filter = text.empty() ? result<device_filter>{device_filter{}} : parse_filter(text);
+Result<Device*> find_matching(std::string_view text) {
+  auto filter = text.empty() ? Result<DeviceFilter>{DeviceFilter{}} : parse_filter(text);
   if (!filter) {
     return filter.take_error();
   }
   const auto found = matching(*filter);
-  const auto exact = std::find_if(found.begin(), found.end(), [&](const device* candidate) {
+  const auto exact = std::find_if(found.begin(), found.end(), [&](const Device* candidate) {
     return candidate->properties().filter == lower(text);
   });
   if (exact != found.end()) {
@@ -241,8 +241,8 @@ result<device*> find_matching(std::string_view text) {
   return found[number];
 }
 
-result<device*> default_device() {
-  static std::atomic<device*> chosen{nullptr};
+Result<Device*> default_device() {
+  static std::atomic<Device*> chosen{nullptr};
   if (auto* known = chosen.load(std::memory_order_acquire)) {
     return known;
   }
@@ -256,15 +256,15 @@ result<device*> default_device() {
   return found;
 }
 
-error refuse_in_child() {
+Error refuse_in_child() {
   return fail(ISTHMUS_ERROR_FORKED,
               "a forked child cannot use its parent's drivers: start it with spawn");
 }
 
 }  // namespace
 
-std::vector<ref<platform>> all_platforms() {
-  std::vector<ref<platform>> all;
+std::vector<Ref<Platform>> all_platforms() {
+  std::vector<Ref<Platform>> all;
   for (auto& each : drivers()) {
     if (is_listed(each)) {
       all.insert(all.end(), each.platforms().begin(), each.platforms().end());
@@ -273,8 +273,8 @@ std::vector<ref<platform>> all_platforms() {
   return all;
 }
 
-std::vector<absent_driver> absent_drivers() {
-  std::vector<absent_driver> absent;
+std::vector<AbsentDriver> absent_drivers() {
+  std::vector<AbsentDriver> absent;
   for (auto& each : drivers()) {
     if (!is_listed(each)) {
       absent.push_back({each.name(), "it is opened only when requested by name"});
@@ -285,7 +285,7 @@ std::vector<absent_driver> absent_drivers() {
   return absent;
 }
 
-const char* backend_of(event& candidate) noexcept {
+const char* backend_of(Event& candidate) noexcept {
   return cuda::made(candidate)     ? "cuda"
          : opencl::made(candidate) ? "opencl"
          : sycl::made(candidate)   ? "sycl"
@@ -293,14 +293,14 @@ const char* backend_of(event& candidate) noexcept {
                                    : "host";
 }
 
-result<device*> find_device(std::string_view filter) {
+Result<Device*> find_device(std::string_view filter) {
   if (os::is_forked_child()) {
     return refuse_in_child();
   }
   return filter.empty() ? default_device() : find_matching(filter);
 }
 
-result<device*> find_native_device(std::string_view backend, void* native) {
+Result<Device*> find_native_device(std::string_view backend, void* native) {
   if (os::is_forked_child()) {
     return refuse_in_child();
   }

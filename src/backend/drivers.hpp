@@ -14,26 +14,26 @@
 namespace isthmus {
 
 // Opens a driver and lists its platforms. On failure the error says why the driver is absent.
-using open_driver = result<std::vector<ref<platform>>> (*)();
+using OpenDriver = Result<std::vector<Ref<Platform>>> (*)();
 
 // Null-terminated strings that are never freed.
-struct absent_driver {
+struct AbsentDriver {
   std::string_view backend;
   std::string_view reason;
 };
 
 // All platforms found, always in the same order. Opens every driver except SYCL's, whose platforms
 // come last and are listed only if it has been opened or dpctl is loaded in the process.
-[[nodiscard]] std::vector<ref<platform>> all_platforms();
-[[nodiscard]] std::vector<absent_driver> absent_drivers();
+[[nodiscard]] std::vector<Ref<Platform>> all_platforms();
+[[nodiscard]] std::vector<AbsentDriver> absent_drivers();
 
 // The backend that made an event; "host" for events that the host completes.
-[[nodiscard]] const char* backend_of(event& candidate) noexcept;
+[[nodiscard]] const char* backend_of(Event& candidate) noexcept;
 
 // The device for a filter string, see `isthmus_device_find`. Opens only the drivers that the filter
 // allows.
-[[nodiscard]] result<device*> find_device(std::string_view filter);
+[[nodiscard]] Result<Device*> find_device(std::string_view filter);
 // See `isthmus_device_find_native`. Opens only that driver.
-[[nodiscard]] result<device*> find_native_device(std::string_view backend, void* native);
+[[nodiscard]] Result<Device*> find_native_device(std::string_view backend, void* native);
 
 }  // namespace isthmus

@@ -16,20 +16,20 @@ namespace {
 ISTHMUS_TLS_MODEL thread_local constinit int continuations_running = 0;
 
 // Marks the stack of continuations of a completed event.
-class closed_stack final : public continuation {
+class ClosedStack final : public Continuation {
  public:
-  void run(event&) noexcept override {}
+  void run(Event&) noexcept override {}
 };
-continuation& closed() noexcept {
-  static never_destroyed<closed_stack> mark;  // must outlive every thread
+Continuation& closed() noexcept {
+  static NeverDestroyed<ClosedStack> mark;  // must outlive every thread
   return *mark;
 }
 
 }  // namespace
 
-event::~event() = default;
+Event::~Event() = default;
 
-status event::poll() noexcept {
+Status Event::poll() noexcept {
   if (!settled()) {
     refresh();
   }
@@ -39,7 +39,7 @@ status event::poll() noexcept {
   return error_.code();
 }
 
-bool event::complete(error outcome) noexcept {
+bool Event::complete(Error outcome) noexcept {
   std::uint32_t expected = k_pending;
   if (!state_.compare_exchange_strong(expected, k_completing, std::memory_order_acquire)) {
     return false;
@@ -50,7 +50,7 @@ bool event::complete(error outcome) noexcept {
   // or the sleeper sees the new state.
   state_.store(settled_as, std::memory_order_seq_cst);
   // A continuation may drop the last reference to this event.
-  const ref<event> self{this};
+  const Ref<Event> self{this};
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     os::futex_wake_all(state_);
   }
@@ -65,34 +65,34 @@ bool event::complete(error outcome) noexcept {
   return true;
 }
 
-bool event::add_continuation(continuation& what) noexcept {
+bool Event::add_continuation(Continuation& continuation) noexcept {
   auto* head = continuations_.load(std::memory_order_acquire);
   do {
     if (head == &closed()) {
-      what.run(*this);
+      continuation.run(*this);
       return false;
     }
-    what.next_ = head;
-  } while (!continuations_.compare_exchange_weak(head, &what, std::memory_order_acq_rel,
+    continuation.next_ = head;
+  } while (!continuations_.compare_exchange_weak(head, &continuation, std::memory_order_acq_rel,
                                                  std::memory_order_acquire));
   return true;
 }
 
-void event::on_complete(continuation& what) noexcept {
-  const ref<event> self{this};  // the continuation may hold the last other reference
-  if (add_continuation(what)) {
+void Event::on_complete(Continuation& continuation) noexcept {
+  const Ref<Event> self{this};  // the continuation may hold the last other reference
+  if (add_continuation(continuation)) {
     arm();
   }
 }
 
-void event::on_complete_at_leisure(continuation& what) noexcept {
-  const ref<event> self{this};
-  if (add_continuation(what)) {
+void Event::on_complete_at_leisure(Continuation& continuation) noexcept {
+  const Ref<Event> self{this};
+  if (add_continuation(continuation)) {
     arm_at_leisure();
   }
 }
 
-result<void> event::wait(const os::deadline& until) {
+Result<void> Event::wait(const os::Deadline& until) {
   if (poll() == ISTHMUS_PENDING) {
     block(until);
   }
@@ -104,14 +104,14 @@ result<void> event::wait(const os::deadline& until) {
   return outcome();
 }
 
-result<bool> event::wait_interruptibly(const os::deadline& until) {
-  return wait_in_slices(until, [this](const os::deadline& slice) {
+Result<bool> Event::wait_interruptibly(const os::Deadline& until) {
+  return wait_in_slices(until, [this](const os::Deadline& slice) {
     static_cast<void>(wait(slice));  // the operation's own failure does not matter here
     return settled();
   });
 }
 
-void event::block(const os::deadline& until) noexcept {
+void Event::block(const os::Deadline& until) noexcept {
   start_watching_again();  // this event may depend on one that needs the polling thread
   arm();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -129,15 +129,15 @@ void event::block(const os::deadline& until) noexcept {
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-result<event_times> event::times() {
+Result<EventTimes> Event::times() {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "this event records no times");
 }
 
-error failed_events_have_no_time() {
+Error failed_events_have_no_time() {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an event that failed has no time");
 }
 
-result<std::int64_t> event::elapsed_since(event& earlier) {
+Result<std::int64_t> Event::elapsed_since(Event& earlier) {
   auto begin = earlier.times();
   ISTHMUS_TRY(begin);
   auto end = times();
@@ -153,12 +153,12 @@ result<std::int64_t> event::elapsed_since(event& earlier) {
   return static_cast<std::int64_t>(end->ended_ns - begin->ended_ns);
 }
 
-void host_event::retain_handle() noexcept {
+void HostEvent::retain_handle() noexcept {
   handles_.fetch_add(1, std::memory_order_relaxed);
   retain();
 }
 
-void host_event::release_handle() noexcept {
+void HostEvent::release_handle() noexcept {
   if (handles_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     try {
       complete(fail(ISTHMUS_ERROR_ABANDONED,
@@ -170,12 +170,12 @@ void host_event::release_handle() noexcept {
   release();
 }
 
-error failed_dependency(const error& cause) {
+Error failed_dependency(const Error& cause) {
   return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
               cause.message());
 }
 
-result<void> wait_for_all(wait_list events) {
+Result<void> wait_for_all(WaitList events) {
   for (const auto& before : events) {
     if (auto ended = before->wait(std::nullopt); !ended) {
       return failed_dependency(ended.failure());
@@ -184,9 +184,9 @@ result<void> wait_for_all(wait_list events) {
   return {};
 }
 
-void let_end(wait_list events) { static_cast<void>(let_end(events, std::nullopt)); }
+void let_end(WaitList events) { static_cast<void>(let_end(events, std::nullopt)); }
 
-result<void> let_end(wait_list events, const os::deadline& until) {
+Result<void> let_end(WaitList events, const os::Deadline& until) {
   for (const auto& before : events) {
     // TIMEOUT may also be the operation's own error; then the event is settled.
     if (auto ended = before->wait(until); !ended && !before->settled()) {
@@ -196,7 +196,7 @@ result<void> let_end(wait_list events, const os::deadline& until) {
   return {};
 }
 
-result<void> let_end_interruptibly(wait_list events) {
+Result<void> let_end_interruptibly(WaitList events) {
   for (const auto& before : events) {
     ISTHMUS_TRY(before->wait_interruptibly(std::nullopt));
   }
@@ -206,12 +206,12 @@ result<void> let_end_interruptibly(wait_list events) {
 namespace {
 
 // Counts completions of several events; the last one completes `zero_`.
-class countdown {
+class Countdown {
  public:
-  countdown(std::size_t events, bool tells_failure) : left_{events}, failed_{!tells_failure} {}
+  Countdown(std::size_t events, bool tells_failure) : left_{events}, failed_{!tells_failure} {}
 
-  [[nodiscard]] const ref<library_event>& zero() const noexcept { return zero_; }
-  void one_ended(event& ended) noexcept {
+  [[nodiscard]] const Ref<LibraryEvent>& zero() const noexcept { return zero_; }
+  void one_ended(Event& ended) noexcept {
     if (!ended.succeeded() && !failed_.exchange(true, std::memory_order_relaxed)) {
       failure_ = ended.outcome();  // visible to the thread that reaches zero
     }
@@ -222,37 +222,37 @@ class countdown {
   }
 
  private:
-  ref<library_event> zero_ = make_ref<library_event>();
+  Ref<LibraryEvent> zero_ = make_ref<LibraryEvent>();
   std::atomic<std::size_t> left_;
   std::atomic<bool> failed_;  // true from the start if failures are to be ignored
-  error failure_;
+  Error failure_;
 };
 
 // Keeps its event alive until completion, since it may hold the only reference.
-class step final : public continuation {
+class Step final : public Continuation {
  public:
-  step(countdown& whole, ref<event> waited) : whole_{whole}, waited_{std::move(waited)} {}
-  void run(event& ended) noexcept override {
+  Step(Countdown& whole, Ref<Event> waited) : whole_{whole}, waited_{std::move(waited)} {}
+  void run(Event& ended) noexcept override {
     whole_.one_ended(ended);
     delete this;
   }
 
  private:
-  countdown& whole_;
-  ref<event> waited_;
+  Countdown& whole_;
+  Ref<Event> waited_;
 };
 
-ref<event> count_down(wait_list events, bool tells_failure) {
+Ref<Event> count_down(WaitList events, bool tells_failure) {
   if (events.empty()) {
     return completed_event();
   }
-  auto whole = std::make_unique<countdown>(events.size(), tells_failure);
-  std::vector<std::unique_ptr<step>> steps;
+  auto whole = std::make_unique<Countdown>(events.size(), tells_failure);
+  std::vector<std::unique_ptr<Step>> steps;
   steps.reserve(events.size());
   for (const auto& each : events) {
-    steps.push_back(std::make_unique<step>(*whole, each));
+    steps.push_back(std::make_unique<Step>(*whole, each));
   }
-  const ref<event> zero{whole.release()->zero()};
+  const Ref<Event> zero{whole.release()->zero()};
   for (std::size_t index = 0; index < events.size(); ++index) {
     events[index]->on_complete(*steps[index].release());
   }
@@ -261,19 +261,19 @@ ref<event> count_down(wait_list events, bool tells_failure) {
 
 }  // namespace
 
-ref<event> end_of_all(wait_list events) { return count_down(events, false); }
+Ref<Event> end_of_all(WaitList events) { return count_down(events, false); }
 
-ref<event> outcome_of_all(wait_list events) { return count_down(events, true); }
+Ref<Event> outcome_of_all(WaitList events) { return count_down(events, true); }
 
 bool in_continuation() noexcept { return continuations_running != 0; }
 
-ref<event> completed_event() {
-  static host_event* const done = [] {
-    auto* made = new host_event;
+Ref<Event> completed_event() {
+  static HostEvent* const done = [] {
+    auto* made = new HostEvent;
     made->finish({});
     return made;
   }();
-  return ref<event>{done};
+  return Ref<Event>{done};
 }
 
 }  // namespace isthmus

@@ -16,45 +16,45 @@
 
 namespace isthmus {
 
-class event;
-class context;
+class Event;
+class Context;
 
 // Work to do on completion. `run` is called exactly once, on the thread that completes the event,
 // which may be inside a driver callback: it must not block, must not take a lock that is held
 // during driver calls, and must not call a driver. The object deletes itself if necessary.
-class continuation {
+class Continuation {
  public:
-  continuation() = default;
-  continuation(const continuation&) = delete;
-  continuation& operator=(const continuation&) = delete;
-  virtual void run(event& completed) noexcept = 0;
+  Continuation() = default;
+  Continuation(const Continuation&) = delete;
+  Continuation& operator=(const Continuation&) = delete;
+  virtual void run(Event& completed) noexcept = 0;
 
  protected:
-  virtual ~continuation() = default;
+  virtual ~Continuation() = default;
 
  private:
-  friend class event;
-  continuation* next_ = nullptr;
+  friend class Event;
+  Continuation* next_ = nullptr;
 };
 
-struct event_times {
+struct EventTimes {
   std::uint64_t submitted_ns = 0;
   std::uint64_t started_ns = 0;
   std::uint64_t ended_ns = 0;
 };
 
-class event : public ref_counted {
+class Event : public RefCounted {
  public:
   // PENDING, OK or the error. Never blocks.
-  [[nodiscard]] status poll() noexcept;
+  [[nodiscard]] Status poll() noexcept;
   [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
   // Returns the operation's own outcome, or TIMEOUT.
-  [[nodiscard]] result<void> wait(const os::deadline& until);
+  [[nodiscard]] Result<void> wait(const os::Deadline& until);
   // Returns whether the operation ended by the deadline, whatever its outcome. CALLBACK if the
   // thread's interrupt function ended the wait (core/interrupt.hpp).
-  [[nodiscard]] result<bool> wait_interruptibly(const os::deadline& until);
+  [[nodiscard]] Result<bool> wait_interruptibly(const os::Deadline& until);
   // Pre: the event has completed.
-  [[nodiscard]] error outcome() const noexcept { return error_; }
+  [[nodiscard]] Error outcome() const noexcept { return error_; }
   // Whether completion is known without querying the driver.
   [[nodiscard]] bool settled() const noexcept {
     return state_.load(std::memory_order_acquire) >= k_succeeded;
@@ -66,21 +66,21 @@ class event : public ref_counted {
   // again.
   void note_reported() noexcept { reported_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool reported() const noexcept { return reported_.load(std::memory_order_relaxed); }
-  // Runs `what` at once if the event has completed. The event need not outlive the call.
-  void on_complete(continuation& what) noexcept;
+  // Runs `continuation` at once if the event has completed. The event need not outlive the call.
+  void on_complete(Continuation& continuation) noexcept;
   // The same for a continuation that only releases something. If the driver does not report
   // completion, it may run as late as the next poll of the event, wait for it, or submission after
   // it.
-  void on_complete_at_leisure(continuation& what) noexcept;
+  void on_complete_at_leisure(Continuation& continuation) noexcept;
 
   // Times on the device's clock. UNSUPPORTED if the driver records none.
-  [[nodiscard]] virtual result<event_times> times();
+  [[nodiscard]] virtual Result<EventTimes> times();
   // Identifies the clock of these times. Null if they cannot be compared with those of another
   // event.
   [[nodiscard]] virtual const void* clock() const noexcept { return nullptr; }
   // Nanoseconds from the end of `earlier` to the end of this event. Pre: both have completed.
   // UNSUPPORTED if the driver does not record times, INVALID_ARGUMENT for events of two devices.
-  [[nodiscard]] virtual result<std::int64_t> elapsed_since(event& earlier);
+  [[nodiscard]] virtual Result<std::int64_t> elapsed_since(Event& earlier);
   [[nodiscard]] virtual void* native() noexcept { return nullptr; }
   // Whether the driver has received the operation. If so, it precedes everything that other code
   // submits to the same driver queue from now on.
@@ -93,7 +93,7 @@ class event : public ref_counted {
 
  protected:
   // The first call wins and returns true. Safe from any thread.
-  bool complete(error outcome) noexcept;
+  bool complete(Error outcome) noexcept;
   // Queries the driver without blocking, and calls `complete` if the operation has ended.
   virtual void refresh() noexcept {}
   // Ensures that `complete` is called without further polling.
@@ -101,19 +101,19 @@ class event : public ref_counted {
   // As `arm`, for continuations that may run late.
   virtual void arm_at_leisure() noexcept { arm(); }
   // Blocks until completion or the deadline. The default arms the event and sleeps.
-  virtual void block(const os::deadline& until) noexcept;
+  virtual void block(const os::Deadline& until) noexcept;
 
-  event() = default;
-  ~event() override;
+  Event() = default;
+  ~Event() override;
 
  private:
   // A state only moves forward: pending, completing, then succeeded or failed. The thread that
   // moves it to `k_completing` alone writes `error_` and publishes it with the final state, so that
   // a thread that reads a final state with acquire order may read `error_`.
-  enum state : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
+  enum State : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
 
-  // Returns false if the event had completed; `what` has then been run.
-  bool add_continuation(continuation& what) noexcept;
+  // Returns false if the event had completed; `continuation` has then been run.
+  bool add_continuation(Continuation& continuation) noexcept;
 
   std::atomic<std::uint32_t> state_{k_pending};
   // Threads that sleep on `state_`. Their increments and the final store to `state_` are
@@ -122,15 +122,15 @@ class event : public ref_counted {
   std::atomic<bool> reported_{false};
   // A stack of pending continuations, linked through `next_`. Pushed with compare-and-swap;
   // completion exchanges it for a closing mark, after which a continuation runs at once.
-  std::atomic<continuation*> continuations_{nullptr};
-  error error_;
+  std::atomic<Continuation*> continuations_{nullptr};
+  Error error_;
 };
 
 // An event that its holder completes: user code, a library thread, or a bridge between platforms.
-class host_event final : public event {
+class HostEvent final : public Event {
  public:
   // Returns false if the event was complete already.
-  bool finish(error outcome) noexcept { return complete(std::move(outcome)); }
+  bool finish(Error outcome) noexcept { return complete(std::move(outcome)); }
   void retain_handle() noexcept override;
   // Releasing the last handle completes the event with ABANDONED, so that no thread waits
   // indefinitely.
@@ -142,38 +142,38 @@ class host_event final : public event {
 
 // Completed by the library, however many handles there are: an operation that library threads carry
 // out.
-class library_event final : public event {
+class LibraryEvent final : public Event {
  public:
-  bool finish(error outcome) noexcept { return complete(std::move(outcome)); }
+  bool finish(Error outcome) noexcept { return complete(std::move(outcome)); }
 };
 
-using wait_list = std::span<const ref<event>>;
+using WaitList = std::span<const Ref<Event>>;
 
 // The outcome of an operation that waited for an event that failed with `cause`: DEPENDENCY.
-[[nodiscard]] error failed_dependency(const error& cause);
+[[nodiscard]] Error failed_dependency(const Error& cause);
 
-[[nodiscard]] error failed_events_have_no_time();
+[[nodiscard]] Error failed_events_have_no_time();
 
 // Waits for one after the other, up to the first that failed: then DEPENDENCY.
-[[nodiscard]] result<void> wait_for_all(wait_list events);
+[[nodiscard]] Result<void> wait_for_all(WaitList events);
 
 // Waits for events that only order: their failures are ignored.
-void let_end(wait_list events);
+void let_end(WaitList events);
 // The same up to a deadline. TIMEOUT if an event is still pending then.
-[[nodiscard]] result<void> let_end(wait_list events, const os::deadline& until);
+[[nodiscard]] Result<void> let_end(WaitList events, const os::Deadline& until);
 // The same without a deadline. CALLBACK if the thread's interrupt function ended the wait.
-[[nodiscard]] result<void> let_end_interruptibly(wait_list events);
+[[nodiscard]] Result<void> let_end_interruptibly(WaitList events);
 
 // Completes, with success, when all of them have ended, whatever their outcome. Throws
 // std::bad_alloc, and then nothing was done.
-[[nodiscard]] ref<event> end_of_all(wait_list events);
+[[nodiscard]] Ref<Event> end_of_all(WaitList events);
 // The same, but with the failure of the first event that failed, if any did.
-[[nodiscard]] ref<event> outcome_of_all(wait_list events);
+[[nodiscard]] Ref<Event> outcome_of_all(WaitList events);
 
 // Whether this thread is running continuations.
 [[nodiscard]] bool in_continuation() noexcept;
 
 // An event that is complete; the same one for the whole process.
-[[nodiscard]] ref<event> completed_event();
+[[nodiscard]] Ref<Event> completed_event();
 
 }  // namespace isthmus

@@ -25,19 +25,19 @@ constexpr std::chrono::milliseconds k_longest_wait{100};
 }  // namespace
 
 // An intrusive list, so that watching an event allocates nothing. Holds a reference to each event.
-class watch_list {
+class WatchList {
  public:
-  watch_list() noexcept = default;
-  watch_list(const watch_list&) = delete;
-  watch_list& operator=(const watch_list&) = delete;
-  ~watch_list() = default;  // empty, or owned by a thread that never ends
+  WatchList() noexcept = default;
+  WatchList(const WatchList&) = delete;
+  WatchList& operator=(const WatchList&) = delete;
+  ~WatchList() = default;  // empty, or owned by a thread that never ends
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  void add(late_event& pending) noexcept {
+  void add(LateEvent& pending) noexcept {
     pending.retain();
     pending.next_watched_ = std::exchange(first_, &pending);
   }
-  void take_over(watch_list& other) noexcept {
+  void take_over(WatchList& other) noexcept {
     auto** end = &other.first_;
     while (*end != nullptr) {
       end = &(*end)->next_watched_;
@@ -62,24 +62,24 @@ class watch_list {
   }
 
  private:
-  late_event* first_ = nullptr;
+  LateEvent* first_ = nullptr;
 };
 
 namespace {
 
-struct watched_events {
+struct WatchedEvents {
   std::mutex lock;
   std::condition_variable changed;
-  watch_list given;
+  WatchList given;
   std::atomic<bool> started{false};
   std::atomic<bool> lacks_thread{false};
 };
 
-static_assert(std::is_nothrow_default_constructible_v<watched_events>);
+static_assert(std::is_nothrow_default_constructible_v<WatchedEvents>);
 
 // Never destroyed, since it must outlive every thread.
-watched_events& shared() noexcept {
-  static never_destroyed<watched_events> only;
+WatchedEvents& shared() noexcept {
+  static NeverDestroyed<WatchedEvents> only;
   return *only;
 }
 
@@ -87,7 +87,7 @@ watched_events& shared() noexcept {
 // `watch_till_complete` on this thread.
 void serve() {
   auto& from = shared();
-  watch_list watched;
+  WatchList watched;
   auto sleep = k_shortest_sleep;
   const auto something_new = [&] { return !from.given.empty(); };
   for (;;) {
@@ -106,19 +106,19 @@ void serve() {
 }
 
 // Pre: the lock is held.
-void start(watched_events& to) noexcept try {
-  if (!to.started.load(std::memory_order_relaxed)) {
+void start(WatchedEvents& events) noexcept try {
+  if (!events.started.load(std::memory_order_relaxed)) {
     start_thread(serve).detach();
-    to.started.store(true, std::memory_order_relaxed);
+    events.started.store(true, std::memory_order_relaxed);
   }
-  to.lacks_thread.store(false, std::memory_order_relaxed);
+  events.lacks_thread.store(false, std::memory_order_relaxed);
 } catch (const std::exception&) {
-  to.lacks_thread.store(true, std::memory_order_relaxed);
+  events.lacks_thread.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void watch_till_complete(late_event& pending) noexcept {
+void watch_till_complete(LateEvent& pending) noexcept {
   auto& to = shared();
   const std::lock_guard hold{to.lock};
   to.given.add(pending);
@@ -134,20 +134,20 @@ void start_watching_again() noexcept {
   }
 }
 
-os::deadline until_next_look(const os::deadline& until) noexcept {
+os::Deadline until_next_look(const os::Deadline& until) noexcept {
   const auto& to = shared();
   if (to.started.load(std::memory_order_relaxed)) {
     return until;
   }
   const bool is_needed = to.lacks_thread.load(std::memory_order_relaxed);
-  const auto next = os::clock::now() + (is_needed ? k_longest_sleep : k_longest_wait);
-  return until && *until < next ? until : os::deadline{next};
+  const auto next = os::Clock::now() + (is_needed ? k_longest_sleep : k_longest_wait);
+  return until && *until < next ? until : os::Deadline{next};
 }
 
 void look_without_thread() noexcept {
   start_watching_again();
   auto& to = shared();
-  watch_list looked_at;
+  WatchList looked_at;
   {
     const std::lock_guard hold{to.lock};
     if (to.started.load(std::memory_order_relaxed)) {

@@ -14,13 +14,13 @@ namespace isthmus {
 // Polls the event until it has completed. Pre: called at most once for each event. Takes a
 // reference, allocates nothing, never blocks. If the thread cannot be started now, a later call of
 // this function or the next one starts it.
-void watch_till_complete(late_event& pending) noexcept;
+void watch_till_complete(LateEvent& pending) noexcept;
 // Starts the thread if an earlier attempt failed; otherwise a single load.
 void start_watching_again() noexcept;
 // For a thread that is about to sleep until an event has completed: the time to sleep until.
 // `until`, or earlier while there is no polling thread. The caller then polls all watched events
 // itself (`look_without_thread`) and sleeps again.
-[[nodiscard]] os::deadline until_next_look(const os::deadline& until) noexcept;
+[[nodiscard]] os::Deadline until_next_look(const os::Deadline& until) noexcept;
 void look_without_thread() noexcept;
 
 }  // namespace isthmus

@@ -17,67 +17,67 @@
 
 namespace isthmus {
 
-class holding_queue : public queue {
+class HoldingQueue : public Queue {
  public:
-  using queue::queue;
+  using Queue::Queue;
 
  protected:
   // Calls put(after), now or later, which submits the operation to the driver or returns why it
   // cannot. By then each event of `after` has completed or is known to the driver. On failure
   // nothing is in flight.
   template <class Put>
-  [[nodiscard]] result<ref<event>> put_or_hold(ref<late_event> made, wait_list after, Put&& put);
+  [[nodiscard]] Result<Ref<Event>> put_or_hold(Ref<LateEvent> made, WaitList after, Put&& put);
 
   // Two operations without another between them: `first` as above and, once the driver has it,
   // `then`, which always runs on a library thread. Later operations wait until `then` has returned.
   template <class Put>
-  [[nodiscard]] result<ref<event>> put_and_hold(ref<late_event> first, wait_list after, Put&& put,
-                                                ref<late_event> made,
-                                                std::function<error(wait_list)> then);
+  [[nodiscard]] Result<Ref<Event>> put_and_hold(Ref<LateEvent> first, WaitList after, Put&& put,
+                                                Ref<LateEvent> made,
+                                                std::function<Error(WaitList)> then);
 
   // A foreign event needs no import, since it is waited for on the host.
-  [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
+  [[nodiscard]] Result<Ref<Event>> import(Event& foreign) override { return Ref<Event>{&foreign}; }
   // An operation that the driver has cannot make the one that waits for it fail. One that is held
   // back may still be refused.
-  [[nodiscard]] result<ref<event>> end_of_known(const ref<event>& known,
-                                                const ref<event>& end) override {
+  [[nodiscard]] Result<Ref<Event>> end_of_known(const Ref<Event>& known,
+                                                const Ref<Event>& end) override {
     return known->is_put() && !known->settled() ? known : end;
   }
 
  private:
   // An operation that the driver has not received yet.
-  struct held_operation {
-    ref<late_event> made;
-    std::vector<ref<event>> after;
-    std::function<error(wait_list)> put;
-    std::vector<ref<event>> earlier{};  // pending on the queue when this was held back
+  struct HeldOperation {
+    Ref<LateEvent> made;
+    std::vector<Ref<Event>> after;
+    std::function<Error(WaitList)> put;
+    std::vector<Ref<Event>> earlier{};  // pending on the queue when this was held back
   };
 
   // On failure `refused` receives the operation if it had been held back. The caller destroys it
   // after releasing `submitting_`: the destruction of what it owns may submit to this queue.
   template <class Put>
-  [[nodiscard]] error put_now_or_later(ref<late_event> made, wait_list after, Put&& put,
-                                       held_operation& refused);
+  [[nodiscard]] Error put_now_or_later(Ref<LateEvent> made, WaitList after, Put&& put,
+                                       HeldOperation& refused);
 
-  [[nodiscard]] bool is_ready(const ref<event>& before) const noexcept {
+  [[nodiscard]] bool is_ready(const Ref<Event>& before) const noexcept {
     return before->settled() || (knows(*before) && before->is_put());
   }
-  [[nodiscard]] error hold_back(held_operation what, held_operation& refused);
+  [[nodiscard]] Error hold_back(HeldOperation operation, HeldOperation& refused);
   void put_what_is_held() noexcept;
-  void put_late(held_operation& what) const noexcept;
-  void wait_till_ready(event& before) const noexcept;
-  [[nodiscard]] held_operation drop_first_held() noexcept;
+  void put_late(HeldOperation& operation) const noexcept;
+  void wait_till_ready(Event& before) const noexcept;
+  [[nodiscard]] HeldOperation drop_first_held() noexcept;
 
   // Held during submissions to the driver, except those of held operations: a single thread makes
   // these, and nothing else is submitted while there are any.
   std::mutex submitting_;
-  std::deque<held_operation> held_;
+  std::deque<HeldOperation> held_;
 };
 
 // Pre: `submitting_` is held.
 template <class Put>
-error holding_queue::put_now_or_later(ref<late_event> made, wait_list after, Put&& put,
-                                      held_operation& refused) {
+Error HoldingQueue::put_now_or_later(Ref<LateEvent> made, WaitList after, Put&& put,
+                                     HeldOperation& refused) {
   if (held_.empty() &&
       std::ranges::all_of(after, [this](const auto& before) { return is_ready(before); })) {
     return put(after);
@@ -87,20 +87,20 @@ error holding_queue::put_now_or_later(ref<late_event> made, wait_list after, Put
 }
 
 template <class Put>
-result<ref<event>> holding_queue::put_or_hold(ref<late_event> made, wait_list after, Put&& put) {
-  held_operation refused;
+Result<Ref<Event>> HoldingQueue::put_or_hold(Ref<LateEvent> made, WaitList after, Put&& put) {
+  HeldOperation refused;
   const std::lock_guard hold{submitting_};
   if (auto failed = put_now_or_later(made, after, std::forward<Put>(put), refused)) {
     return failed;
   }
-  return ref<event>{std::move(made)};
+  return Ref<Event>{std::move(made)};
 }
 
 template <class Put>
-result<ref<event>> holding_queue::put_and_hold(ref<late_event> first, wait_list after, Put&& put,
-                                               ref<late_event> made,
-                                               std::function<error(wait_list)> then) {
-  held_operation refused;
+Result<Ref<Event>> HoldingQueue::put_and_hold(Ref<LateEvent> first, WaitList after, Put&& put,
+                                              Ref<LateEvent> made,
+                                              std::function<Error(WaitList)> then) {
+  HeldOperation refused;
   const std::lock_guard hold{submitting_};
   if (auto failed = put_now_or_later(first, after, std::forward<Put>(put), refused)) {
     return failed;
@@ -108,10 +108,10 @@ result<ref<event>> holding_queue::put_and_hold(ref<late_event> first, wait_list 
   if (auto failed = hold_back({made, {std::move(first)}, std::move(then)}, refused)) {
     return failed;
   }
-  return ref<event>{std::move(made)};
+  return Ref<Event>{std::move(made)};
 }
 
 // The failure for an operation that waits for these events; no error if none has failed.
-[[nodiscard]] error failed_dependency_in(wait_list after);
+[[nodiscard]] Error failed_dependency_in(WaitList after);
 
 }  // namespace isthmus

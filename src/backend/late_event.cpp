@@ -19,10 +19,10 @@ constexpr std::chrono::milliseconds k_longest_poll_sleep{1};
 
 }  // namespace
 
-late_event::late_event() noexcept { start_watching_again(); }
+LateEvent::LateEvent() noexcept { start_watching_again(); }
 
 // Returns the bits that were set before.
-std::uint32_t late_event::end_holding() noexcept {
+std::uint32_t LateEvent::end_holding() noexcept {
   const auto before = progress_.fetch_or(k_put, std::memory_order_acq_rel);
   if ((before & k_awaited) != 0) {
     os::futex_wake_all(progress_);
@@ -30,18 +30,18 @@ std::uint32_t late_event::end_holding() noexcept {
   return before;
 }
 
-void late_event::mark_put() noexcept {
+void LateEvent::mark_put() noexcept {
   if ((end_holding() & k_armed) != 0) {
     watch();
   }
 }
 
-void late_event::refuse(error why) noexcept {
+void LateEvent::refuse(Error why) noexcept {
   complete(std::move(why));
   end_holding();
 }
 
-bool late_event::wait_till_put(const os::deadline& until) noexcept {
+bool LateEvent::wait_till_put(const os::Deadline& until) noexcept {
   while (!is_put()) {
     const auto seen = progress_.fetch_or(k_awaited, std::memory_order_acq_rel) | k_awaited;
     if ((seen & k_put) == 0 && !os::futex_wait(progress_, seen, until)) {
@@ -51,21 +51,21 @@ bool late_event::wait_till_put(const os::deadline& until) noexcept {
   return true;
 }
 
-void late_event::arm() noexcept {
+void LateEvent::arm() noexcept {
   const auto before = progress_.fetch_or(k_armed, std::memory_order_acq_rel);
   if ((before & (k_put | k_armed)) == k_put) {
     watch();
   }
 }
 
-void late_event::watch() noexcept { watch_till_complete(*this); }
+void LateEvent::watch() noexcept { watch_till_complete(*this); }
 
-void late_event::block(const os::deadline& until) noexcept {
+void LateEvent::block(const os::Deadline& until) noexcept {
   if (!wait_till_put(until)) {
     return;
   }
-  const auto began = os::clock::now();
-  for (auto now = began; !until || now < *until; now = os::clock::now()) {
+  const auto began = os::Clock::now();
+  for (auto now = began; !until || now < *until; now = os::Clock::now()) {
     refresh();
     if (settled()) {
       return;
@@ -74,7 +74,7 @@ void late_event::block(const os::deadline& until) noexcept {
       std::this_thread::yield();
     } else {
       const auto sleep =
-          std::min((now - began) / k_sleeps, os::clock::duration{k_longest_poll_sleep});
+          std::min((now - began) / k_sleeps, os::Clock::duration{k_longest_poll_sleep});
       std::this_thread::sleep_until(std::min(until.value_or(now + sleep), now + sleep));
     }
   }

@@ -7,9 +7,9 @@
 
 namespace isthmus {
 
-class late_event : public event {
+class LateEvent : public Event {
  public:
-  late_event() noexcept;
+  LateEvent() noexcept;
 
   // Also true if the operation failed before the driver received it.
   [[nodiscard]] bool is_put() const noexcept override {
@@ -18,30 +18,30 @@ class late_event : public event {
   // Called once, when the driver has received the operation.
   void mark_put() noexcept;
   // Called instead of `mark_put`: completes the event with `why`.
-  void refuse(error why) noexcept;
+  void refuse(Error why) noexcept;
   // Returns false if the deadline passed first.
-  [[nodiscard]] bool wait_till_put(const os::deadline& until) noexcept;
+  [[nodiscard]] bool wait_till_put(const os::Deadline& until) noexcept;
 
  protected:
   // Has the polling thread watch the event (event_watcher.hpp), from `mark_put` on.
   void arm() noexcept override;
   // Polls continuously at first, then at increasing intervals.
-  void block(const os::deadline& until) noexcept override;
+  void block(const os::Deadline& until) noexcept override;
 
  private:
-  friend class watch_list;
+  friend class WatchList;
   // `k_put`: the driver has the operation, or it was refused. `k_armed`: the event is to be
   // watched. `k_awaited`: a thread sleeps on `progress_` until `k_put`.
   //
   // Bits are only ever added, by fetch_or with acquire and release order. Whichever of `mark_put`
   // and `arm` finds the other's bit set starts the watch, so that it starts exactly once.
-  enum progress : std::uint32_t { k_put = 1, k_armed = 2, k_awaited = 4 };
+  enum Progress : std::uint32_t { k_put = 1, k_armed = 2, k_awaited = 4 };
 
   std::uint32_t end_holding() noexcept;
   void watch() noexcept;
 
   std::atomic<std::uint32_t> progress_{0};
-  late_event* next_watched_ = nullptr;  // in the watch list, which holds a reference
+  LateEvent* next_watched_ = nullptr;  // in the watch list, which holds a reference
 };
 
 }  // namespace isthmus

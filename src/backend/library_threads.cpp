@@ -16,58 +16,58 @@
 
 namespace isthmus {
 
-struct work_item {
+struct WorkItem {
   std::function<void()> work;
-  work_item* next = nullptr;
+  WorkItem* next = nullptr;
 };
 
 namespace {
 
-struct function_state {
+struct FunctionState {
   std::mutex lock;
   std::condition_variable changed;
   // Allocates nothing on construction, unlike the standard containers: its first user may be out of
   // memory.
-  chain<work_item> waiting;
+  Chain<WorkItem> waiting;
   std::size_t reserved = 0;  // work that waits or may still be started; each has a thread
   std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
   bool stopped = false;
-  idle_work when_idle = nullptr;
-  os::clock::time_point due = os::clock::time_point::max();  // of `when_idle`
+  IdleWork when_idle = nullptr;
+  os::Clock::time_point due = os::Clock::time_point::max();  // of `when_idle`
 };
 
-static_assert(std::is_nothrow_default_constructible_v<function_state>);
+static_assert(std::is_nothrow_default_constructible_v<FunctionState>);
 
 // Never destroyed, since it must outlive every thread.
-function_state& state() noexcept {
-  static never_destroyed<function_state> only;
+FunctionState& state() noexcept {
+  static NeverDestroyed<FunctionState> only;
   return *only;
 }
 
 // Waits until there is work. Returns false if only idle work is due: it may wait for a device, so
 // it is left to threads that no reserved work needs. Pre and post: the lock is held.
-bool wait_for_work(function_state& shared, std::unique_lock<std::mutex>& hold) {
+bool wait_for_work(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
   while (shared.waiting.empty()) {
-    if (shared.due == os::clock::time_point::max() || shared.idle_threads <= shared.reserved) {
+    if (shared.due == os::Clock::time_point::max() || shared.idle_threads <= shared.reserved) {
       shared.changed.wait(hold);
-    } else if (shared.due <= os::clock::now()) {
+    } else if (shared.due <= os::Clock::now()) {
       return false;
     } else {
-      shared.changed.wait_until(hold, os::clock::time_point{shared.due});
+      shared.changed.wait_until(hold, os::Clock::time_point{shared.due});
     }
   }
   return true;
 }
 
-void work_idly(function_state& shared, std::unique_lock<std::mutex>& hold) {
-  shared.due = os::clock::time_point::max();
+void work_idly(FunctionState& shared, std::unique_lock<std::mutex>& hold) {
+  shared.due = os::Clock::time_point::max();
   const auto what = shared.when_idle;
   hold.unlock();
   const auto next = what();
   hold.lock();
-  shared.due = std::min(shared.due, next.value_or(os::clock::time_point::max()));
+  shared.due = std::min(shared.due, next.value_or(os::Clock::time_point::max()));
 }
 
 void serve_functions() {
@@ -91,34 +91,34 @@ void serve_functions() {
 }
 
 // Pre: the lock is held. Throws std::system_error if no thread can be started.
-void add_thread(function_state& shared) {
+void add_thread(FunctionState& shared) {
   start_thread(serve_functions).detach();
   ++shared.threads;
 }
 
 }  // namespace
 
-error functions_are_stopped() {
+Error functions_are_stopped() {
   return fail(ISTHMUS_ERROR_CALLBACK,
               "the function did not run: the process, or the interpreter it belongs to, is ending");
 }
 
 void run_on_library_thread(std::function<void()> work,
-                           const std::function<void(error)>& refuse) noexcept {
+                           const std::function<void(Error)>& refuse) noexcept {
   try {
-    auto made = reserved_work::make(std::move(work));
+    auto made = ReservedWork::make(std::move(work));
     if (made) {
       made->start();
     } else {
       refuse(made.take_error());
     }
   } catch (const std::bad_alloc&) {
-    refuse(error::no_memory());
+    refuse(Error::no_memory());
   }
 }
 
-reserved_work::reserved_work(std::function<void()> work)
-    : item_{std::make_unique<work_item>(std::move(work))} {
+ReservedWork::ReservedWork(std::function<void()> work)
+    : item_{std::make_unique<WorkItem>(std::move(work))} {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   if (shared.idle_threads <= shared.reserved) {
@@ -127,16 +127,16 @@ reserved_work::reserved_work(std::function<void()> work)
   ++shared.reserved;
 }
 
-result<reserved_work> reserved_work::make(std::function<void()> work) try {
-  return reserved_work{std::move(work)};
+Result<ReservedWork> ReservedWork::make(std::function<void()> work) try {
+  return ReservedWork{std::move(work)};
 } catch (const std::system_error& cause) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot start a thread for a function: {}",
               cause.what());
 }
 
-reserved_work::reserved_work(reserved_work&& other) noexcept = default;
+ReservedWork::ReservedWork(ReservedWork&& other) noexcept = default;
 
-reserved_work::~reserved_work() {
+ReservedWork::~ReservedWork() {
   if (item_) {
     auto& shared = state();
     const std::lock_guard hold{shared.lock};
@@ -145,17 +145,17 @@ reserved_work::~reserved_work() {
   }
 }
 
-void reserved_work::start() noexcept {
+void ReservedWork::start() noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
   shared.waiting.push_back(std::move(item_));
   shared.changed.notify_all();  // stop_functions waits here too: notify_one might wake it
 }
 
-void do_when_idle(idle_work what, os::clock::time_point when) noexcept {
+void do_when_idle(IdleWork work, os::Clock::time_point when) noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
-  shared.when_idle = what;
+  shared.when_idle = work;
   if (when < shared.due) {
     shared.due = when;
     shared.changed.notify_all();

@@ -23,23 +23,23 @@ constexpr std::chrono::seconds k_lingers{1};
 constexpr std::size_t k_looks_of_one = 4;
 constexpr std::size_t k_looks_of_a_call = 64;
 
-using event_list = std::list<ref<event>>;
+using EventList = std::list<Ref<Event>>;
 
-struct guest {
+struct Guest {
   std::uintptr_t key;
-  event_list running;
+  EventList running;
   std::shared_ptr<void> held;
-  os::clock::time_point idle_since;  // or earlier, if nothing is running
+  os::Clock::time_point idle_since;  // or earlier, if nothing is running
   bool is_being_asked_for = false;   // a thread has taken `running` and is querying it
 };
 
 // The oldest entries are in front. An idle entry at the front may hide ended ones after it for as
 // long as it lingers. Nothing is queried or released under the lock.
-class guest_list {
+class GuestList {
  public:
-  void add(std::uintptr_t key, wait_list running, std::shared_ptr<void> held) {
-    std::list<guest> one;
-    one.push_back({key, {running.begin(), running.end()}, std::move(held), os::clock::now()});
+  void add(std::uintptr_t key, WaitList running, std::shared_ptr<void> held) {
+    std::list<Guest> one;
+    one.push_back({key, {running.begin(), running.end()}, std::move(held), os::Clock::now()});
     const std::lock_guard hold{lock_};
     const auto [place, is_new] = places_.try_emplace(key, one.begin());
     if (is_new) {
@@ -64,13 +64,13 @@ class guest_list {
   [[nodiscard]] std::size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
 
  private:
-  void renew(guest& known, guest& with) noexcept {
+  void renew(Guest& known, Guest& with) noexcept {
     known.running.splice(known.running.end(), with.running);
     known.held.swap(with.held);
     put_last(known);
   }
-  void put_last(guest& known) noexcept {
-    known.idle_since = os::clock::now();
+  void put_last(Guest& known) noexcept {
+    known.idle_since = os::Clock::now();
     guests_.splice(guests_.end(), guests_, places_.find(known.key)->second);
   }
 
@@ -86,7 +86,7 @@ class guest_list {
       put_last(first);
     } else if (!first.running.empty()) {
       ask_for(first, hold);
-    } else if (os::clock::now() - first.idle_since < k_lingers) {
+    } else if (os::Clock::now() - first.idle_since < k_lingers) {
       return false;
     } else {
       over = std::move(first.held);
@@ -97,13 +97,13 @@ class guest_list {
     hold.unlock();
     return true;
   }
-  void ask_for(guest& asked, std::unique_lock<std::mutex>& hold) noexcept {
-    event_list running;
+  void ask_for(Guest& asked, std::unique_lock<std::mutex>& hold) noexcept {
+    EventList running;
     running.swap(asked.running);
     asked.is_being_asked_for = true;
     put_last(asked);
     hold.unlock();
-    running.remove_if([](const ref<event>& each) { return !each->pending(); });
+    running.remove_if([](const Ref<Event>& each) { return !each->pending(); });
     hold.lock();
     asked.running.splice(asked.running.end(), running);
     asked.is_being_asked_for = false;
@@ -112,19 +112,19 @@ class guest_list {
 
   static inline thread_local bool is_looking_ = false;
   std::mutex lock_;
-  std::list<guest> guests_;
-  std::unordered_map<std::uintptr_t, std::list<guest>::iterator> places_;
+  std::list<Guest> guests_;
+  std::unordered_map<std::uintptr_t, std::list<Guest>::iterator> places_;
   std::atomic<std::size_t> count_{0};
 };
 
-guest_list& process_guests() noexcept {
-  static never_destroyed<guest_list> only;
+GuestList& process_guests() noexcept {
+  static NeverDestroyed<GuestList> only;
   return *only;
 }
 
 }  // namespace
 
-void linger(std::uintptr_t key, wait_list running, std::shared_ptr<void> held) {
+void linger(std::uintptr_t key, WaitList running, std::shared_ptr<void> held) {
   process_guests().add(key, running, std::move(held));
   process_guests().look_at_first(k_looks_of_one);
 }

@@ -21,7 +21,7 @@ namespace isthmus {
 // happens in a call of one of these two functions, never inside a driver call. Replaces what
 // lingers under the same key. Releasing `held` may call this function again. Pre: `key` is unique
 // while `held` exists; the caller holds no lock. Throws std::bad_alloc, and then nothing was done.
-void linger(std::uintptr_t key, wait_list running, std::shared_ptr<void> held);
+void linger(std::uintptr_t key, WaitList running, std::shared_ptr<void> held);
 // Inspects the entries that have lingered longest, at most 64; a single load if there are none.
 // Pre: the caller holds no lock.
 void end_lingering() noexcept;

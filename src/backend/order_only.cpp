@@ -3,43 +3,43 @@
 
 namespace isthmus {
 
-const ref<event>* order_only_event::waited_by(event& candidate) noexcept {
-  const auto* const only = dynamic_cast<order_only_event*>(&candidate);
+const Ref<Event>* OrderOnlyEvent::waited_by(Event& candidate) noexcept {
+  const auto* const only = dynamic_cast<OrderOnlyEvent*>(&candidate);
   return only == nullptr ? nullptr : &only->waited_;
 }
 
-void order_only_event::refresh() noexcept {
+void OrderOnlyEvent::refresh() noexcept {
   if (!waited_->pending()) {
     complete({});
   }
 }
 
-void order_only_event::arm() noexcept {
+void OrderOnlyEvent::arm() noexcept {
   if (!armed_.exchange(true, std::memory_order_acq_rel)) {
     retain();
     waited_->on_complete(*this);
   }
 }
 
-void order_only_event::block(const os::deadline& until) noexcept {
+void OrderOnlyEvent::block(const os::Deadline& until) noexcept {
   static_cast<void>(waited_->wait(until));
   refresh();
 }
 
-void order_only_event::run(event&) noexcept {
+void OrderOnlyEvent::run(Event&) noexcept {
   complete({});
   release();
 }
 
-ref<event> order_only(const ref<event>& before) {
-  if (order_only_event::waited_by(*before) != nullptr) {
+Ref<Event> order_only(const Ref<Event>& before) {
+  if (OrderOnlyEvent::waited_by(*before) != nullptr) {
     return before;
   }
-  return ref<event>{make_ref<order_only_event>(before)};
+  return Ref<Event>{make_ref<OrderOnlyEvent>(before)};
 }
 
-std::vector<ref<event>> order_only(wait_list before) {
-  std::vector<ref<event>> all;
+std::vector<Ref<Event>> order_only(WaitList before) {
+  std::vector<Ref<Event>> all;
   all.reserve(before.size());
   for (const auto& each : before) {
     all.push_back(order_only(each));

@@ -13,28 +13,28 @@ namespace isthmus {
 // Ends, with success, when another event has ended. Queues look through it: a driver that knows the
 // other event waits for that one (queue::translate). Thread-safe. Costs one allocation of about 100
 // bytes.
-class order_only_event final : public event, private continuation {
+class OrderOnlyEvent final : public Event, private Continuation {
  public:
-  explicit order_only_event(ref<event> waited) noexcept : waited_{std::move(waited)} {}
+  explicit OrderOnlyEvent(Ref<Event> waited) noexcept : waited_{std::move(waited)} {}
 
-  [[nodiscard]] const ref<event>& waited() const noexcept { return waited_; }
+  [[nodiscard]] const Ref<Event>& waited() const noexcept { return waited_; }
   // The event that `candidate` wraps if it is an order_only_event, else null.
-  [[nodiscard]] static const ref<event>* waited_by(event& candidate) noexcept;
+  [[nodiscard]] static const Ref<Event>* waited_by(Event& candidate) noexcept;
 
  protected:
   void refresh() noexcept override;
   void arm() noexcept override;
-  void block(const os::deadline& until) noexcept override;
+  void block(const os::Deadline& until) noexcept override;
 
  private:
-  void run(event& ended) noexcept override;
+  void run(Event& ended) noexcept override;
 
-  const ref<event> waited_;
+  const Ref<Event> waited_;
   std::atomic<bool> armed_{false};  // if set, `waited_` holds a reference to this until it ends
 };
 
 // Throws std::bad_alloc. Returns an order_only_event unchanged.
-[[nodiscard]] ref<event> order_only(const ref<event>& before);
-[[nodiscard]] std::vector<ref<event>> order_only(wait_list before);
+[[nodiscard]] Ref<Event> order_only(const Ref<Event>& before);
+[[nodiscard]] std::vector<Ref<Event>> order_only(WaitList before);
 
 }  // namespace isthmus

@@ -13,11 +13,11 @@ namespace isthmus {
 // Holds the event of the whole operation, which fails once the earlier command has ended. The call
 // does not wait for that end, which may depend on an event that the caller has yet to complete.
 // Construct it before the first command is submitted, so that nothing can fail afterwards.
-class part_failure {
+class PartFailure {
  public:
   // Fails with `why` once `part` has ended. Pre: called at most once.
-  [[nodiscard]] ref<event> after(event& part, error why) noexcept {
-    ref<event> ended{ending_->ended};
+  [[nodiscard]] Ref<Event> after(Event& part, Error why) noexcept {
+    Ref<Event> ended{ending_->ended};
     ending_->why = std::move(why);
     part.on_complete(*ending_.release());
     return ended;
@@ -26,16 +26,16 @@ class part_failure {
   void keep(std::shared_ptr<void> kept) noexcept { ending_->kept = std::move(kept); }
 
  private:
-  struct ending final : continuation {
-    void run(event&) noexcept override {
+  struct Ending final : Continuation {
+    void run(Event&) noexcept override {
       ended->finish(std::move(why));
       delete this;
     }
-    const ref<library_event> ended = make_ref<library_event>();
-    error why;
+    const Ref<LibraryEvent> ended = make_ref<LibraryEvent>();
+    Error why;
     std::shared_ptr<void> kept;
   };
-  std::unique_ptr<ending> ending_ = std::make_unique<ending>();
+  std::unique_ptr<Ending> ending_ = std::make_unique<Ending>();
 };
 
 }  // namespace isthmus

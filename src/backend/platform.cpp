@@ -8,26 +8,26 @@
 namespace isthmus {
 
 // Deletes the parts of the platform in the reverse order of their creation.
-platform::~platform() {
+Platform::~Platform() {
   for (auto* part : default_queues_) {
     delete part;
   }
   delete default_context_;
 }
 
-device& platform::add(std::unique_ptr<device> found) {
+Device& Platform::add(std::unique_ptr<Device> found) {
   return *devices_.emplace_back(std::move(found));
 }
 
-device* platform::device_of(void* native) const noexcept {
+Device* Platform::device_of(void* native) const noexcept {
   const auto found = std::ranges::find_if(
       devices_, [&](const auto& each) { return native != nullptr && each->native() == native; });
   return found != devices_.end() ? found->get() : nullptr;
 }
 
-result<context*> platform::default_context_locked() {
+Result<Context*> Platform::default_context_locked() {
   if (default_context_ == nullptr) {
-    std::vector<device*> members;
+    std::vector<Device*> members;
     for (const auto& member : devices_) {
       members.push_back(member.get());
     }
@@ -40,19 +40,19 @@ result<context*> platform::default_context_locked() {
   return default_context_;
 }
 
-result<ref<context>> platform::default_context() {
+Result<Ref<Context>> Platform::default_context() {
   const std::lock_guard hold{defaults_lock_};
   auto found = default_context_locked();
   if (!found) {
     return found.take_error();
   }
-  return ref<context>{*found};
+  return Ref<Context>{*found};
 }
 
-result<ref<queue>> platform::make_default_queue(device& member, std::atomic<queue*>& slot) {
+Result<Ref<Queue>> Platform::make_default_queue(Device& member, std::atomic<Queue*>& slot) {
   const std::lock_guard hold{defaults_lock_};
   if (auto* made = slot.load(std::memory_order_acquire)) {
-    return ref<queue>{made};
+    return Ref<Queue>{made};
   }
   auto home = default_context_locked();
   if (!home) {
@@ -67,7 +67,7 @@ result<ref<queue>> platform::make_default_queue(device& member, std::atomic<queu
   return made;
 }
 
-result<ref<context>> platform::create_context(std::span<device* const> members) {
+Result<Ref<Context>> Platform::create_context(std::span<Device* const> members) {
   if (members.empty()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a context needs at least one device");
   }
@@ -81,17 +81,17 @@ result<ref<context>> platform::create_context(std::span<device* const> members) 
   return make_context({members.begin(), members.end()}, nullptr);
 }
 
-result<ref<context>> platform::adopt_context(device&, void*, owner) {
+Result<Ref<Context>> Platform::adopt_context(Device&, void*, Owner) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend has no native contexts to adopt",
               properties_.backend);
 }
 
-result<ref<context>> platform::share_context(device&, context&) {
+Result<Ref<Context>> Platform::share_context(Device&, Context&) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "no other backend has contexts that are built on {}",
               properties_.backend);
 }
 
-result<ref<queue>> platform::adopt_queue(device&, void*, owner) {
+Result<Ref<Queue>> Platform::adopt_queue(Device&, void*, Owner) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend has no native queues to adopt",
               properties_.backend);
 }

@@ -26,41 +26,41 @@ std::uint64_t next_serial() noexcept {
 
 }  // namespace
 
-queue::queue(context& home, device& where, bool part)
-    : ref_counted{part ? &home.home() : nullptr},
-      home_{home},
-      where_{where},
+Queue::Queue(Context& context, Device& device, bool part)
+    : RefCounted{part ? &context.home() : nullptr},
+      home_{context},
+      where_{device},
       serial_{next_serial()} {
   if (!part) {
-    keep_ = ref<context>{&home};
+    keep_ = Ref<Context>{&context};
   }
 }
 
-queue::~queue() = default;
+Queue::~Queue() = default;
 
-std::uintptr_t queue::key() const noexcept { return address(this); }
+std::uintptr_t Queue::key() const noexcept { return address(this); }
 
-void queue::note_pool() noexcept {
+void Queue::note_pool() noexcept {
   const std::lock_guard hold{pools_lock_};
   ++pools_;
 }
 
-void queue::forget_pool() noexcept {
+void Queue::forget_pool() noexcept {
   const std::lock_guard hold{pools_lock_};
   --pools_;
 }
 
-bool queue::known_to_pools_alone() noexcept {
+bool Queue::known_to_pools_alone() noexcept {
   const std::lock_guard hold{pools_lock_};
   return references() <= pools_;
 }
 
-bool queue::retain_if_known() noexcept {
+bool Queue::retain_if_known() noexcept {
   const std::lock_guard hold{pools_lock_};
   return references() > pools_ && try_retain();
 }
 
-result<void*> queue::lend() noexcept {
+Result<void*> Queue::lend() noexcept {
   void* handle = native();
   if (handle != nullptr) {
     mark_lent();
@@ -73,7 +73,7 @@ result<void*> queue::lend() noexcept {
   return handle;
 }
 
-error queue::refuse() const {
+Error Queue::refuse() const {
   if (os::drivers_are_gone()) {
     return fail(ISTHMUS_ERROR_FORKED,
                 "a queue cannot be used in a forked child (start it with spawn), nor after main "
@@ -88,10 +88,10 @@ error queue::refuse() const {
 // Returns the events that are still pending, as events that this driver can wait for. If the driver
 // cannot wait for the host, the calling thread waits here instead. The failure of an order_only
 // event is dropped.
-result<std::vector<ref<event>>> queue::translate(wait_list after) {
-  std::vector<ref<event>> pending;
+Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
+  std::vector<Ref<Event>> pending;
   for (const auto& given : after) {
-    const auto* const only = order_only_event::waited_by(*given);
+    const auto* const only = OrderOnlyEvent::waited_by(*given);
     const auto& before = only != nullptr ? *only : given;
     if (!before->settled() && !knows(*before) && !where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
       static_cast<void>(before->wait(std::nullopt));
@@ -106,7 +106,7 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
       return failed_dependency(before->outcome());
     }
     if (knows(*before)) {
-      auto stands_for = only != nullptr ? end_of_known(before, given) : result<ref<event>>{before};
+      auto stands_for = only != nullptr ? end_of_known(before, given) : Result<Ref<Event>>{before};
       ISTHMUS_TRY(stands_for);
       pending.push_back(*std::move(stands_for));
       continue;
@@ -118,18 +118,18 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
   return pending;
 }
 
-std::uint64_t queue::begin_submission() {
+std::uint64_t Queue::begin_submission() {
   return promise_room(tails_, tails_lock_, promised_, next_number_);
 }
 
-void queue::give_up_submission() noexcept {
+void Queue::give_up_submission() noexcept {
   const std::lock_guard hold{tails_lock_};
   --promised_;
 }
 
-void queue::reserve_place() { static_cast<void>(begin_submission()); }
+void Queue::reserve_place() { static_cast<void>(begin_submission()); }
 
-error queue::take_place(const ref<event>& elsewhere) noexcept {
+Error Queue::take_place(const Ref<Event>& elsewhere) noexcept {
   {
     const std::lock_guard hold{tails_lock_};
     --promised_;
@@ -139,23 +139,23 @@ error queue::take_place(const ref<event>& elsewhere) noexcept {
   return follow_elsewhere();
 }
 
-ref<event> queue::pending_elsewhere() noexcept {
+Ref<Event> Queue::pending_elsewhere() noexcept {
   const std::lock_guard hold{tails_lock_};
   const auto found = std::ranges::find_if(
-      tails_, [](const tail& each) { return each.is_elsewhere && !each.last->settled(); });
-  return found != tails_.end() ? found->last : ref<event>{};
+      tails_, [](const Tail& each) { return each.is_elsewhere && !each.last->settled(); });
+  return found != tails_.end() ? found->last : Ref<Event>{};
 }
 
-error queue::fence_without_throwing() noexcept {
+Error Queue::fence_without_throwing() noexcept {
   try {
     auto put = fence({});
-    return put ? error{} : put.take_error();
+    return put ? Error{} : put.take_error();
   } catch (const std::bad_alloc&) {
-    return error::no_memory();
+    return Error::no_memory();
   }
 }
 
-error queue::cannot_follow(const error& refused) const noexcept {
+Error Queue::cannot_follow(const Error& refused) const noexcept {
   return fail(
       refused.code(),
       "the driver refused for {} ms to order a queue of {}, whose handle was exported, after an "
@@ -167,8 +167,8 @@ error queue::cannot_follow(const error& refused) const noexcept {
 // than waits for these events, since they may depend on one that the calling thread completes. A
 // driver may refuse permanently, and then the caller gets the error. On a lost device nothing runs,
 // so nothing can run too early.
-error queue::follow_elsewhere() noexcept {
-  const auto until = os::clock::now() + k_follows_for;
+Error Queue::follow_elsewhere() noexcept {
+  const auto until = os::Clock::now() + k_follows_for;
   for (;;) {
     auto refused = fence_without_throwing();
     if (!refused || refused.code() == ISTHMUS_ERROR_DEVICE_LOST || !has_others_work() || closed() ||
@@ -180,7 +180,7 @@ error queue::follow_elsewhere() noexcept {
       return {};
     }
     if (left->pending()) {
-      if (os::clock::now() >= until) {
+      if (os::Clock::now() >= until) {
         return cannot_follow(refused);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -188,11 +188,11 @@ error queue::follow_elsewhere() noexcept {
   }
 }
 
-std::uint64_t queue::add_from_elsewhere(std::vector<ref<event>>& after) {
+std::uint64_t Queue::add_from_elsewhere(std::vector<Ref<Event>>& after) {
   if (!waits_elsewhere_.load(std::memory_order_acquire)) [[likely]] {
     return 0;
   }
-  std::vector<ref<event>> found;
+  std::vector<Ref<Event>> found;
   const auto below = [&] {
     const std::lock_guard hold{tails_lock_};
     for (const auto& each : tails_) {
@@ -212,9 +212,9 @@ std::uint64_t queue::add_from_elsewhere(std::vector<ref<event>>& after) {
 // implies theirs. Concurrent submissions of other threads stay, and so do events elsewhere that
 // this submission did not wait for. References are dropped outside the lock, one at a time: there
 // is a single tail unless threads submit concurrently.
-void queue::remember(ref<event> submitted, std::uint64_t began_at,
+void Queue::remember(Ref<Event> submitted, std::uint64_t began_at,
                      std::uint64_t elsewhere_below) noexcept {
-  const auto lies_before = [=](const tail& earlier) {
+  const auto lies_before = [=](const Tail& earlier) {
     return earlier.number < (earlier.is_elsewhere ? elsewhere_below : began_at);
   };
   {
@@ -227,7 +227,7 @@ void queue::remember(ref<event> submitted, std::uint64_t began_at,
     }
   }
   for (bool added = false; !added;) {
-    ref<event> dropped;
+    Ref<Event> dropped;
     const std::lock_guard hold{tails_lock_};
     const auto first = std::find_if(tails_.begin(), tails_.end(), lies_before);
     added = first == tails_.end() || std::none_of(first + 1, tails_.end(), lies_before);
@@ -243,24 +243,24 @@ void queue::remember(ref<event> submitted, std::uint64_t began_at,
     }
     promised_ -= added ? 1 : 0;
     if (added && elsewhere_below != 0) [[unlikely]] {
-      waits_elsewhere_.store(std::ranges::any_of(tails_, &tail::is_elsewhere),
+      waits_elsewhere_.store(std::ranges::any_of(tails_, &Tail::is_elsewhere),
                              std::memory_order_release);
     }
   }
 }
 
 template <class Lock, class Submit>
-result<ref<event>> queue::submit(wait_list after, Submit&& call) {
+Result<Ref<Event>> Queue::submit(WaitList after, Submit&& call) {
   if (auto refused = refuse()) {
     return refused;
   }
-  std::vector<ref<event>> elsewhere;
+  std::vector<Ref<Event>> elsewhere;
   const auto elsewhere_below = add_from_elsewhere(elsewhere);
   if (elsewhere_below != 0) {
     elsewhere.insert(elsewhere.end(), after.begin(), after.end());
     after = elsewhere;
   }
-  std::vector<ref<event>> pending;
+  std::vector<Ref<Event>> pending;
   if (!after.empty()) {
     auto translated = translate(after);
     if (!translated) {
@@ -270,8 +270,8 @@ result<ref<event>> queue::submit(wait_list after, Submit&& call) {
   }
   const Lock together{handing_over_};
   const auto began_at = begin_submission();
-  undo given_up{[&] { give_up_submission(); }};
-  result<ref<event>> submitted = call(wait_list{pending});
+  Undo given_up{[&] { give_up_submission(); }};
+  Result<Ref<Event>> submitted = call(WaitList{pending});
   if (submitted) {
     given_up.dismiss();
     remember(*submitted, began_at, elsewhere_below);
@@ -279,54 +279,53 @@ result<ref<event>> queue::submit(wait_list after, Submit&& call) {
   return submitted;
 }
 
-result<ref<event>> queue::copy(void* destination, const void* source, std::size_t nbytes,
-                               wait_list after) {
+Result<Ref<Event>> Queue::copy(void* destination, const void* source, std::size_t nbytes,
+                               WaitList after) {
+  return submit(after, [&](WaitList known) { return do_copy(destination, source, nbytes, known); });
+}
+
+Result<Ref<Event>> Queue::copy_2d(const Copy2dShape& shape, WaitList after) {
+  return submit(after, [&](WaitList known) { return do_copy_2d(shape, known); });
+}
+
+Result<Ref<Event>> Queue::copy_ranges(const RangedCopy& copy, WaitList after) {
+  return submit(after, [&](WaitList known) { return do_copy_ranges(copy, known); });
+}
+
+Result<Ref<Event>> Queue::copy_strided(const StridedCopy& copy, WaitList after) {
+  return submit(after, [&](WaitList known) { return do_copy_strided(copy, known); });
+}
+
+Result<Ref<Event>> Queue::do_copy_strided(const StridedCopy& copy, WaitList after) {
+  return do_copy_ranges({copy.destination, copy.source, list_runs(copy)}, after);
+}
+
+Result<Ref<Event>> Queue::fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
+                               WaitList after) {
   return submit(after,
-                [&](wait_list known) { return do_copy(destination, source, nbytes, known); });
+                [&](WaitList known) { return do_fill(destination, pattern, nbytes, known); });
 }
 
-result<ref<event>> queue::copy_2d(const copy_2d_shape& shape, wait_list after) {
-  return submit(after, [&](wait_list known) { return do_copy_2d(shape, known); });
-}
-
-result<ref<event>> queue::copy_ranges(const ranged_copy& what, wait_list after) {
-  return submit(after, [&](wait_list known) { return do_copy_ranges(what, known); });
-}
-
-result<ref<event>> queue::copy_strided(const strided_copy& what, wait_list after) {
-  return submit(after, [&](wait_list known) { return do_copy_strided(what, known); });
-}
-
-result<ref<event>> queue::do_copy_strided(const strided_copy& what, wait_list after) {
-  return do_copy_ranges({what.destination, what.source, list_runs(what)}, after);
-}
-
-result<ref<event>> queue::fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
-                               wait_list after) {
+Result<Ref<Event>> Queue::prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                   WaitList after) {
   return submit(after,
-                [&](wait_list known) { return do_fill(destination, pattern, nbytes, known); });
+                [&](WaitList known) { return do_prefetch(pointer, nbytes, to_host, known); });
 }
 
-result<ref<event>> queue::prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                   wait_list after) {
-  return submit(after,
-                [&](wait_list known) { return do_prefetch(pointer, nbytes, to_host, known); });
+Result<Ref<Event>> Queue::advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                 WaitList after) {
+  return submit(after, [&](WaitList known) { return do_advise(pointer, nbytes, advice, known); });
 }
 
-result<ref<event>> queue::advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
-                                 wait_list after) {
-  return submit(after, [&](wait_list known) { return do_advise(pointer, nbytes, advice, known); });
+Result<Ref<Event>> Queue::fence(WaitList after) {
+  return submit(after, [&](WaitList known) { return do_fence(known); });
 }
 
-result<ref<event>> queue::fence(wait_list after) {
-  return submit(after, [&](wait_list known) { return do_fence(known); });
+Result<Ref<Event>> Queue::mark() {
+  return submit({}, [&](WaitList) { return do_mark(); });
 }
 
-result<ref<event>> queue::mark() {
-  return submit({}, [&](wait_list) { return do_mark(); });
-}
-
-result<void> queue::stand_behind(wait_list before) {
+Result<void> Queue::stand_behind(WaitList before) {
   if (before.empty()) {
     return {};
   }
@@ -342,26 +341,26 @@ result<void> queue::stand_behind(wait_list before) {
 
 // If the function is refused, at once or for lack of a thread, it is destroyed after the lock was
 // released.
-result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {
-  function_start start;
+Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList after) {
+  FunctionStart start;
   auto submitted = submit<std::unique_lock<std::shared_mutex>>(
-      after, [&](wait_list known) { return do_run(function, known, start); });
+      after, [&](WaitList known) { return do_run(function, known, start); });
   if (start.turn != nullptr) {
     start.reached->on_complete(*start.turn);
   }
   return submitted;
 }
 
-result<ref<event>> queue::do_prefetch(const void*, std::size_t, bool, wait_list) {
+Result<Ref<Event>> Queue::do_prefetch(const void*, std::size_t, bool, WaitList) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot prefetch", where_.properties().filter);
 }
 
-result<ref<event>> queue::do_advise(const void*, std::size_t, std::uint32_t, wait_list) {
+Result<Ref<Event>> Queue::do_advise(const void*, std::size_t, std::uint32_t, WaitList) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not support memory advice",
               where_.properties().filter);
 }
 
-result<ref<event>> queue::import(event&) {
+Result<Ref<Event>> Queue::import(Event&) {
   return fail(ISTHMUS_ERROR_INTERNAL, "{} reports that it can wait for the host, but cannot",
               where_.properties().filter);
 }

@@ -25,56 +25,56 @@ namespace isthmus {
 // A function that runs in queue order on a library thread. It may block and call anything but must
 // not wait for later operations on its queue. `where.function_address` gives the address at which
 // it may access device memory. `where` is the queue's context.
-class host_function {
+class HostFunction {
  public:
-  host_function() = default;
-  host_function(const host_function&) = delete;
-  host_function& operator=(const host_function&) = delete;
-  virtual ~host_function() = default;
-  virtual error run(context& where) noexcept = 0;
+  HostFunction() = default;
+  HostFunction(const HostFunction&) = delete;
+  HostFunction& operator=(const HostFunction&) = delete;
+  virtual ~HostFunction() = default;
+  virtual Error run(Context& context) noexcept = 0;
 };
 
-class queue : public ref_counted {
+class Queue : public RefCounted {
  public:
   // `part`: the queue is part of the context's platform, like a default queue.
-  queue(context& home, device& where, bool part);
-  ~queue() override;
+  Queue(Context& context, Device& device, bool part);
+  ~Queue() override;
 
-  [[nodiscard]] context& home() const noexcept { return home_; }
-  [[nodiscard]] device& where() const noexcept { return where_; }
+  [[nodiscard]] Context& home() const noexcept { return home_; }
+  [[nodiscard]] Device& where() const noexcept { return where_; }
 
   // Pre: the ranges are pageable host memory, or memory of this context that does not belong to
   // another device only, and stay so until the event has completed; nbytes > 0. Post: on failure
   // nothing was submitted. If an event of `after` fails, this operation fails with DEPENDENCY,
   // unless the event is there as `order_only`.
-  [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
-                                        wait_list after);
-  [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);
+  [[nodiscard]] Result<Ref<Event>> copy(void* destination, const void* source, std::size_t nbytes,
+                                        WaitList after);
+  [[nodiscard]] Result<Ref<Event>> copy_2d(const Copy2dShape& shape, WaitList after);
   // Pre: there is at least one range, none is empty, and none overlaps what another one writes. The
   // list of ranges need not outlive the call.
-  [[nodiscard]] result<ref<event>> copy_ranges(const ranged_copy& what, wait_list after);
+  [[nodiscard]] Result<Ref<Event>> copy_ranges(const RangedCopy& copy, WaitList after);
   // Pre: its runs satisfy the precondition of `copy_ranges`.
-  [[nodiscard]] result<ref<event>> copy_strided(const strided_copy& what, wait_list after);
+  [[nodiscard]] Result<Ref<Event>> copy_strided(const StridedCopy& copy, WaitList after);
   // Pre: nbytes is a multiple of the pattern's size.
-  [[nodiscard]] result<ref<event>> fill(void* destination, const fill_pattern& pattern,
-                                        std::size_t nbytes, wait_list after);
-  [[nodiscard]] result<ref<event>> prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                            wait_list after);
-  [[nodiscard]] result<ref<event>> advise(const void* pointer, std::size_t nbytes,
-                                          std::uint32_t advice, wait_list after);
+  [[nodiscard]] Result<Ref<Event>> fill(void* destination, const FillPattern& pattern,
+                                        std::size_t nbytes, WaitList after);
+  [[nodiscard]] Result<Ref<Event>> prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                            WaitList after);
+  [[nodiscard]] Result<Ref<Event>> advise(const void* pointer, std::size_t nbytes,
+                                          std::uint32_t advice, WaitList after);
   // Completes once everything submitted so far, and all of `after`, has completed.
-  [[nodiscard]] result<ref<event>> fence(wait_list after);
+  [[nodiscard]] Result<Ref<Event>> fence(WaitList after);
   // A fence that records its time, if the device can record times at all.
-  [[nodiscard]] result<ref<event>> mark();
+  [[nodiscard]] Result<Ref<Event>> mark();
   // Orders what other code submits to the driver's queue from now on after `before`, whatever its
   // outcome. Waits for `before` here if the driver cannot take it yet: CALLBACK if the thread's
   // interrupt function ended that wait. Errors: CLOSED, and the driver's failure.
-  [[nodiscard]] result<void> stand_behind(wait_list before);
+  [[nodiscard]] Result<void> stand_behind(WaitList before);
   // Adds to `out` the events whose end is the end of everything submitted so far, by any code.
   // Works on a closed queue too. Queries the driver, and can fail, only if the queue's handle was
   // exported.
-  [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
-  [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
+  [[nodiscard]] Result<void> unfinished(std::vector<Ref<Event>>& out);
+  [[nodiscard]] Result<Ref<Event>> run(std::unique_ptr<HostFunction> function, WaitList after);
   // For an operation that runs elsewhere but has a position in the order of this queue:
   // `reserve_place` before its submission, then `take_place` or `give_up_place`. Throws
   // std::bad_alloc.
@@ -86,16 +86,16 @@ class queue : public ref_counted {
   // only until the driver accepts a fence, `elsewhere` has ended, the queue is closed or its device
   // is lost. Returns the driver's error if it refuses all fences for a second: other code's work
   // may then run before `elsewhere` has ended.
-  [[nodiscard]] error take_place(const ref<event>& elsewhere) noexcept;
+  [[nodiscard]] Error take_place(const Ref<Event>& elsewhere) noexcept;
 
   // Why memory cannot be allocated for this queue now; no error if it can. Work on a queue with an
   // exported handle may be recorded rather than run, and be run repeatedly later; it would
   // overwrite the memory after its reuse.
-  [[nodiscard]] error refuse_allocation() const { return lent() ? refuse_recorded() : error{}; }
+  [[nodiscard]] Error refuse_allocation() const { return lent() ? refuse_recorded() : Error{}; }
   // Whether a single event, or none, ends everything unfinished. It is stored in `last`, which
   // stays null if there is none. Does not query the driver: false if `unfinished` would have to.
   // Pre: `last` is null.
-  [[nodiscard]] bool ends_in_one(ref<event>& last) noexcept;
+  [[nodiscard]] bool ends_in_one(Ref<Event>& last) noexcept;
 
   // Whether nothing submitted through this object is pending, and no other work can be.
   [[nodiscard]] bool idle();
@@ -103,9 +103,9 @@ class queue : public ref_counted {
   [[nodiscard]] bool quiet() noexcept;
   // Waits for everything submitted so far. Failures of operations belong to their events and are
   // not returned here.
-  [[nodiscard]] result<void> wait(const os::deadline& until);
+  [[nodiscard]] Result<void> wait(const os::Deadline& until);
   // The end of everything submitted so far, as one event that cannot fail.
-  [[nodiscard]] result<ref<event>> pending();
+  [[nodiscard]] Result<Ref<Event>> pending();
   // Rejects later submissions.
   void close() noexcept { closed_.store(true, std::memory_order_release); }
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
@@ -119,7 +119,7 @@ class queue : public ref_counted {
   // Exports the driver's handle: from now on the queue may have work unknown to the library. Like
   // `take_place`, waits and may fail if an operation elsewhere precedes. Null if there is no
   // handle.
-  [[nodiscard]] result<void*> lend() noexcept;
+  [[nodiscard]] Result<void*> lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& lent_flag() const noexcept { return lent_; }
   // Whether a query for unfinished work, once the handle is exported, may wait for functions that
@@ -158,45 +158,43 @@ class queue : public ref_counted {
   [[nodiscard]] bool retain_if_known() noexcept;
 
  protected:
-  [[nodiscard]] virtual result<ref<event>> do_copy(void* destination, const void* source,
-                                                   std::size_t nbytes, wait_list after) = 0;
-  [[nodiscard]] virtual result<ref<event>> do_copy_2d(const copy_2d_shape& shape,
-                                                      wait_list after) = 0;
-  [[nodiscard]] virtual result<ref<event>> do_copy_ranges(const ranged_copy& what,
-                                                          wait_list after) = 0;
+  [[nodiscard]] virtual Result<Ref<Event>> do_copy(void* destination, const void* source,
+                                                   std::size_t nbytes, WaitList after) = 0;
+  [[nodiscard]] virtual Result<Ref<Event>> do_copy_2d(const Copy2dShape& shape, WaitList after) = 0;
+  [[nodiscard]] virtual Result<Ref<Event>> do_copy_ranges(const RangedCopy& copy,
+                                                          WaitList after) = 0;
   // The default passes the runs to `do_copy_ranges`.
-  [[nodiscard]] virtual result<ref<event>> do_copy_strided(const strided_copy& what,
-                                                           wait_list after);
-  [[nodiscard]] virtual result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
-                                                   std::size_t nbytes, wait_list after) = 0;
-  [[nodiscard]] virtual result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
-                                                       bool to_host, wait_list after);
-  [[nodiscard]] virtual result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
-                                                     std::uint32_t advice, wait_list after);
-  [[nodiscard]] virtual result<ref<event>> do_fence(wait_list after) = 0;
+  [[nodiscard]] virtual Result<Ref<Event>> do_copy_strided(const StridedCopy& copy, WaitList after);
+  [[nodiscard]] virtual Result<Ref<Event>> do_fill(void* destination, const FillPattern& pattern,
+                                                   std::size_t nbytes, WaitList after) = 0;
+  [[nodiscard]] virtual Result<Ref<Event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                                       bool to_host, WaitList after);
+  [[nodiscard]] virtual Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
+                                                     std::uint32_t advice, WaitList after);
+  [[nodiscard]] virtual Result<Ref<Event>> do_fence(WaitList after) = 0;
   // The default suits drivers whose fences record times.
-  [[nodiscard]] virtual result<ref<event>> do_mark() { return do_fence({}); }
+  [[nodiscard]] virtual Result<Ref<Event>> do_mark() { return do_fence({}); }
   // Starts a submitted function. `turn` is attached to `reached` after the queue's lock was
   // released: if no thread can be started, the function is destroyed there, and the destruction of
   // what it owns may submit to this queue.
-  struct function_start {
-    ref<event> reached;
-    continuation* turn = nullptr;  // null: nothing to attach
+  struct FunctionStart {
+    Ref<Event> reached;
+    Continuation* turn = nullptr;  // null: nothing to attach
   };
   // The default submits a fence, runs the function on a library thread, and makes the queue wait
   // for a host event. Needs ISTHMUS_CAN_WAIT_FOR_HOST. On failure the caller keeps the function.
-  [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function>& function,
-                                                  wait_list after, function_start& start);
-  [[nodiscard]] virtual error refuse_recorded() const { return {}; }
+  [[nodiscard]] virtual Result<Ref<Event>> do_run(std::unique_ptr<HostFunction>& function,
+                                                  WaitList after, FunctionStart& start);
+  [[nodiscard]] virtual Error refuse_recorded() const { return {}; }
   // Whether `candidate` may appear in `after` unchanged: an event of this driver and context.
-  [[nodiscard]] virtual bool knows(event& candidate) const noexcept = 0;
+  [[nodiscard]] virtual bool knows(Event& candidate) const noexcept = 0;
   // An event for `after` in place of `foreign`, which completes together with it. Only called with
   // ISTHMUS_CAN_WAIT_FOR_HOST.
-  [[nodiscard]] virtual result<ref<event>> import(event& foreign);
+  [[nodiscard]] virtual Result<Ref<Event>> import(Event& foreign);
   // An event for `after` that stands for the end of `known`, whatever its outcome. `end` is a
   // library event that ends with `known`. The default suits drivers that accept `end` unchanged.
-  [[nodiscard]] virtual result<ref<event>> end_of_known(const ref<event>& known,
-                                                        const ref<event>& end) {
+  [[nodiscard]] virtual Result<Ref<Event>> end_of_known(const Ref<Event>& known,
+                                                        const Ref<Event>& end) {
     static_cast<void>(known);
     return end;
   }
@@ -211,7 +209,7 @@ class queue : public ref_counted {
   void mark_ordered() noexcept { keeps_order_ = true; }
   void mark_asking_may_block() noexcept { asking_may_block_ = true; }
   // Covers only what was submitted through this object. Does not query the driver.
-  void add_unfinished_of_ours(std::vector<ref<event>>& out);
+  void add_unfinished_of_ours(std::vector<Ref<Event>>& out);
   void mark_asked_on_demand() noexcept { is_asked_on_demand_ = true; }
   // Set while an operation is held back that other code's work may overtake.
   void set_holds_back(bool whether) noexcept {
@@ -220,35 +218,35 @@ class queue : public ref_counted {
 
  private:
   template <class Lock = std::shared_lock<std::shared_mutex>, class Submit>
-  result<ref<event>> submit(wait_list after, Submit&& call);
-  [[nodiscard]] error refuse() const;
-  [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
+  Result<Ref<Event>> submit(WaitList after, Submit&& call);
+  [[nodiscard]] Error refuse() const;
+  [[nodiscard]] Result<std::vector<Ref<Event>>> translate(WaitList after);
   // Reserves the capacity that `remember` needs, so that nothing can fail once an operation is in
   // flight. Returns the number of the next tail.
   [[nodiscard]] std::uint64_t begin_submission();
   void give_up_submission() noexcept;
   // Adds the events elsewhere that this submission must follow. Returns a number above those of all
   // their tails, or 0 if there are none.
-  [[nodiscard]] std::uint64_t add_from_elsewhere(std::vector<ref<event>>& after);
-  void remember(ref<event> submitted, std::uint64_t began_at,
+  [[nodiscard]] std::uint64_t add_from_elsewhere(std::vector<Ref<Event>>& after);
+  void remember(Ref<Event> submitted, std::uint64_t began_at,
                 std::uint64_t elsewhere_below) noexcept;
 
   // A pending event elsewhere; null if all have ended.
-  [[nodiscard]] ref<event> pending_elsewhere() noexcept;
-  [[nodiscard]] error follow_elsewhere() noexcept;
-  [[nodiscard]] error fence_without_throwing() noexcept;
-  [[nodiscard]] error cannot_follow(const error& refused) const noexcept;
+  [[nodiscard]] Ref<Event> pending_elsewhere() noexcept;
+  [[nodiscard]] Error follow_elsewhere() noexcept;
+  [[nodiscard]] Error fence_without_throwing() noexcept;
+  [[nodiscard]] Error cannot_follow(const Error& refused) const noexcept;
 
-  struct tail {
+  struct Tail {
     // Increases with each tail added.
     std::uint64_t number;
-    ref<event> last;
+    Ref<Event> last;
     bool is_elsewhere = false;  // not in the driver's queue: the next submission waits for it
   };
 
-  context& home_;
-  device& where_;
-  ref<context> keep_;
+  Context& home_;
+  Device& where_;
+  Ref<Context> keep_;
   // Held exclusively by `run`, which submits two fences that no other thread may separate; shared
   // by other submissions.
   std::shared_mutex handing_over_;
@@ -261,15 +259,15 @@ class queue : public ref_counted {
   bool asking_may_block_ = false;
   bool is_asked_on_demand_ = false;
   // Guards `pools_`.
-  spin_lock pools_lock_;
+  SpinLock pools_lock_;
   // References held by pools.
   std::uint32_t pools_ = 0;
   // The last events: one, or one for each thread that submits concurrently, and those elsewhere
   // that no submission has followed yet. Everything else submitted precedes them in the queue's
   // order. The lock guards the next three fields.
-  spin_lock tails_lock_;
+  SpinLock tails_lock_;
   std::uint32_t promised_ = 0;  // submissions begun and not in `tails_` yet
-  std::vector<tail> tails_;
+  std::vector<Tail> tails_;
   std::uint64_t next_number_ = 0;
   std::atomic<bool> waits_elsewhere_{false};  // whether one of `tails_` is elsewhere
 };

@@ -9,7 +9,7 @@
 
 namespace isthmus {
 
-result<void> queue::unfinished(std::vector<ref<event>>& out) {
+Result<void> Queue::unfinished(std::vector<Ref<Event>>& out) {
   if (lent()) {
     auto reached = do_fence({});
     ISTHMUS_TRY(reached);
@@ -22,7 +22,7 @@ result<void> queue::unfinished(std::vector<ref<event>>& out) {
   return {};
 }
 
-void queue::add_unfinished_of_ours(std::vector<ref<event>>& out) {
+void Queue::add_unfinished_of_ours(std::vector<Ref<Event>>& out) {
   const std::lock_guard hold{tails_lock_};
   for (const auto& submitted : tails_) {
     if (!submitted.last->settled()) {
@@ -31,7 +31,7 @@ void queue::add_unfinished_of_ours(std::vector<ref<event>>& out) {
   }
 }
 
-bool queue::ends_in_one(ref<event>& last) noexcept {
+bool Queue::ends_in_one(Ref<Event>& last) noexcept {
   if (lent()) {
     return false;
   }
@@ -49,39 +49,39 @@ bool queue::ends_in_one(ref<event>& last) noexcept {
   return true;
 }
 
-bool queue::idle() {
-  std::vector<ref<event>> last;
+bool Queue::idle() {
+  std::vector<Ref<Event>> last;
   if (lent() || !unfinished(last)) {
     return false;
   }
   // Queried outside the lock: an event that completes may run anything.
   return std::none_of(last.begin(), last.end(),
-                      [](const ref<event>& each) { return each->pending(); });
+                      [](const Ref<Event>& each) { return each->pending(); });
 }
 
-bool queue::quiet() noexcept {
+bool Queue::quiet() noexcept {
   if (lent()) {
     return false;
   }
   const std::lock_guard hold{tails_lock_};
   return std::all_of(tails_.begin(), tails_.end(),
-                     [](const tail& submitted) { return submitted.last->settled(); });
+                     [](const Tail& submitted) { return submitted.last->settled(); });
 }
 
-result<void> queue::wait(const os::deadline& until) {
+Result<void> Queue::wait(const os::Deadline& until) {
   if (os::is_forked_child()) {
     return refuse();
   }
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   ISTHMUS_TRY(unfinished(waited));
   return let_end(waited, until);
 }
 
-result<ref<event>> queue::pending() {
+Result<Ref<Event>> Queue::pending() {
   if (os::is_forked_child()) {
     return refuse();
   }
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   ISTHMUS_TRY(unfinished(waited));
   return end_of_all(waited);
 }

@@ -12,33 +12,33 @@ namespace isthmus {
 namespace {
 
 // Runs a function on a library thread once the queue has reached it, then lets the queue continue.
-class function_turn final : public continuation {
+class FunctionTurn final : public Continuation {
  public:
-  function_turn(std::unique_ptr<host_function> function, context& home, ref<library_event> ended,
-                ref<library_event> gate)
+  FunctionTurn(std::unique_ptr<HostFunction> function, Context& context, Ref<LibraryEvent> ended,
+               Ref<LibraryEvent> gate)
       : function_{std::move(function)},
-        home_{&home},
+        home_{&context},
         ended_{std::move(ended)},
         gate_{std::move(gate)} {}
 
   // Called instead of attaching this object.
-  [[nodiscard]] std::unique_ptr<host_function> give_back() noexcept { return std::move(function_); }
+  [[nodiscard]] std::unique_ptr<HostFunction> give_back() noexcept { return std::move(function_); }
 
-  void run(event& reached) noexcept override {
+  void run(Event& reached) noexcept override {
     // A function that does not run is destroyed on the library thread too, since what it owns may
     // call the driver when destroyed.
     failed_ = reached.poll() != ISTHMUS_OK;
     before_ = reached.outcome();
     run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*home_)); },
-                          [this](error refused) { finish(std::move(refused)); });
+                          [this](Error refused) { finish(std::move(refused)); });
   }
 
  private:
-  void finish(error outcome) noexcept {
+  void finish(Error outcome) noexcept {
     // Counted until the end of this function: a caller that waits for `ended_` may end the process,
     // which then waits for the rest. What the function owns and the last reference to the context
     // may call the driver when released.
-    const os::driver_call calls;
+    const os::DriverCall calls;
     function_.reset();
     // Before the gate, so that the function has ended when the next operation on the queue ends.
     ended_->finish(std::move(outcome));
@@ -47,31 +47,31 @@ class function_turn final : public continuation {
     delete this;
   }
 
-  std::unique_ptr<host_function> function_;
-  ref<context> home_;
-  ref<library_event> ended_;
-  ref<library_event> gate_;
+  std::unique_ptr<HostFunction> function_;
+  Ref<Context> home_;
+  Ref<LibraryEvent> ended_;
+  Ref<LibraryEvent> gate_;
   bool failed_ = false;
-  error before_;
+  Error before_;
 };
 
 }  // namespace
 
-result<ref<event>> queue::do_run(std::unique_ptr<host_function>& function, wait_list after,
-                                 function_start& start) {
+Result<Ref<Event>> Queue::do_run(std::unique_ptr<HostFunction>& function, WaitList after,
+                                 FunctionStart& start) {
   if (!where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for host functions",
                 where_.properties().filter);
   }
-  auto ended = make_ref<library_event>();
-  auto gate = make_ref<library_event>();
-  auto turn = std::make_unique<function_turn>(std::move(function), home_, ended, gate);
-  undo given_back{[&] { function = turn->give_back(); }};
+  auto ended = make_ref<LibraryEvent>();
+  auto gate = make_ref<LibraryEvent>();
+  auto turn = std::make_unique<FunctionTurn>(std::move(function), home_, ended, gate);
+  Undo given_back{[&] { function = turn->give_back(); }};
   auto reached = do_fence(after);
   if (!reached) {
     return reached.take_error();
   }
-  auto held = knows(*gate) ? result<ref<event>>{ref<event>{gate}} : import(*gate);
+  auto held = knows(*gate) ? Result<Ref<Event>>{Ref<Event>{gate}} : import(*gate);
   if (held) {
     held = do_fence(std::span{&*held, 1});
   }
@@ -81,7 +81,7 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function>& function, wait_
   }
   given_back.dismiss();
   start = {*std::move(reached), turn.release()};
-  return ref<event>{ended};
+  return Ref<Event>{ended};
 }
 
 }  // namespace isthmus

@@ -11,18 +11,18 @@ namespace isthmus {
 
 // Thread-safe. Holds no references.
 template <class Handle>
-class queue_table {
+class QueueTable {
  public:
   // Replaces a queue that only pools refer to. Throws std::bad_alloc, and then nothing was done.
-  void add(Handle handle, queue& of) {
+  void add(Handle handle, Queue& queue) {
     const std::lock_guard hold{lock_};
-    queues_.insert_or_assign(handle, &of);
+    queues_.insert_or_assign(handle, &queue);
   }
-  // Called before the driver may reuse the handle, and before `of` is destroyed.
-  void remove(Handle handle, const queue& of) noexcept {
+  // Called before the driver may reuse the handle, and before `queue` is destroyed.
+  void remove(Handle handle, const Queue& queue) noexcept {
     const std::lock_guard hold{lock_};
     const auto found = queues_.find(handle);
-    if (found != queues_.end() && found->second == &of) {
+    if (found != queues_.end() && found->second == &queue) {
       queues_.erase(found);
     }
   }
@@ -31,16 +31,16 @@ class queue_table {
     return queues_.contains(handle);
   }
   // Null if the handle has no queue, or only pools refer to it.
-  [[nodiscard]] ref<queue> find(Handle handle) noexcept {
+  [[nodiscard]] Ref<Queue> find(Handle handle) noexcept {
     const std::lock_guard hold{lock_};
     const auto found = queues_.find(handle);
     const bool is_known = found != queues_.end() && found->second->retain_if_known();
-    return is_known ? ref<queue>::adopt(found->second) : ref<queue>{};
+    return is_known ? Ref<Queue>::adopt(found->second) : Ref<Queue>{};
   }
 
  private:
   std::mutex lock_;
-  std::unordered_map<Handle, queue*> queues_;
+  std::unordered_map<Handle, Queue*> queues_;
 };
 
 }  // namespace isthmus

@@ -9,18 +9,18 @@
 
 namespace isthmus {
 
-struct simulation_state {
+struct SimulationState {
   std::uint64_t clock_ns = 0;
   std::uint64_t device_bytes = 0;  // live allocations of device kind
   std::uint64_t host_bytes = 0;    // live allocations of the other kinds
 };
 
 // A new simulated device on a platform of its own, which lives as long as the device is referenced.
-[[nodiscard]] result<ref<device>> create_simulated_device(std::string_view options);
+[[nodiscard]] Result<Ref<Device>> create_simulated_device(std::string_view options);
 // Errors of the following: INVALID_ARGUMENT if the device is not simulated or the option is
 // unknown.
-[[nodiscard]] result<void> configure_simulated_device(device& target, std::string_view options);
-[[nodiscard]] result<std::uint64_t> simulated_calls(const device& target, std::string_view kind);
-[[nodiscard]] result<simulation_state> state_of_simulated_device(const device& target);
+[[nodiscard]] Result<void> configure_simulated_device(Device& target, std::string_view options);
+[[nodiscard]] Result<std::uint64_t> simulated_calls(const Device& target, std::string_view kind);
+[[nodiscard]] Result<SimulationState> state_of_simulated_device(const Device& target);
 
 }  // namespace isthmus

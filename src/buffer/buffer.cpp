@@ -17,8 +17,8 @@
 
 namespace isthmus {
 
-buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request, bool read_only)
-    : on_{&on},
+Buffer::Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& request, bool read_only)
+    : on_{&queue},
       whole_{this},
       nbytes_{request.nbytes},
       alignment_{static_cast<std::size_t>(request.alignment)},
@@ -27,15 +27,15 @@ buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request,
       start_{memory ? static_cast<std::byte*>(memory->what().base) : nullptr},
       memory_{memory.detach()} {}
 
-buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
-    : on_{&on},
+Buffer::Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbytes)
+    : on_{&queue},
       base_{base.whole_},
       whole_{base.whole_},
       offset_{base.offset_ + offset},
       nbytes_{nbytes} {}
 
 // No thread can call `free`, or obtain the memory through this buffer, any more.
-buffer::~buffer() {
+Buffer::~Buffer() {
   if (memory_ != nullptr && !dead_.load(std::memory_order_relaxed)) {
     memory_->release_last();
   }
@@ -48,32 +48,35 @@ buffer::~buffer() {
   }
 }
 
-result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner keep) {
-  auto kind = check_foreign(on, what);
+Result<Ref<Buffer>> Buffer::adopt(Queue& queue, const ForeignMemory& given_memory, Owner keep) {
+  auto kind = check_foreign(queue, given_memory);
   if (!kind) {
     return kind.take_error();
   }
-  const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
-  auto within = innermost_at(what.pointer);
+  const auto alignment = std::size_t{1}
+                         << std::min(std::countr_zero(address(given_memory.pointer)), 30);
+  auto within = innermost_at(given_memory.pointer);
   ISTHMUS_TRY(within);
-  auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind, true},
-                                  std::move(keep), std::move(within->memory));
+  auto memory =
+      Allocation::adopt(queue, {given_memory.pointer, given_memory.nbytes, alignment, *kind, true},
+                        std::move(keep), std::move(within->memory));
   if (!memory) {
     return memory.take_error();
   }
-  return make_ref<buffer>(on, *std::move(memory),
-                          buffer_request{what.nbytes, *kind, static_cast<std::int64_t>(alignment)},
-                          what.read_only);
+  return make_ref<Buffer>(
+      queue, *std::move(memory),
+      BufferRequest{given_memory.nbytes, *kind, static_cast<std::int64_t>(alignment)},
+      given_memory.read_only);
 }
 
-error buffer::closed() const {
+Error Buffer::closed() const {
   const char* const part = is_slice() ? ", or the buffer it is a slice of," : "";
   return nbytes_ == 0 ? fail(ISTHMUS_ERROR_CLOSED, "this buffer{} was freed", part)
                       : fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed",
                              describe_bytes(nbytes_), part);
 }
 
-result<ref<allocation>> buffer::hold() {
+Result<Ref<Allocation>> Buffer::hold() {
   if (dead()) {
     return closed();
   }
@@ -85,11 +88,11 @@ result<ref<allocation>> buffer::hold() {
   if (whole_->dead_.load(std::memory_order_relaxed)) {
     return closed();
   }
-  return ref<allocation>{whole_->memory_};
+  return Ref<Allocation>{whole_->memory_};
 }
 
-void buffer::free() noexcept {
-  allocation* let_go = nullptr;
+void Buffer::free() noexcept {
+  Allocation* let_go = nullptr;
   {
     const std::lock_guard held{lock_};
     if (!dead_.exchange(true, std::memory_order_acq_rel)) {
@@ -105,18 +108,19 @@ namespace {
 
 // Nothing if it depends on whether the work on the memory has completed, which takes a reference to
 // find out.
-std::optional<bool> end_may_wait(allocation& of) noexcept {
-  auto* const from = of.from();
-  if (from == nullptr || from->as_pool() == nullptr || from->unique() || of.lies_within() ||
-      of.lent()) {
+std::optional<bool> end_may_wait(Allocation& allocation) noexcept {
+  auto* const from = allocation.from();
+  if (from == nullptr || from->as_pool() == nullptr || from->unique() || allocation.lies_within() ||
+      allocation.lent()) {
     return true;
   }
-  return of.host_can_touch() && of.uses().may_run() ? std::nullopt : std::optional{false};
+  return allocation.host_can_touch() && allocation.uses().may_run() ? std::nullopt
+                                                                    : std::optional{false};
 }
 
 }  // namespace
 
-bool buffer::free_may_wait() noexcept {
+bool Buffer::free_may_wait() noexcept {
   if (dead()) {
     return exports() != 0 || is_slice();
   }
@@ -136,21 +140,21 @@ bool buffer::free_may_wait() noexcept {
   return memory && *memory && !(*memory)->uses().quiet();
 }
 
-result<ref<buffer>> buffer::view(queue& on, std::size_t offset, std::size_t nbytes) {
-  auto made = make_ref<buffer>(*this, on, offset, nbytes);
-  if (&on == whole_->on_.get() || os::is_forked_child()) {
+Result<Ref<Buffer>> Buffer::view(Queue& queue, std::size_t offset, std::size_t nbytes) {
+  auto made = make_ref<Buffer>(*this, queue, offset, nbytes);
+  if (&queue == whole_->on_.get() || os::is_forked_child()) {
     return made;
   }
   auto memory = hold();
   ISTHMUS_TRY(memory);
   if (*memory) {
-    (*memory)->view_began(on);
+    (*memory)->view_began(queue);
     made->counted_view_ = true;
   }
   return made;
 }
 
-result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
+Result<Ref<Buffer>> Buffer::slice(std::size_t offset, std::size_t nbytes) {
   if (dead()) {
     return closed();
   }
@@ -162,7 +166,7 @@ result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
   return view(*on_, offset, nbytes);
 }
 
-result<ref<buffer>> buffer::on_queue(queue& other) {
+Result<Ref<Buffer>> Buffer::on_queue(Queue& other) {
   if (dead()) {
     return closed();
   }
@@ -174,7 +178,7 @@ result<ref<buffer>> buffer::on_queue(queue& other) {
   return view(other, 0, nbytes_);
 }
 
-result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes) {
+Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes) {
   auto memory = hold();
   if (!memory) {
     return memory.take_error();
@@ -188,24 +192,24 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                 describe_bytes(nbytes_));
   }
   auto* start = whole_->start_;
-  return endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory),
+  return Endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory),
                   on_.get()};
 }
 
-result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole, bool writes,
-                                                   const queue* but_for) const {
-  std::vector<ref<event>> found;
+Result<std::vector<Ref<Event>>> Buffer::pending_on(const Endpoint& whole, bool writes,
+                                                   const Queue* but_for) const {
+  std::vector<Ref<Event>> found;
   if (!whole.memory || os::is_forked_child()) {
     return found;
   }
-  touched_memory touched;
+  TouchedMemory touched;
   touched.add(whole, nbytes_, writes);
   touched.collect(nullptr, found);
   ISTHMUS_TRY(touched.collect_lent(but_for, found));
   return found;
 }
 
-result<void> buffer::wait(const os::deadline& until) {
+Result<void> Buffer::wait(const os::Deadline& until) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   auto found = pending_on(*side);
@@ -213,7 +217,7 @@ result<void> buffer::wait(const os::deadline& until) {
   return let_end(*found, until);
 }
 
-result<void> buffer::wait_for_writers(const os::deadline& until) {
+Result<void> Buffer::wait_for_writers(const os::Deadline& until) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   auto found = pending_on(*side, false);
@@ -221,17 +225,17 @@ result<void> buffer::wait_for_writers(const os::deadline& until) {
   return let_end(*found, until);
 }
 
-result<void> buffer::check_contents() {
+Result<void> Buffer::check_contents() {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   return check_contents_of(*side);
 }
 
-result<void> buffer::check_contents_of(const endpoint& whole) const {
+Result<void> Buffer::check_contents_of(const Endpoint& whole) const {
   if (!whole.memory || nbytes_ == 0 || os::is_forked_child()) {
     return {};
   }
-  std::vector<ref<event>> filling;
+  std::vector<Ref<Event>> filling;
   whole.memory->uses().contents().collect(whole.range(nbytes_), filling);
   for (const auto& each : filling) {
     if (const auto now = each->poll(); now != ISTHMUS_OK && now != ISTHMUS_PENDING) {
@@ -244,7 +248,7 @@ result<void> buffer::check_contents_of(const endpoint& whole) const {
   return {};
 }
 
-result<ref<event>> buffer::pending() {
+Result<Ref<Event>> Buffer::pending() {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   auto found = pending_on(*side);
@@ -253,11 +257,11 @@ result<ref<event>> buffer::pending() {
 }
 
 // Without memory nothing can be pending.
-std::array<const unsigned char*, ISTHMUS_WATCHED> buffer::watch() const noexcept {
+std::array<const unsigned char*, ISTHMUS_WATCHED> Buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = dead() ? nullptr : whole_->memory_;
   const auto work =
-      memory != nullptr ? memory->signs_of_work() : allocation::signs{&k_never, &k_never, &k_never};
+      memory != nullptr ? memory->signs_of_work() : Allocation::Signs{&k_never, &k_never, &k_never};
   const auto at = [](const std::atomic<bool>* flag) {
     static_assert(sizeof *flag == 1 && std::atomic<bool>::is_always_lock_free);
     return reinterpret_cast<const unsigned char*>(flag);
@@ -266,7 +270,7 @@ std::array<const unsigned char*, ISTHMUS_WATCHED> buffer::watch() const noexcept
           at(work.other_queues)};
 }
 
-bool buffer::idle() const noexcept {
+bool Buffer::idle() const noexcept {
   if (dead()) {
     return false;
   }
@@ -276,7 +280,7 @@ bool buffer::idle() const noexcept {
           !memory->lent());
 }
 
-result<void*> buffer::begin_export() {
+Result<void*> Buffer::begin_export() {
   auto side = at(0, nbytes_, false);
   if (!side) {
     return side.take_error();
@@ -293,33 +297,33 @@ result<void*> buffer::begin_export() {
   return keep_exported(*std::move(side));
 }
 
-result<void*> buffer::begin_export_to_queue(queue* user) {
+Result<void*> Buffer::begin_export_to_queue(Queue* user) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   if (user != nullptr) {
     auto found = pending_on(*side, true, user);
     ISTHMUS_TRY(found);
-    std::erase_if(*found, [](const ref<event>& each) { return !each->pending(); });
+    std::erase_if(*found, [](const Ref<Event>& each) { return !each->pending(); });
     ISTHMUS_TRY(user->stand_behind(*found));
   }
   ISTHMUS_TRY(check_contents_of(*side));  // after a wait for such a copy
   return keep_exported(*std::move(side));
 }
 
-void* buffer::keep_exported(endpoint&& whole) noexcept {
+void* Buffer::keep_exported(Endpoint&& whole) noexcept {
   exports_.fetch_add(1, std::memory_order_relaxed);
   static_cast<void>(whole.memory.detach());
   return whole.pointer;
 }
 
-void buffer::end_export() noexcept {
+void Buffer::end_export() noexcept {
   exports_.fetch_sub(1, std::memory_order_relaxed);
   if (whole_->memory_ != nullptr) {
     whole_->memory_->release();
   }
 }
 
-result<isthmus_owner_t> buffer::disown() {
+Result<isthmus_owner_t> Buffer::disown() {
   const std::lock_guard held{lock_};
   if (dead()) {
     return closed();
@@ -336,10 +340,10 @@ result<isthmus_owner_t> buffer::disown() {
   }
   dead_.store(true, std::memory_order_release);
   return isthmus_owner_t{memory_,
-                         [](void* memory) { static_cast<allocation*>(memory)->release(); }};
+                         [](void* memory) { static_cast<Allocation*>(memory)->release(); }};
 }
 
-result<void> buffer::record(const ref<event>& ended) {
+Result<void> Buffer::record(const Ref<Event>& ended) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   if (side->memory) {
@@ -349,10 +353,10 @@ result<void> buffer::record(const ref<event>& ended) {
   return {};
 }
 
-result<void> buffer::record(queue& user) {
+Result<void> Buffer::record(Queue& user) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
-  return side->memory ? side->memory->note_use(user, side->range(nbytes_)) : result<void>{};
+  return side->memory ? side->memory->note_use(user, side->range(nbytes_)) : Result<void>{};
 }
 
 }  // namespace isthmus

@@ -17,54 +17,55 @@
 
 namespace isthmus {
 
-struct buffer_request {
+struct BufferRequest {
   std::size_t nbytes = 0;
-  usm_kind kind = ISTHMUS_KIND_DEVICE;
+  UsmKind kind = ISTHMUS_KIND_DEVICE;
   std::int64_t alignment = 0;  // 0 or less: the device's base alignment
 };
 
 // The bytes of a buffer, as shared with other processes.
-struct shared_bytes {
-  shared_place at;
+struct SharedBytes {
+  SharedPlace at;
   std::size_t nbytes = 0;
 };
 
-struct foreign_memory {
+struct ForeignMemory {
   void* pointer = nullptr;
   std::size_t nbytes = 0;
-  usm_kind kind = ISTHMUS_KIND_UNKNOWN;  // UNKNOWN: as the driver reports
+  UsmKind kind = ISTHMUS_KIND_UNKNOWN;  // UNKNOWN: as the driver reports
   bool read_only = false;
 };
 
-class buffer final : public ref_counted {
+class Buffer final : public RefCounted {
  public:
   // For the functions below, which check the arguments first.
-  buffer(queue& on, ref<allocation> memory, const buffer_request& request, bool read_only);
-  buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes);
+  Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& request, bool read_only);
+  Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbytes);
 
-  // `from` null: from the default pool for buffers (default_pools.hpp).
-  [[nodiscard]] static result<ref<buffer>> create(queue& on, const buffer_request& request,
-                                                  memory_resource* from) {
-    return from != nullptr ? create_from(on, request, from) : create(on, request);
+  // `resource` null: from the default pool for buffers (default_pools.hpp).
+  [[nodiscard]] static Result<Ref<Buffer>> create(Queue& queue, const BufferRequest& request,
+                                                  MemoryResource* resource) {
+    return resource != nullptr ? create_from(queue, request, resource) : create(queue, request);
   }
-  [[nodiscard]] static result<ref<buffer>> create(queue& on, const buffer_request& request);
-  [[nodiscard]] static result<ref<buffer>> adopt(queue& on, const foreign_memory& what, owner keep);
-  [[nodiscard]] result<ref<buffer>> slice(std::size_t offset, std::size_t nbytes);
+  [[nodiscard]] static Result<Ref<Buffer>> create(Queue& queue, const BufferRequest& request);
+  [[nodiscard]] static Result<Ref<Buffer>> adopt(Queue& queue, const ForeignMemory& memory,
+                                                 Owner keep);
+  [[nodiscard]] Result<Ref<Buffer>> slice(std::size_t offset, std::size_t nbytes);
   // The same bytes, with operations on another queue of the same context.
-  [[nodiscard]] result<ref<buffer>> on_queue(queue& other);
+  [[nodiscard]] Result<Ref<Buffer>> on_queue(Queue& other);
 
   // A buffer cannot be looked up, so a reference that a load shows to be the last is the last.
   void release() noexcept {
     if (unique()) {
       last_reference_gone();
     } else {
-      ref_counted::release();
+      RefCounted::release();
     }
   }
 
-  [[nodiscard]] queue& on() const noexcept { return *on_; }
+  [[nodiscard]] Queue& on() const noexcept { return *on_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
-  [[nodiscard]] usm_kind kind() const noexcept { return whole_->kind_; }
+  [[nodiscard]] UsmKind kind() const noexcept { return whole_->kind_; }
   [[nodiscard]] std::size_t alignment() const noexcept { return whole_->alignment_; }
   [[nodiscard]] bool read_only() const noexcept { return whole_->read_only_; }
   [[nodiscard]] bool is_slice() const noexcept { return static_cast<bool>(base_); }
@@ -80,7 +81,7 @@ class buffer final : public ref_counted {
     return dead_.load(std::memory_order_acquire) || whole_->dead_.load(std::memory_order_acquire);
   }
 
-  [[nodiscard]] error closed() const;
+  [[nodiscard]] Error closed() const;
 
   void free() noexcept;
   // Whether `free`, or the release of its last reference or export, may call a driver, which may
@@ -90,18 +91,18 @@ class buffer final : public ref_counted {
 
   // [offset, offset + nbytes) as an endpoint of a transfer, which keeps the memory alive. CLOSED,
   // OUT_OF_RANGE, or READ_ONLY for a destination.
-  [[nodiscard]] result<endpoint> at(std::size_t offset, std::size_t nbytes, bool writes);
+  [[nodiscard]] Result<Endpoint> at(std::size_t offset, std::size_t nbytes, bool writes);
 
   // Waits for what is pending on its bytes, whatever its outcome. CLOSED or TIMEOUT. In a forked
   // child, which may read what its parent wrote, nothing is pending.
-  [[nodiscard]] result<void> wait(const os::deadline& until);
+  [[nodiscard]] Result<void> wait(const os::Deadline& until);
   // The same only for operations that write to them, and for external work.
-  [[nodiscard]] result<void> wait_for_writers(const os::deadline& until);
+  [[nodiscard]] Result<void> wait_for_writers(const os::Deadline& until);
   // DEPENDENCY if a copy that was to fill some of the bytes is known to have failed and nothing has
   // filled them since (memory/content_list.hpp). In a forked child nothing is known.
-  [[nodiscard]] result<void> check_contents();
+  [[nodiscard]] Result<void> check_contents();
   // The end of what is pending on its bytes now, as one event that cannot fail.
-  [[nodiscard]] result<ref<event>> pending();
+  [[nodiscard]] Result<Ref<Event>> pending();
   // Whether it is not freed, nothing is pending on its memory and all copies that were to fill it
   // have succeeded, as far as is known without a driver call. Pre: no other thread frees it
   // meanwhile.
@@ -112,63 +113,63 @@ class buffer final : public ref_counted {
   // Waits as `wait` and returns a pointer for the host; the memory lives until `end_export`. Errors
   // as `check_contents`, including copies that failed during the wait. UNSUPPORTED for device
   // memory.
-  [[nodiscard]] result<void*> begin_export();
+  [[nodiscard]] Result<void*> begin_export();
   // Does not block: work that is submitted to `user` from now on runs after what is pending. Null:
   // no order. For memory of any kind. Errors as `check_contents`.
-  [[nodiscard]] result<void*> begin_export_to_queue(queue* user);
+  [[nodiscard]] Result<void*> begin_export_to_queue(Queue* user);
   void end_export() noexcept;
 
   // Shares the bytes with another process, which no queue of this process is ordered with: waits
   // for what is pending. INVALID_ARGUMENT for 0 bytes, UNSUPPORTED for memory that cannot be
   // shared, CLOSED; errors as `check_contents`.
-  [[nodiscard]] result<shared_bytes> share();
+  [[nodiscard]] Result<SharedBytes> share();
   // Opens what another process shared. Releasing the last reference to its memory closes it, which
-  // waits for the device. Errors as `context::open_memory`; OUT_OF_RANGE if the bytes exceed the
+  // waits for the device. Errors as `Context::open_memory`; OUT_OF_RANGE if the bytes exceed the
   // allocation.
-  [[nodiscard]] static result<ref<buffer>> open(queue& on, const shared_bytes& what);
+  [[nodiscard]] static Result<Ref<Buffer>> open(Queue& queue, const SharedBytes& shared);
 
   // Transfers the memory to the caller: the buffer counts as freed, and releasing the owner frees
   // the memory.
-  [[nodiscard]] result<isthmus_owner_t> disown();
+  [[nodiscard]] Result<isthmus_owner_t> disown();
   // External work uses the memory until `ended`, or until the work now on that queue has completed.
-  [[nodiscard]] result<void> record(const ref<event>& ended);
-  [[nodiscard]] result<void> record(queue& user);
+  [[nodiscard]] Result<void> record(const Ref<Event>& ended);
+  [[nodiscard]] Result<void> record(Queue& user);
 
  private:
-  ~buffer() override;
-  // `from` null: from the driver.
-  [[nodiscard]] static result<ref<buffer>> create_from(queue& on, const buffer_request& request,
-                                                       memory_resource* from);
-  // A part of it, or all of it, with operations on `on`.
-  [[nodiscard]] result<ref<buffer>> view(queue& on, std::size_t offset, std::size_t nbytes);
-  [[nodiscard]] result<void> check_contents_of(const endpoint& whole) const;
+  ~Buffer() override;
+  // `resource` null: from the driver.
+  [[nodiscard]] static Result<Ref<Buffer>> create_from(Queue& queue, const BufferRequest& request,
+                                                       MemoryResource* resource);
+  // A part of it, or all of it, with operations on `queue`.
+  [[nodiscard]] Result<Ref<Buffer>> view(Queue& queue, std::size_t offset, std::size_t nbytes);
+  [[nodiscard]] Result<void> check_contents_of(const Endpoint& whole) const;
   // A reference to the memory for the duration of a call; null inside for 0 bytes.
-  [[nodiscard]] result<ref<allocation>> hold();
+  [[nodiscard]] Result<Ref<Allocation>> hold();
   // What a write to the memory must wait for, or, with `writes` false, a read. Leaves out external
   // work on the exported queue `but_for`, which is ordered by the program that submits it.
-  [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole,
+  [[nodiscard]] Result<std::vector<Ref<Event>>> pending_on(const Endpoint& whole,
                                                            bool writes = true,
-                                                           const queue* but_for = nullptr) const;
+                                                           const Queue* but_for = nullptr) const;
   // Detaches the export's reference, which `end_export` releases.
-  [[nodiscard]] void* keep_exported(endpoint&& whole) noexcept;
+  [[nodiscard]] void* keep_exported(Endpoint&& whole) noexcept;
 
-  ref<queue> on_;
+  Ref<Queue> on_;
   // Of a slice: the whole buffer, also for a slice of a slice, so that chains stay flat.
-  ref<buffer> base_;
-  buffer* whole_ = nullptr;  // holds the allocation: this buffer, or the base
+  Ref<Buffer> base_;
+  Buffer* whole_ = nullptr;  // holds the allocation: this buffer, or the base
   std::size_t offset_ = 0;   // into the whole
   std::size_t nbytes_ = 0;
   std::size_t alignment_ = 0;
-  usm_kind kind_ = ISTHMUS_KIND_DEVICE;
+  UsmKind kind_ = ISTHMUS_KIND_DEVICE;
   bool read_only_ = false;
   bool counted_view_ = false;  // on another queue than the whole's, recorded in the memory
   std::atomic<bool> dead_{false};
   std::atomic<std::size_t> exports_{0};
   // Serializes new references with `free`; `memory_` itself never changes. A buffer that was not
   // freed counts as one reference, and each export as one more.
-  spin_lock lock_;
+  SpinLock lock_;
   std::byte* start_ = nullptr;  // of the allocation; null for 0 bytes
-  allocation* memory_ = nullptr;
+  Allocation* memory_ = nullptr;
 };
 
 }  // namespace isthmus

@@ -22,14 +22,14 @@ constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
 // Retries when a library thread has returned as much as is requested since `returned`, or
 // everything that it had to return there. A program that frees memory faster than that thread calls
 // the driver is thus not refused.
-result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
-                                    memory_resource* from, const device& where,
-                                    std::uint64_t returned, error refusal) {
+Result<Ref<Allocation>> create_late(Queue& queue, const AllocationRequest& wanted,
+                                    MemoryResource* resource, const Device& device,
+                                    std::uint64_t returned, Error refusal) {
   const auto until = os::deadline_after(k_longest_wait.count());
   for (bool is_last = false; !is_last;) {
     const auto seen = reclaims();
-    const bool more_is_late = where.has_late(wanted.kind);
-    const bool may_suffice = where.returned_bytes(wanted.kind) - returned >= wanted.nbytes;
+    const bool more_is_late = device.has_late(wanted.kind);
+    const bool may_suffice = device.returned_bytes(wanted.kind) - returned >= wanted.nbytes;
     if (more_is_late && !may_suffice) {
       auto came = wait_for_reclaim(seen, until);
       ISTHMUS_TRY(came);
@@ -37,12 +37,12 @@ result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
         continue;
       }
     }
-    const auto now = where.returned_bytes(wanted.kind);
+    const auto now = device.returned_bytes(wanted.kind);
     if (std::exchange(returned, now) == now) {
       return refusal;
     }
-    is_last = os::clock::now() >= until;
-    auto made = allocation::create(on, wanted, from);
+    is_last = os::Clock::now() >= until;
+    auto made = Allocation::create(queue, wanted, resource);
     if (made || made.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return made;
     }
@@ -54,78 +54,79 @@ result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
 // A warm pool calls no driver, so a new buffer would not notice the loss of its device. Once an
 // error has reported any device loss, the driver is queried, which waits for no work. A driver that
 // does not report how much memory is free reports no loss here either; the first operation does.
-error refuse_if_lost(device& where) {
+Error refuse_if_lost(Device& device) {
   if (only_at_hand()) {
-    return error::no_memory();  // no driver may be called: the caller retries where one may
+    return Error::no_memory();  // no driver may be called: the caller retries where one may
   }
   const auto losses = device_losses.load(std::memory_order_acquire);
-  auto seen = where.memory();
+  auto seen = device.memory();
   if (!seen && seen.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
     return seen.take_error();
   }
-  where.note_alive(losses);
+  device.note_alive(losses);
   return {};
 }
 
 }  // namespace
 
-result<ref<buffer>> buffer::create(queue& on, const buffer_request& request) {
-  if (request.nbytes == 0 || on.closed() || os::is_forked_child() ||
-      driver_serves_thread::is_on()) {
-    return create_from(on, request, nullptr);
+Result<Ref<Buffer>> Buffer::create(Queue& queue, const BufferRequest& request) {
+  if (request.nbytes == 0 || queue.closed() || os::is_forked_child() ||
+      DriverServesThread::is_on()) {
+    return create_from(queue, request, nullptr);
   }
-  auto from =
-      default_pools::only().find(on.home(), on.where(), request.kind, default_pools::use::buffers);
+  auto from = DefaultPools::only().find(queue.home(), queue.where(), request.kind,
+                                        DefaultPools::Use::buffers);
   ISTHMUS_TRY(from);
-  return create_from(on, request, from->get());
+  return create_from(queue, request, from->get());
 }
 
-result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request,
-                                        memory_resource* from) {
-  if (from != nullptr && (!from->home().is_same_as(on.home()) || from->kind() != request.kind)) {
+Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& request,
+                                        MemoryResource* resource) {
+  if (resource != nullptr &&
+      (!resource->home().is_same_as(queue.home()) || resource->kind() != request.kind)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the memory resource allocates {} memory of {}, but {} memory on a queue of {} was "
                 "requested",
-                kind_name(from->kind()), from->where().properties().filter, kind_name(request.kind),
-                on.where().properties().filter);
+                kind_name(resource->kind()), resource->where().properties().filter,
+                kind_name(request.kind), queue.where().properties().filter);
   }
-  if (on.closed()) {
+  if (queue.closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                on.where().properties().filter);
+                queue.where().properties().filter);
   }
   const auto alignment =
       request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
-  const allocation_request wanted{request.kind, request.nbytes, alignment};
-  const bool is_checked_below = request.nbytes != 0 && (from == nullptr || from->as_pool());
-  if (auto bad = is_checked_below ? error{} : on.home().check(on.where(), wanted)) {
+  const AllocationRequest wanted{request.kind, request.nbytes, alignment};
+  const bool is_checked_below = request.nbytes != 0 && (resource == nullptr || resource->as_pool());
+  if (auto bad = is_checked_below ? Error{} : queue.home().check(queue.where(), wanted)) {
     return bad;
   }
-  if (from != nullptr && request.nbytes != 0 && from->where().may_be_lost()) [[unlikely]] {
-    if (auto lost = refuse_if_lost(from->where())) {
+  if (resource != nullptr && request.nbytes != 0 && resource->where().may_be_lost()) [[unlikely]] {
+    if (auto lost = refuse_if_lost(resource->where())) {
       return lost;
     }
   }
-  ref<allocation> memory;
+  Ref<Allocation> memory;
   if (request.nbytes != 0) {
-    auto& where = from != nullptr ? from->where() : on.where();
+    auto& where = resource != nullptr ? resource->where() : queue.where();
     const auto returned = where.returned_bytes(wanted.kind);
     const auto refusals = driver_refusals;
-    auto made = allocation::create(on, wanted, from);
+    auto made = Allocation::create(queue, wanted, resource);
     if (is_short(made)) {
       made = with_all_pools(
-          {where, wanted.kind, wanted.nbytes, from != nullptr ? from->as_pool() : nullptr},
-          refusals, [&] { return allocation::create(on, wanted, from); }, std::move(made));
+          {where, wanted.kind, wanted.nbytes, resource != nullptr ? resource->as_pool() : nullptr},
+          refusals, [&] { return Allocation::create(queue, wanted, resource); }, std::move(made));
     }
-    if (!made && may_be_had_later(made.failure(), where, wanted, from)) {
-      made = create_late(on, wanted, from, where, returned, made.take_error());
+    if (!made && may_be_had_later(made.failure(), where, wanted, resource)) {
+      made = create_late(queue, wanted, resource, where, returned, made.take_error());
     }
-    if (!made && reclaimed_for(made.failure(), refusals, where, wanted, from)) {
-      made = allocation::create(on, wanted, from);
+    if (!made && reclaimed_for(made.failure(), refusals, where, wanted, resource)) {
+      made = Allocation::create(queue, wanted, resource);
     }
-    if (is_short(made) && no_wait == 0 && &where == &on.where() && from != nullptr &&
-        from->as_pool() != nullptr && default_pools::only().has(*from->as_pool())) {
+    if (is_short(made) && no_wait == 0 && &where == &queue.where() && resource != nullptr &&
+        resource->as_pool() != nullptr && DefaultPools::only().has(*resource->as_pool())) {
       // A pool obtains pieces of 64 KiB or more; the driver may have less than that.
-      auto unpooled = allocation::create(on, wanted, nullptr);
+      auto unpooled = Allocation::create(queue, wanted, nullptr);
       made = unpooled ? std::move(unpooled) : std::move(made);
     }
     if (!made) {
@@ -133,11 +134,11 @@ result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request
     }
     memory = *std::move(made);
   }
-  const auto effective = alignment != 0 ? alignment : on.where().properties().base_alignment;
+  const auto effective = alignment != 0 ? alignment : queue.where().properties().base_alignment;
   const auto kind = memory ? memory->what().kind : request.kind;
-  return make_ref<buffer>(
-      on, std::move(memory),
-      buffer_request{request.nbytes, kind, static_cast<std::int64_t>(effective)}, false);
+  return make_ref<Buffer>(queue, std::move(memory),
+                          BufferRequest{request.nbytes, kind, static_cast<std::int64_t>(effective)},
+                          false);
 }
 
 }  // namespace isthmus

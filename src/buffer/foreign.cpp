@@ -9,61 +9,61 @@ namespace isthmus {
 namespace {
 
 // If the driver does not report the allocation: the last byte must be memory of the same kind.
-error check_last_byte(const queue& on, const foreign_memory& what, usm_kind kind) {
-  const auto* const last = static_cast<const std::byte*>(what.pointer) + (what.nbytes - 1);
-  if (facts_of(on.home(), last).kind == kind) {
+Error check_last_byte(const Queue& queue, const ForeignMemory& memory, UsmKind kind) {
+  const auto* const last = static_cast<const std::byte*>(memory.pointer) + (memory.nbytes - 1);
+  if (facts_of(queue.home(), last).kind == kind) {
     return {};
   }
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
               "{} bytes from {} run past the end of their allocation: the last byte is not {} "
               "memory of that context",
-              what.nbytes, what.pointer, kind_name(kind));
+              memory.nbytes, memory.pointer, kind_name(kind));
 }
 
-error check_ends(const queue& on, const foreign_memory& what, const pointer_facts& known) {
+Error check_ends(const Queue& queue, const ForeignMemory& memory, const PointerFacts& known) {
   if (known.nbytes == 0) {
-    return check_last_byte(on, what, known.kind);
+    return check_last_byte(queue, memory, known.kind);
   }
-  const auto offset = address(what.pointer) - address(known.base);
-  if (!lies_within(offset, what.nbytes, known.nbytes)) {
+  const auto offset = address(memory.pointer) - address(known.base);
+  if (!lies_within(offset, memory.nbytes, known.nbytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from {} run past the end of their allocation, {} bytes at {}",
-                what.nbytes, what.pointer, known.nbytes, known.base);
+                memory.nbytes, memory.pointer, known.nbytes, known.base);
   }
   return {};
 }
 
 }  // namespace
 
-result<usm_kind> check_foreign(const queue& on, const foreign_memory& what) {
-  if (what.pointer == nullptr || what.nbytes == 0) {
+Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory) {
+  if (memory.pointer == nullptr || memory.nbytes == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "cannot adopt {} bytes at {}: pass a non-null pointer and a size greater than 0",
-                what.nbytes, what.pointer);
+                memory.nbytes, memory.pointer);
   }
-  if (what.nbytes > UINTPTR_MAX - address(what.pointer)) {
+  if (memory.nbytes > UINTPTR_MAX - address(memory.pointer)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes from {} run past the end of the address space", what.nbytes,
-                what.pointer);
+                "{} bytes from {} run past the end of the address space", memory.nbytes,
+                memory.pointer);
   }
-  const auto known = facts_of(on.home(), what.pointer);
+  const auto known = facts_of(queue.home(), memory.pointer);
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "{} is not USM of the context of this queue of {}: pass the queue or context that "
                 "it was allocated on",
-                what.pointer, on.where().properties().filter);
+                memory.pointer, queue.where().properties().filter);
   }
-  if (known.kind == ISTHMUS_KIND_DEVICE && known.home != nullptr && known.home != &on.where()) {
+  if (known.kind == ISTHMUS_KIND_DEVICE && known.home != nullptr && known.home != &queue.where()) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
         "{} is memory of {}, not of {}: pass the device that owns it, or a queue of that device",
-        what.pointer, known.home->properties().filter, on.where().properties().filter);
+        memory.pointer, known.home->properties().filter, queue.where().properties().filter);
   }
-  if (what.kind != ISTHMUS_KIND_UNKNOWN && what.kind != known.kind) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", what.pointer,
-                kind_name(known.kind), kind_name(what.kind));
+  if (memory.kind != ISTHMUS_KIND_UNKNOWN && memory.kind != known.kind) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", memory.pointer,
+                kind_name(known.kind), kind_name(memory.kind));
   }
-  if (auto outside = check_ends(on, what, known)) {
+  if (auto outside = check_ends(queue, memory, known)) {
     return outside;
   }
   return known.kind;

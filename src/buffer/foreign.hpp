@@ -7,7 +7,7 @@
 namespace isthmus {
 
 // Returns its kind. INVALID_ARGUMENT, WRONG_CONTEXT or OUT_OF_RANGE if it cannot be a buffer on
-// `on`.
-[[nodiscard]] result<usm_kind> check_foreign(const queue& on, const foreign_memory& what);
+// `queue`.
+[[nodiscard]] Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory);
 
 }  // namespace isthmus

@@ -14,29 +14,29 @@ namespace isthmus {
 namespace {
 
 // An allocation of another process that this process has opened.
-struct opened_memory {
-  ref<context> home;
-  device& where;
+struct OpenedMemory {
+  Ref<Context> home;
+  Device& where;
   void* base = nullptr;
 
-  explicit opened_memory(queue& on) : home{&on.home()}, where{on.where()} {}
-  opened_memory(const opened_memory&) = delete;
-  opened_memory& operator=(const opened_memory&) = delete;
-  ~opened_memory() {
+  explicit OpenedMemory(Queue& queue) : home{&queue.home()}, where{queue.where()} {}
+  OpenedMemory(const OpenedMemory&) = delete;
+  OpenedMemory& operator=(const OpenedMemory&) = delete;
+  ~OpenedMemory() {
     if (base != nullptr) {
       home->close_memory(where, base);
     }
   }
 };
 
-error refuse_sharing(const device& where) {
-  if (where.can(ISTHMUS_CAN_IPC)) {
+Error refuse_sharing(const Device& device) {
+  if (device.can(ISTHMUS_CAN_IPC)) {
     return {};
   }
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
               "{} cannot share memory with other processes: only devices with the capability "
               "\"ipc\" can",
-              where.properties().filter);
+              device.properties().filter);
 }
 
 std::size_t alignment_of(const void* pointer) {
@@ -46,22 +46,22 @@ std::size_t alignment_of(const void* pointer) {
 // Records the complete allocation: the driver returns the same address for each opening, so all
 // buffers over it share its uses. The lock ensures that only one of two threads that open it at
 // once records it first.
-result<ref<allocation>> record_whole(queue& on, std::unique_ptr<opened_memory> opened,
+Result<Ref<Allocation>> record_whole(Queue& queue, std::unique_ptr<OpenedMemory> opened,
                                      std::size_t nbytes) {
   static std::mutex first;
   auto* const base = opened->base;
   const std::lock_guard hold{first};
   auto before = allocation_at(base);
   ISTHMUS_TRY(before);
-  return allocation::adopt(
-      on, {base, nbytes, alignment_of(base), ISTHMUS_KIND_DEVICE},
-      owner{{opened.release(), [](void* of) { delete static_cast<opened_memory*>(of); }}},
+  return Allocation::adopt(
+      queue, {base, nbytes, alignment_of(base), ISTHMUS_KIND_DEVICE},
+      Owner{{opened.release(), [](void* pointer) { delete static_cast<OpenedMemory*>(pointer); }}},
       *std::move(before));
 }
 
 }  // namespace
 
-result<shared_bytes> buffer::share() {
+Result<SharedBytes> Buffer::share() {
   if (auto refused = refuse_sharing(on_->where())) {
     return refused;
   }
@@ -74,44 +74,44 @@ result<shared_bytes> buffer::share() {
   ISTHMUS_TRY(check_contents());
   auto shared = on_->home().share_memory(whole->pointer);
   ISTHMUS_TRY(shared);
-  return shared_bytes{*shared, nbytes_};
+  return SharedBytes{*shared, nbytes_};
 }
 
-result<ref<buffer>> buffer::open(queue& on, const shared_bytes& what) {
-  if (auto refused = refuse_sharing(on.where())) {
+Result<Ref<Buffer>> Buffer::open(Queue& queue, const SharedBytes& shared) {
+  if (auto refused = refuse_sharing(queue.where())) {
     return refused;
   }
-  if (what.nbytes == 0) {
+  if (shared.nbytes == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "cannot open 0 bytes of shared memory: use a size greater than 0");
   }
-  auto opened = std::make_unique<opened_memory>(on);
-  auto base = on.home().open_memory(on.where(), what.at.of);
+  auto opened = std::make_unique<OpenedMemory>(queue);
+  auto base = queue.home().open_memory(queue.where(), shared.at.of);
   ISTHMUS_TRY(base);
   opened->base = *base;
-  const auto known = on.home().query(*base);
-  if (known.home != nullptr && known.home != &on.where()) {
+  const auto known = queue.home().query(*base);
+  if (known.home != nullptr && known.home != &queue.where()) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the shared memory is on {}, not on {}: open it on its own device",
-                known.home->properties().filter, on.where().properties().filter);
+                known.home->properties().filter, queue.where().properties().filter);
   }
   const auto room =
       known.base == nullptr ? 0 : known.nbytes - (address(*base) - address(known.base));
-  if (!lies_within(what.at.offset, what.nbytes, room)) {
+  if (!lies_within(shared.at.offset, shared.nbytes, room)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes from {} do not lie in the {} bytes that the handle opens", what.nbytes,
-                what.at.offset, room);
+                "{} bytes from {} do not lie in the {} bytes that the handle opens", shared.nbytes,
+                shared.at.offset, room);
   }
-  auto whole = record_whole(on, std::move(opened), room);
+  auto whole = record_whole(queue, std::move(opened), room);
   ISTHMUS_TRY(whole);
-  auto* const start = static_cast<std::byte*>(*base) + what.at.offset;
+  auto* const start = static_cast<std::byte*>(*base) + shared.at.offset;
   const auto alignment = alignment_of(start);
-  auto memory = allocation::adopt(on, {start, what.nbytes, alignment, ISTHMUS_KIND_DEVICE}, owner{},
-                                  *std::move(whole));
+  auto memory = Allocation::adopt(queue, {start, shared.nbytes, alignment, ISTHMUS_KIND_DEVICE},
+                                  Owner{}, *std::move(whole));
   ISTHMUS_TRY(memory);
-  return make_ref<buffer>(
-      on, *std::move(memory),
-      buffer_request{what.nbytes, ISTHMUS_KIND_DEVICE, static_cast<std::int64_t>(alignment)},
+  return make_ref<Buffer>(
+      queue, *std::move(memory),
+      BufferRequest{shared.nbytes, ISTHMUS_KIND_DEVICE, static_cast<std::int64_t>(alignment)},
       false);
 }
 

@@ -16,7 +16,7 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-void isthmus::c::write_counts(const usage_counter::counts& counts,
+void isthmus::c::write_counts(const UsageCounter::Counts& counts,
                               isthmus_statistics_t& out) noexcept {
   out.current_bytes = counts.current.bytes;
   out.current_count = counts.current.count;
@@ -29,20 +29,20 @@ void isthmus::c::write_counts(const usage_counter::counts& counts,
 namespace {
 
 template <class Adaptor>
-result<void> give_made(isthmus_resource_t** out, result<ref<Adaptor>> made) {
+Result<void> give_made(isthmus_resource_t** out, Result<Ref<Adaptor>> made) {
   ISTHMUS_TRY(made);
-  return give(result<ref<memory_resource>>{*std::move(made)}, out);
+  return give(Result<Ref<MemoryResource>>{*std::move(made)}, out);
 }
 
 template <class Adaptor, class... Args>
-result<void> give_new(isthmus_resource_t** out, Args&&... args) {
+Result<void> give_new(isthmus_resource_t** out, Args&&... args) {
   if (os::is_forked_child()) {
     return refuse_child();
   }
-  return give_made(out, result{make_ref<Adaptor>(std::forward<Args>(args)...)});
+  return give_made(out, Result{make_ref<Adaptor>(std::forward<Args>(args)...)});
 }
 
-result<custom_resource::operations> operations_of(const isthmus_resource_operations_t& given) {
+Result<CustomResource::Operations> operations_of(const isthmus_resource_operations_t& given) {
   if (given.struct_size < sizeof given) {
     return is_too_small("operations", given.struct_size, sizeof given);
   }
@@ -52,8 +52,8 @@ result<custom_resource::operations> operations_of(const isthmus_resource_operati
   return given;
 }
 
-result<statistics_resource*> counting(isthmus_resource_t* resource) {
-  auto* counts = dynamic_cast<statistics_resource*>(object(resource));
+Result<StatisticsResource*> counting(isthmus_resource_t* resource) {
+  auto* counts = dynamic_cast<StatisticsResource*>(object(resource));
   if (counts == nullptr) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -62,7 +62,7 @@ result<statistics_resource*> counting(isthmus_resource_t* resource) {
   return counts;
 }
 
-result<void> tell(const usage_counter::counts& counts, isthmus_statistics_t& out) {
+Result<void> tell(const UsageCounter::Counts& counts, isthmus_statistics_t& out) {
   if (out.struct_size < sizeof out) {
     return is_too_small("statistics", out.struct_size, sizeof out);
   }
@@ -77,8 +77,8 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
                                          const isthmus_resource_operations_t* operations,
                                          isthmus_owner_t keep,
                                          isthmus_resource_t** resource) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(operations);
     ISTHMUS_NEEDS(resource);
@@ -86,23 +86,23 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
     ISTHMUS_TRY(how);
     auto where = device_for(*object(context), device, kind);
     ISTHMUS_TRY(where);
-    return give_new<custom_resource>(resource, *object(context), **where, kind, *how,
-                                     std::move(kept));
+    return give_new<CustomResource>(resource, *object(context), **where, kind, *how,
+                                    std::move(kept));
   });
 }
 
 isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
                                              isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_new<statistics_resource>(resource, *object(upstream));
+    return give_new<StatisticsResource>(resource, *object(upstream));
   });
 }
 
 isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
                                           isthmus_statistics_t* statistics) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(statistics);
     auto counts = counting(resource);
@@ -113,7 +113,7 @@ isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
 }
 
 isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     auto counts = counting(resource);
     ISTHMUS_TRY(counts);
@@ -124,12 +124,12 @@ isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept
 
 isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scope_t* outer,
                                       isthmus_scope_t** scope) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(scope);
     auto counts = counting(resource);
     ISTHMUS_TRY(counts);
-    return give(result{make_ref<statistics_scope>(**counts, object(outer))}, scope);
+    return give(Result{make_ref<StatisticsScope>(**counts, object(outer))}, scope);
   });
 }
 
@@ -146,12 +146,12 @@ void isthmus_scope_release(isthmus_scope_t* scope) noexcept {
 }
 
 isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) noexcept {
-  return handle(statistics_scope::swap_current(object(scope)));
+  return handle(StatisticsScope::swap_current(object(scope)));
 }
 
 isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
                                      isthmus_statistics_t* statistics) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(scope);
     ISTHMUS_NEEDS(statistics);
     return tell(object(scope)->read(), *statistics);
@@ -160,7 +160,7 @@ isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
 
 isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope,
                                          isthmus_statistics_t* statistics) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(scope);
     ISTHMUS_NEEDS(statistics);
     return tell(object(scope)->read_net(), *statistics);
@@ -169,18 +169,18 @@ isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope,
 
 isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t limit_bytes,
                                         isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_new<limit_resource>(resource, *object(upstream), limit_bytes);
+    return give_new<LimitResource>(resource, *object(upstream), limit_bytes);
   });
 }
 
 isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* limit_bytes,
                                      uint64_t* in_use_bytes) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
-    const auto* limit = dynamic_cast<const limit_resource*>(object(resource));
+    const auto* limit = dynamic_cast<const LimitResource*>(object(resource));
     if (limit == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "this resource has no limit: create one with isthmus_resource_limit");
@@ -197,7 +197,7 @@ isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* lim
 
 isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
                                            isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(first);
     ISTHMUS_NEEDS(second);
     ISTHMUS_NEEDS(resource);
@@ -206,14 +206,14 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
           ISTHMUS_ERROR_WRONG_CONTEXT, "the resources of {} and {} belong to different contexts",
           object(first)->where().properties().filter, object(second)->where().properties().filter);
     }
-    return give_new<fallback_resource>(resource, *object(first), *object(second));
+    return give_new<FallbackResource>(resource, *object(first), *object(second));
   });
 }
 
 isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
                                           size_t from_bytes,
                                           isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     auto& under = *object(upstream);
@@ -223,22 +223,22 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
     if (auto bad = under.home().check(under.where(), {under.kind(), 0, alignment})) {
       return bad;
     }
-    return give_new<aligned_resource>(resource, under, alignment, from_bytes);
+    return give_new<AlignedResource>(resource, under, alignment, from_bytes);
   });
 }
 
 isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream,
                                            isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    return give_new<prefetch_resource>(resource, *object(upstream));
+    return give_new<PrefetchResource>(resource, *object(upstream));
   });
 }
 
 isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins,
                                           size_t count, isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (count != 0) {
@@ -247,35 +247,35 @@ isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const is
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    std::vector<binning_resource::bin> all;
+    std::vector<BinningResource::Bin> all;
     for (size_t index = 0; index < count; ++index) {
       ISTHMUS_NEEDS(bins[index].resource);
-      all.push_back({bins[index].most_bytes, ref{object(bins[index].resource)}});
+      all.push_back({bins[index].most_bytes, Ref{object(bins[index].resource)}});
     }
-    return give_made(resource, binning_resource::create(*object(upstream), std::move(all)));
+    return give_made(resource, BinningResource::create(*object(upstream), std::move(all)));
   });
 }
 
 isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                       isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(path);
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give_made(resource, log_resource::create(*object(upstream), path));
+    return give_made(resource, LogResource::create(*object(upstream), path));
   });
 }
 
 isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto* log = dynamic_cast<log_resource*>(object(resource));
+    auto* log = dynamic_cast<LogResource*>(object(resource));
     if (log == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "this resource has no log: create one with isthmus_resource_log");
@@ -288,12 +288,12 @@ isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
                                                    isthmus_failure_function_t function,
                                                    isthmus_owner_t keep,
                                                    isthmus_resource_t** resource) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(resource);
-    return give_new<failure_callback_resource>(resource, *object(upstream), function,
-                                               std::move(kept));
+    return give_new<FailureCallbackResource>(resource, *object(upstream), function,
+                                             std::move(kept));
   });
 }

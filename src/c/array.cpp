@@ -12,7 +12,7 @@ using namespace isthmus;
 using namespace isthmus::c;
 
 isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
       return is_too_small("info", info->struct_size, sizeof *info);
@@ -30,13 +30,14 @@ isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t*
   });
 }
 
-int isthmus_can_cast(isthmus_dtype_t from, isthmus_dtype_t to, isthmus_casting_t casting) noexcept {
-  return can_cast(from, to, casting) ? 1 : 0;
+int isthmus_can_cast(isthmus_dtype_t source_dtype, isthmus_dtype_t target_dtype,
+                     isthmus_casting_t casting) noexcept {
+  return can_cast(source_dtype, target_dtype, casting) ? 1 : 0;
 }
 
 namespace {
 
-result<array_side> side_of(const isthmus_array_t& given, const char* name, bool writes) {
+Result<ArraySide> side_of(const isthmus_array_t& given, const char* name, bool writes) {
   auto layout = layout_of(given, name);
   ISTHMUS_TRY(layout);
   auto place = endpoint_around(given.place, layout->before, layout->nbytes, writes);
@@ -45,10 +46,10 @@ result<array_side> side_of(const isthmus_array_t& given, const char* name, bool 
                 name, place.failure().message());
   }
   ISTHMUS_TRY(place);
-  return array_side{*std::move(place), *layout};
+  return ArraySide{*std::move(place), *layout};
 }
 
-result<bool> overlap_of(const isthmus_array_t& one, const isthmus_array_t& other) {
+Result<bool> overlap_of(const isthmus_array_t& one, const isthmus_array_t& other) {
   auto first = side_of(one, "one", false);
   ISTHMUS_TRY(first);
   auto second = side_of(other, "other", false);
@@ -63,7 +64,7 @@ isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue, const isthmus_array_
                                     const isthmus_array_t* source, isthmus_casting_t casting,
                                     const isthmus_operation_t* operation,
                                     isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     ISTHMUS_TRY(check_cast(source->dtype, destination->dtype, casting));
@@ -79,13 +80,13 @@ isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_
                                     const void* value, isthmus_dtype_t value_dtype,
                                     isthmus_casting_t casting, const isthmus_operation_t* operation,
                                     isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(value);
     ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
     auto to = side_of(*destination, "destination", true);
     ISTHMUS_TRY(to);
-    auto target = target_of(to->place, to->layout.nbytes, object(queue), device_work::fill);
+    auto target = target_of(to->place, to->layout.nbytes, object(queue), DeviceWork::fill);
     ISTHMUS_TRY(target);
     to->place = *std::move(target);
     std::array<std::byte, k_largest_element> element{};

@@ -14,34 +14,34 @@ using namespace isthmus::c;
 
 namespace {
 
-error no_bytes(std::string_view text) {
+Error no_bytes(std::string_view text) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} is not a number of bytes: use {}, or a share of 0 % to 100 % (\"80%\")",
-              quoted(text), describe(unit::bytes));
+              quoted(text), describe(Unit::bytes));
 }
 
-result<std::uint64_t> share_of(std::string_view text, const device* where, usm_kind kind) {
+Result<std::uint64_t> share_of(std::string_view text, const Device* device, UsmKind kind) {
   if (!parse_share(text, 0)) {
     return no_bytes(text);
   }
-  if (where == nullptr || kind_capability(kind) == 0) {
+  if (device == nullptr || kind_capability(kind) == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is a share, which needs a device and a memory kind: pass both, or use {}",
-                quoted(text), describe(unit::bytes));
+                quoted(text), describe(Unit::bytes));
   }
-  return *parse_share(text, memory_for(*where, kind));
+  return *parse_share(text, memory_for(*device, kind));
 }
 
 }  // namespace
 
 isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
                                      isthmus_kind_t kind, uint64_t* bytes) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(text);
     ISTHMUS_NEEDS(bytes);
     const std::string_view given{text};
-    const auto plain = parse_quantity(given, unit::bytes);
-    auto told = plain ? result<std::uint64_t>{*plain} : share_of(given, object(device), kind);
+    const auto plain = parse_quantity(given, Unit::bytes);
+    auto told = plain ? Result<std::uint64_t>{*plain} : share_of(given, object(device), kind);
     ISTHMUS_TRY(told);
     *bytes = *told;
     return {};
@@ -49,12 +49,12 @@ isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
 }
 
 isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** budget) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(budget);
     if (limit_bytes == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a budget cannot be 0 bytes: use at least 1");
     }
-    *budget = handle(make_ref<isthmus::budget>(limit_bytes).detach());
+    *budget = handle(make_ref<isthmus::Budget>(limit_bytes).detach());
     return {};
   });
 }
@@ -73,7 +73,7 @@ void isthmus_budget_release(isthmus_budget_t* budget) noexcept {
 
 isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
                                       isthmus_budget_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(budget);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {

@@ -10,9 +10,9 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-result<ref<queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
+Result<Ref<Queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
   if (chosen != nullptr) {
-    return ref{object(chosen)};
+    return Ref{object(chosen)};
   }
   auto where = find_device("");
   ISTHMUS_TRY(where);
@@ -22,40 +22,40 @@ result<ref<queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
                                        isthmus_buffer_t** buffer) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
       return refuse_child();
     }
     if (queue != nullptr) {  // does not count a reference to the queue
-      return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
+      return give(Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
                   buffer);
     }
     auto on = queue_or_default(nullptr);
     ISTHMUS_TRY(on);
-    return give(buffer::create(**on, {nbytes, kind, alignment}, object(resource)), buffer);
+    return give(Buffer::create(**on, {nbytes, kind, alignment}, object(resource)), buffer);
   });
 }
 
 isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                       int read_only, isthmus_queue_t* queue, isthmus_owner_t keep,
                                       isthmus_buffer_t** buffer) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
       return refuse_child();
     }
     return give(
-        buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
+        Buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
         buffer);
   });
 }
 
 isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
                                            isthmus_ipc_handle_t* handle) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(handle);
     if (os::is_forked_child()) {
@@ -75,7 +75,7 @@ isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
 
 isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, isthmus_queue_t* queue,
                                          isthmus_buffer_t** buffer) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(handle);
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
@@ -84,17 +84,17 @@ isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, ist
     if (handle->struct_size < sizeof *handle) {
       return is_too_small("handle", handle->struct_size, sizeof *handle);
     }
-    shared_bytes wanted{{{}, handle->offset}, handle->nbytes};
+    SharedBytes wanted{{{}, handle->offset}, handle->nbytes};
     std::copy(std::begin(handle->handle), std::end(handle->handle), wanted.at.of.bytes.begin());
     auto on = queue_or_default(queue);
     ISTHMUS_TRY(on);
-    return give(buffer::open(**on, wanted), buffer);
+    return give(Buffer::open(**on, wanted), buffer);
   });
 }
 
 isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, size_t nbytes,
                                       isthmus_buffer_t** slice) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(base);
     ISTHMUS_NEEDS(slice);
     return give(object(base)->slice(offset, nbytes), slice);
@@ -103,7 +103,7 @@ isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, siz
 
 isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
                                          isthmus_buffer_t** view) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(base);
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(view);
@@ -140,7 +140,7 @@ int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) noexcept {
 
 isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
                                      isthmus_buffer_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
@@ -170,9 +170,9 @@ namespace {
 
 // Combines the result of a wait with the buffer's contents. A failed copy is reported even if the
 // wait timed out: with an exported queue, every wait with a timeout of 0 times out.
-result<void> tell_of_contents(buffer& of, result<void> waited) {
+Result<void> tell_of_contents(Buffer& buffer, Result<void> waited) {
   if (waited || waited.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
-    ISTHMUS_TRY(of.check_contents());
+    ISTHMUS_TRY(buffer.check_contents());
   }
   return waited;
 }
@@ -180,7 +180,7 @@ result<void> tell_of_contents(buffer& of, result<void> waited) {
 }  // namespace
 
 isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     return tell_of_contents(*object(buffer), object(buffer)->wait(os::deadline_after(timeout_ns)));
   });
@@ -188,7 +188,7 @@ isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_n
 
 isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     return tell_of_contents(*object(buffer),
                             object(buffer)->wait_for_writers(os::deadline_after(timeout_ns)));
@@ -215,7 +215,7 @@ size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char*
 
 isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
                                         isthmus_event_t** event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(event);
     return give(object(buffer)->pending(), event);
@@ -223,7 +223,7 @@ isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
 }
 
 isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(pointer);
     auto exported = object(buffer)->begin_export();
@@ -235,7 +235,7 @@ isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
 
 isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, isthmus_queue_t* queue,
                                                 void** pointer) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(pointer);
     if (os::is_forked_child()) {
@@ -256,7 +256,7 @@ void isthmus_buffer_unexport(isthmus_buffer_t* buffer) noexcept {
 
 isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                        isthmus_owner_t* taker) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -274,19 +274,19 @@ isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
 
 isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
                                              isthmus_event_t* event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     if (os::is_forked_child()) {
       return refuse_child();
     }
     ISTHMUS_NEEDS(event);
-    return object(buffer)->record(ref<isthmus::event>{object(event)});
+    return object(buffer)->record(Ref<isthmus::Event>{object(event)});
   });
 }
 
 isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
                                              isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {

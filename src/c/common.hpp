@@ -28,56 +28,56 @@ namespace isthmus::c {
     return reinterpret_cast<const type*>(handle);                                        \
   }                                                                                      \
   inline noun* handle(type* object) noexcept { return reinterpret_cast<noun*>(object); }
-ISTHMUS_HANDLE(isthmus_platform_t, platform)
-ISTHMUS_HANDLE(isthmus_device_t, device)
-ISTHMUS_HANDLE(isthmus_context_t, context)
-ISTHMUS_HANDLE(isthmus_queue_t, queue)
-ISTHMUS_HANDLE(isthmus_event_t, event)
-ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
-ISTHMUS_HANDLE(isthmus_budget_t, budget)
-ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
-ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
-ISTHMUS_HANDLE(isthmus_reclaimer_t, reclaimer)
-ISTHMUS_HANDLE(isthmus_pin_t, pin)
-ISTHMUS_HANDLE(isthmus_unified_t, unified_buffer)
+ISTHMUS_HANDLE(isthmus_platform_t, Platform)
+ISTHMUS_HANDLE(isthmus_device_t, Device)
+ISTHMUS_HANDLE(isthmus_context_t, Context)
+ISTHMUS_HANDLE(isthmus_queue_t, Queue)
+ISTHMUS_HANDLE(isthmus_event_t, Event)
+ISTHMUS_HANDLE(isthmus_resource_t, MemoryResource)
+ISTHMUS_HANDLE(isthmus_budget_t, Budget)
+ISTHMUS_HANDLE(isthmus_buffer_t, Buffer)
+ISTHMUS_HANDLE(isthmus_scope_t, StatisticsScope)
+ISTHMUS_HANDLE(isthmus_reclaimer_t, Reclaimer)
+ISTHMUS_HANDLE(isthmus_pin_t, Pin)
+ISTHMUS_HANDLE(isthmus_unified_t, UnifiedBuffer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Stores the error as this thread's last one and returns its code.
-status remember(error failure) noexcept;
-[[nodiscard]] const error& last_failure() noexcept;
+Status remember(Error failure) noexcept;
+[[nodiscard]] const Error& last_failure() noexcept;
 
 // Runs the body of an entry point and converts its `result<void>` to a code.
 template <class Body>
-status guarded(Body&& body) noexcept {
+Status guarded(Body&& body) noexcept {
   try {
-    result<void> outcome = body();
+    Result<void> outcome = body();
     return outcome ? ISTHMUS_OK : remember(outcome.take_error());
   } catch (const std::bad_alloc&) {
-    return remember(error::no_memory());
+    return remember(Error::no_memory());
   } catch (...) {
     return remember(fail(ISTHMUS_ERROR_INTERNAL, "an unexpected exception inside the library"));
   }
 }
 
-[[nodiscard]] error is_null(const char* name);
-[[nodiscard]] error is_too_small(const char* name, std::size_t given, std::size_t wanted);
-[[nodiscard]] error refuse_child();
+[[nodiscard]] Error is_null(const char* name);
+[[nodiscard]] Error is_too_small(const char* name, std::size_t given, std::size_t wanted);
+[[nodiscard]] Error refuse_child();
 
 // NULL: the default device's queue.
-[[nodiscard]] result<ref<queue>> queue_or_default(isthmus_queue_t* chosen);
+[[nodiscard]] Result<Ref<Queue>> queue_or_default(isthmus_queue_t* chosen);
 
 // The device for which a resource is created. NULL: the first device of the context. WRONG_CONTEXT
 // for a device of another context, UNSUPPORTED for a kind that the device lacks.
-[[nodiscard]] result<device*> device_for(context& home, isthmus_device_t* chosen,
+[[nodiscard]] Result<Device*> device_for(Context& context, isthmus_device_t* chosen,
                                          isthmus_kind_t kind);
 
 // Writes all fields except the size. Pre: `struct_size` is at least that of this header.
-void write_counts(const usage_counter::counts& counts, isthmus_statistics_t& out) noexcept;
+void write_counts(const UsageCounter::Counts& counts, isthmus_statistics_t& out) noexcept;
 
 // Transfers a new object to the caller through `out`.
 template <class T, class Handle>
-result<void> give(result<ref<T>> made, Handle** out) {
+Result<void> give(Result<Ref<T>> made, Handle** out) {
   if (!made) {
     return made.take_error();
   }
@@ -86,7 +86,7 @@ result<void> give(result<ref<T>> made, Handle** out) {
 }
 
 // INVALID_ARGUMENT if `events` contains a NULL.
-[[nodiscard]] result<std::vector<ref<event>>> events_of(isthmus_event_t* const* events,
+[[nodiscard]] Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events,
                                                         std::size_t count);
 
 }  // namespace isthmus::c

@@ -9,13 +9,13 @@ using namespace isthmus::c;
 
 isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t count,
                                         isthmus_context_t** context) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(devices);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    std::vector<device*> members;
+    std::vector<Device*> members;
     for (size_t index = 0; index < count; ++index) {
       ISTHMUS_NEEDS(devices[index]);
       members.push_back(object(devices[index]));
@@ -29,7 +29,7 @@ isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t
 
 isthmus_status_t isthmus_context_default(isthmus_device_t* device,
                                          isthmus_context_t** context) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
@@ -41,8 +41,8 @@ isthmus_status_t isthmus_context_default(isthmus_device_t* device,
 
 isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
                                        isthmus_context_t** context) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(context);
@@ -54,16 +54,17 @@ isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, i
   });
 }
 
-isthmus_status_t isthmus_context_share(isthmus_context_t* of, isthmus_device_t* device,
+isthmus_status_t isthmus_context_share(isthmus_context_t* given_context, isthmus_device_t* device,
                                        isthmus_context_t** context) noexcept {
-  return guarded([&]() -> result<void> {
-    ISTHMUS_NEEDS(of);
+  return guarded([&]() -> Result<void> {
+    ISTHMUS_NEEDS(given_context);
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(context);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(object(device)->home().share_context(*object(device), *object(of)), context);
+    return give(object(device)->home().share_context(*object(device), *object(given_context)),
+                context);
   });
 }
 
@@ -81,7 +82,7 @@ void isthmus_context_release(isthmus_context_t* context) noexcept {
 
 isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
                                               size_t* count) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(count);
     *count = object(context)->devices().size();
@@ -91,7 +92,7 @@ isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
 
 isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t index,
                                         isthmus_device_t** device) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(device);
     const auto members = object(context)->devices();
@@ -100,7 +101,7 @@ isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t
                   "device index {} is out of range: the number of devices in this context is {}",
                   index, members.size());
     }
-    *device = handle(ref{members[index]}.detach());
+    *device = handle(Ref{members[index]}.detach());
     return {};
   });
 }

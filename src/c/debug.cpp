@@ -10,21 +10,21 @@ using namespace isthmus::c;
 
 isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream, uint64_t kept_bytes,
                                         isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto made = debug_resource::create(*object(upstream), kept_bytes);
+    auto made = DebugResource::create(*object(upstream), kept_bytes);
     ISTHMUS_TRY(made);
-    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+    return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
   });
 }
 
 isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
-    return os::is_forked_child() ? result<void>{refuse_child()} : object(resource)->verify();
+    return os::is_forked_child() ? Result<void>{refuse_child()} : object(resource)->verify();
   });
 }

@@ -14,10 +14,10 @@ using namespace isthmus::c;
 namespace {
 
 // Notifies an event loop through its descriptor.
-class notification final : public continuation {
+class Notification final : public Continuation {
  public:
   void own(int descriptor) noexcept { descriptor_ = descriptor; }
-  void run(event&) noexcept override {
+  void run(Event&) noexcept override {
     os::notify_and_close(descriptor_);
     delete this;
   }
@@ -27,17 +27,17 @@ class notification final : public continuation {
 };
 
 // Releases an owner when the event completes; that is how the caller is notified.
-class farewell final : public continuation {
+class Farewell final : public Continuation {
  public:
-  explicit farewell(owner told) : told_{std::move(told)} {}
-  void run(event&) noexcept override { delete this; }
+  explicit Farewell(Owner told) : told_{std::move(told)} {}
+  void run(Event&) noexcept override { delete this; }
 
  private:
-  owner told_;
+  Owner told_;
 };
 
 // The outcome of a completed event, which counts as reported from here on.
-error reported(event& completed) {
+Error reported(Event& completed) {
   if (!completed.succeeded()) {
     completed.note_reported();
   }
@@ -63,19 +63,19 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
     return ISTHMUS_OK;
   }
   bool pending = false;
-  const auto code = guarded([&]() -> result<void> {
+  const auto code = guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
       return refuse_child();
     }
     pending = object(event)->poll() == ISTHMUS_PENDING;
-    return pending ? error{} : reported(*object(event));
+    return pending ? Error{} : reported(*object(event));
   });
   return pending ? ISTHMUS_PENDING : code;
 }
 
 isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -86,12 +86,12 @@ isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) 
 }
 
 isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto told = std::make_unique<notification>();  // allocated before there is a descriptor to leak
+    auto told = std::make_unique<Notification>();  // allocated before there is a descriptor to leak
     auto own = os::duplicate_descriptor(fd);
     ISTHMUS_TRY(own);
     told->own(*own);
@@ -101,33 +101,33 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
 }
 
 isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t told) noexcept {
-  owner kept{told};
-  return guarded([&]() -> result<void> {
+  Owner kept{told};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    object(event)->on_complete(*new farewell{std::move(kept)});
+    object(event)->on_complete(*new Farewell{std::move(kept)});
     return {};
   });
 }
 
 isthmus_status_t isthmus_event_create(isthmus_event_t** event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
-    *event = handle(ref<isthmus::event>{make_ref<host_event>()}.detach());
+    *event = handle(Ref<isthmus::Event>{make_ref<HostEvent>()}.detach());
     return {};
   });
 }
 
 isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
                                         const char* message) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto* target = dynamic_cast<host_event*>(object(event));
+    auto* target = dynamic_cast<HostEvent*>(object(event));
     if (target == nullptr) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "this event belongs to an operation: only events created by isthmus_event_create "
@@ -141,8 +141,8 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
                   "TIMEOUT, {} to {}",
                   status, ISTHMUS_ERROR_CONFLICT + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
     }
-    if (!target->finish(failed ? error{status, message == nullptr ? status_name(status) : message}
-                               : error{})) {
+    if (!target->finish(failed ? Error{status, message == nullptr ? status_name(status) : message}
+                               : Error{})) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "the event is already complete: it can be completed only once");
     }
@@ -153,7 +153,7 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
 isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
                                      uint64_t* started_ns, uint64_t* ended_ns) noexcept {
   bool pending = false;
-  const auto code = guarded([&]() -> result<void> {
+  const auto code = guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     ISTHMUS_NEEDS(submitted_ns);
     ISTHMUS_NEEDS(started_ns);
@@ -178,7 +178,7 @@ isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted
 isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
                                        int64_t* elapsed_ns) noexcept {
   bool pending = false;
-  const auto code = guarded([&]() -> result<void> {
+  const auto code = guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(event);
     ISTHMUS_NEEDS(earlier);
     ISTHMUS_NEEDS(elapsed_ns);
@@ -199,8 +199,8 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
 
 isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native, isthmus_owner_t keep,
                                      isthmus_event_t** event) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(event);

@@ -8,23 +8,23 @@ namespace isthmus::c {
 namespace {
 
 // Takes over the owners: they are released even if this fails.
-void take_owners(std::span<const isthmus_owner_t> given, std::vector<owner>& into) {
+void take_owners(std::span<const isthmus_owner_t> given, std::vector<Owner>& out) {
   try {
-    into.reserve(given.size());
+    out.reserve(given.size());
   } catch (const std::bad_alloc&) {
     std::for_each(given.begin(), given.end(),
-                  [](const isthmus_owner_t& each) { const owner released{each}; });
+                  [](const isthmus_owner_t& each) { const Owner released{each}; });
     throw;
   }
   for (const auto& each : given) {
-    into.emplace_back(each);
+    out.emplace_back(each);
   }
 }
 
 }  // namespace
 
-result<transfer_options> options_of(const isthmus_operation_t* operation, bool blocking) {
-  transfer_options options;
+Result<TransferOptions> options_of(const isthmus_operation_t* operation, bool blocking) {
+  TransferOptions options;
   options.blocking = blocking;
   if (operation == nullptr) {
     return options;

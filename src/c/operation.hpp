@@ -9,19 +9,19 @@
 namespace isthmus::c {
 
 // Takes over the owners first, so that they are released in any case.
-[[nodiscard]] result<transfer_options> options_of(const isthmus_operation_t* operation,
-                                                  bool blocking);
+[[nodiscard]] Result<TransferOptions> options_of(const isthmus_operation_t* operation,
+                                                 bool blocking);
 
 template <class Operate>
 isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
                          Operate&& call) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto options = options_of(operation, event == nullptr);
     ISTHMUS_TRY(options);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    submitted ended = call(*std::move(options));
+    Submitted ended = call(*std::move(options));
     ISTHMUS_TRY(ended);
     if (event != nullptr) {
       *event = handle(ended->detach());

@@ -9,7 +9,7 @@ using namespace isthmus::c;
 
 namespace {
 
-result<device*> device_or_default(isthmus_device_t* chosen) {
+Result<Device*> device_or_default(isthmus_device_t* chosen) {
   return chosen != nullptr ? object(chosen) : find_device("");
 }
 
@@ -18,8 +18,8 @@ result<device*> device_or_default(isthmus_device_t* chosen) {
 isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
                                  int read_only, isthmus_owner_t owner,
                                  isthmus_pin_t** pin) noexcept {
-  isthmus::owner user{owner};  // released in any case
-  return guarded([&]() -> result<void> {
+  isthmus::Owner user{owner};  // released in any case
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pin);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -27,12 +27,12 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
     auto where = device_or_default(device);
     ISTHMUS_TRY(where);
     auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
-    return give(isthmus::pin::make(**where, {start, nbytes, read_only != 0}, std::move(user)), pin);
+    return give(isthmus::Pin::make(**where, {start, nbytes, read_only != 0}, std::move(user)), pin);
   });
 }
 
 isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pin);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
@@ -46,7 +46,7 @@ isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) 
 }
 
 isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pin);
     if (os::is_forked_child()) {
       return refuse_child();

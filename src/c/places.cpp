@@ -10,39 +10,39 @@ namespace isthmus::c {
 namespace {
 
 // A range relative to an address: `nbytes` that begin `before` bytes before `offset`.
-struct bytes_at {
+struct BytesAt {
   std::size_t offset;
   std::size_t before;
   std::size_t nbytes;
 };
 
-bool is_in_address_space(const void* start, const bytes_at& what) noexcept {
+bool is_in_address_space(const void* start, const BytesAt& block) noexcept {
   const auto most = UINTPTR_MAX - address(start);
-  return what.offset <= most && what.before <= address(start) + what.offset &&
-         what.nbytes <= UINTPTR_MAX - (address(start) + what.offset - what.before);
+  return block.offset <= most && block.before <= address(start) + block.offset &&
+         block.nbytes <= UINTPTR_MAX - (address(start) + block.offset - block.before);
 }
 
-error refuse_end(const block_extent& known, const void* pointer, const bytes_at& what) {
-  if (what.before != 0) {
+Error refuse_end(const BlockExtent& known, const void* pointer, const BytesAt& block) {
+  if (block.before != 0) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes around {}, {} of them before it, exceed their allocation, {} bytes at {}",
-                what.nbytes, pointer, what.before, known.nbytes, static_cast<void*>(known.base));
+                block.nbytes, pointer, block.before, known.nbytes, static_cast<void*>(known.base));
   }
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
               "{} bytes from {} run past the end of their allocation, {} bytes "
               "at {}",
-              what.nbytes, pointer, known.nbytes, static_cast<void*>(known.base));
+              block.nbytes, pointer, known.nbytes, static_cast<void*>(known.base));
 }
 
-result<endpoint> endpoint_at(void* start, const bytes_at& what) {
-  if (!is_in_address_space(start, what)) {
+Result<Endpoint> endpoint_at(void* start, const BytesAt& block) {
+  if (!is_in_address_space(start, block)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes at offset {} from {} run past the end of the address space", what.nbytes,
-                what.offset, start);
+                "{} bytes at offset {} from {} run past the end of the address space", block.nbytes,
+                block.offset, start);
   }
-  auto* pointer = static_cast<std::byte*>(start) + what.offset;
-  endpoint side{pointer - what.before, nullptr, nullptr};
-  if (what.nbytes == 0) {
+  auto* pointer = static_cast<std::byte*>(start) + block.offset;
+  Endpoint side{pointer - block.before, nullptr, nullptr};
+  if (block.nbytes == 0) {
     return side;
   }
   auto found = innermost_at(pointer);
@@ -54,23 +54,23 @@ result<endpoint> endpoint_at(void* start, const bytes_at& what) {
   side.preferred = &side.memory->on();
   const auto& known = *found;
   const auto inside = address(pointer) - address(known.base);
-  if (what.before <= inside && side.memory->what().is_told &&
+  if (block.before <= inside && side.memory->what().is_told &&
       side.memory->home().takes_host_memory()) {
     return side;  // ordered after operations on the known memory; the rest is any host memory
   }
-  if (what.before > inside || !lies_within(inside - what.before, what.nbytes, known.nbytes)) {
-    return refuse_end(known, pointer, what);
+  if (block.before > inside || !lies_within(inside - block.before, block.nbytes, known.nbytes)) {
+    return refuse_end(known, pointer, block);
   }
   return side;
 }
 
-error refuse_target(const void* pointer, const queue* on, device_work what) {
+Error refuse_target(const void* pointer, const Queue* queue, DeviceWork work) {
   const char* const remedy =
-      what == device_work::fill
+      work == DeviceWork::fill
           ? "fill it on the host, without a queue, or allocate it for the device"
           : "prefetch and advice need memory that was allocated for a device: allocate it there, "
             "and pass a queue";
-  if (on == nullptr) {
+  if (queue == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not memory known to the library: {}",
                 pointer, remedy);
   }
@@ -78,55 +78,56 @@ error refuse_target(const void* pointer, const queue* on, device_work what) {
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "neither the library nor the driver of {} knows {}, which is plain host memory or was "
       "freed: {}",
-      on->where().properties().filter, pointer, remedy);
+      queue->where().properties().filter, pointer, remedy);
 }
 
 // Whether the device fills memory that its driver does not know: any host memory or, if the driver
 // has only SVM and cannot be queried, memory that may be another library's SVM.
-bool fills_unknown_memory(const device& by) noexcept {
-  return by.reaches_host_memory() || !by.can(ISTHMUS_CAN_USM);
+bool fills_unknown_memory(const Device& device) noexcept {
+  return device.reaches_host_memory() || !device.can(ISTHMUS_CAN_USM);
 }
 
 // Records the memory for this call only, so that its ordering and access rules are those of other
 // device memory. Records the driver's whole allocation if its size is known, since other calls may
 // use other parts meanwhile.
-result<ref<allocation>> record_foreign(queue& on, const endpoint& side, std::size_t nbytes) {
-  auto known = facts_of(on.home(), side.pointer);
+Result<Ref<Allocation>> record_foreign(Queue& queue, const Endpoint& side, std::size_t nbytes) {
+  auto known = facts_of(queue.home(), side.pointer);
   if (known.nbytes == 0) {
     known.base = side.pointer;
     known.nbytes = nbytes;
   }
-  return allocation::adopt(on, {known.base, known.nbytes, 1, ISTHMUS_KIND_DEVICE, true}, owner{},
-                           ref<allocation>{});
+  return Allocation::adopt(queue, {known.base, known.nbytes, 1, ISTHMUS_KIND_DEVICE, true}, Owner{},
+                           Ref<Allocation>{});
 }
 
 }  // namespace
 
-result<endpoint> target_of(endpoint side, std::size_t nbytes, queue* on, device_work what) {
+Result<Endpoint> target_of(Endpoint side, std::size_t nbytes, Queue* queue, DeviceWork work) {
   if (side.memory || nbytes == 0) [[likely]] {
     return side;
   }
-  const bool is_fill = what == device_work::fill;
-  if (on == nullptr) {
-    return is_fill ? result<endpoint>{std::move(side)} : refuse_target(side.pointer, on, what);
+  const bool is_fill = work == DeviceWork::fill;
+  if (queue == nullptr) {
+    return is_fill ? Result<Endpoint>{std::move(side)} : refuse_target(side.pointer, queue, work);
   }
-  auto kind = check_foreign(*on, {side.pointer, nbytes});
+  auto kind = check_foreign(*queue, {side.pointer, nbytes});
   if (!kind && kind.failure().code() == ISTHMUS_ERROR_WRONG_CONTEXT &&
-      facts_of(on->home(), side.pointer).kind == ISTHMUS_KIND_UNKNOWN) {
-    return is_fill && fills_unknown_memory(on->where()) ? result<endpoint>{std::move(side)}
-                                                        : refuse_target(side.pointer, on, what);
+      facts_of(queue->home(), side.pointer).kind == ISTHMUS_KIND_UNKNOWN) {
+    return is_fill && fills_unknown_memory(queue->where())
+               ? Result<Endpoint>{std::move(side)}
+               : refuse_target(side.pointer, queue, work);
   }
   ISTHMUS_TRY(kind);
   if (*kind == ISTHMUS_KIND_DEVICE) {  // the host cannot access it
-    auto memory = record_foreign(*on, side, nbytes);
+    auto memory = record_foreign(*queue, side, nbytes);
     ISTHMUS_TRY(memory);
     side.memory = *std::move(memory);
-    side.preferred = on;
+    side.preferred = queue;
   }
   return side;
 }
 
-result<endpoint> endpoint_around(const isthmus_place_t& place, std::size_t before,
+Result<Endpoint> endpoint_around(const isthmus_place_t& place, std::size_t before,
                                  std::size_t nbytes, bool writes) {
   if (place.buffer != nullptr) {
     if (before > place.offset) {
@@ -140,12 +141,12 @@ result<endpoint> endpoint_around(const isthmus_place_t& place, std::size_t befor
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a place has neither a buffer nor a pointer");
   }
   if (place.pointer == nullptr) {
-    return endpoint{};  // no offset is added to a null pointer
+    return Endpoint{};  // no offset is added to a null pointer
   }
   return endpoint_at(place.pointer, {place.offset, before, nbytes});
 }
 
-result<endpoint> endpoint_of(const isthmus_place_t& place, std::size_t nbytes, bool writes) {
+Result<Endpoint> endpoint_of(const isthmus_place_t& place, std::size_t nbytes, bool writes) {
   return endpoint_around(place, 0, nbytes, writes);
 }
 

@@ -16,23 +16,23 @@
 namespace isthmus::c {
 
 // The endpoint of `nbytes` from `place`. OUT_OF_RANGE, INVALID_ARGUMENT, and the errors of
-// `buffer::at`.
-[[nodiscard]] result<endpoint> endpoint_of(const isthmus_place_t& place, std::size_t nbytes,
+// `Buffer::at`.
+[[nodiscard]] Result<Endpoint> endpoint_of(const isthmus_place_t& place, std::size_t nbytes,
                                            bool writes);
 
 // The same for `nbytes` that begin `before` bytes before `place`, which lies within them.
-[[nodiscard]] result<endpoint> endpoint_around(const isthmus_place_t& place, std::size_t before,
+[[nodiscard]] Result<Endpoint> endpoint_around(const isthmus_place_t& place, std::size_t before,
                                                std::size_t nbytes, bool writes);
 
 // What a device does with the memory: a fill writes it, a hint concerns it.
-enum class device_work { fill, hint };
+enum class DeviceWork { fill, hint };
 
-// The endpoint of work of the device of `on`, for memory at `side`; `on` is null if no queue was
-// named. An endpoint without a record is memory that the driver knows, allocated by another
+// The endpoint of work of the device of `queue`, for memory at `side`; `queue` is null if no queue
+// was named. An endpoint without a record is memory that the driver knows, allocated by another
 // library, or for a fill plain host memory that the device can access. Without a queue the host
 // fills. INVALID_ARGUMENT for other addresses; OUT_OF_RANGE, WRONG_CONTEXT. Returns memory of the
 // library unchanged.
-[[nodiscard]] result<endpoint> target_of(endpoint side, std::size_t nbytes, queue* on,
-                                         device_work what);
+[[nodiscard]] Result<Endpoint> target_of(Endpoint side, std::size_t nbytes, Queue* queue,
+                                         DeviceWork work);
 
 }  // namespace isthmus::c

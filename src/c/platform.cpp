@@ -10,7 +10,7 @@ using namespace isthmus;
 using namespace isthmus::c;
 
 isthmus_status_t isthmus_driver_library(const char* backend, const char* path) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(backend);
     ISTHMUS_NEEDS(path);
     return set_driver_library(backend, path);
@@ -18,7 +18,7 @@ isthmus_status_t isthmus_driver_library(const char* backend, const char* path) n
 }
 
 isthmus_status_t isthmus_platform_count(size_t* count) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(count);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -29,7 +29,7 @@ isthmus_status_t isthmus_platform_count(size_t* count) noexcept {
 }
 
 isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platform) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(platform);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -40,7 +40,7 @@ isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platfor
                   "platform index {} is out of range: the number of platforms is {}", index,
                   all.size());
     }
-    *platform = handle(ref{all[index]}.detach());
+    *platform = handle(Ref{all[index]}.detach());
     return {};
   });
 }
@@ -59,7 +59,7 @@ void isthmus_platform_release(isthmus_platform_t* platform) noexcept {
 
 isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
                                        isthmus_platform_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(platform);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
@@ -79,7 +79,7 @@ isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
 
 isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t index,
                                          isthmus_device_t** device) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(platform);
     ISTHMUS_NEEDS(device);
     const auto members = object(platform)->devices();
@@ -88,13 +88,13 @@ isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t in
                   "device index {} is out of range: the number of devices on this platform is {}",
                   index, members.size());
     }
-    *device = handle(ref{members[index].get()}.detach());
+    *device = handle(Ref{members[index].get()}.detach());
     return {};
   });
 }
 
 isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(count);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -106,7 +106,7 @@ isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
 
 isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
                                     const char** reason) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(backend);
     ISTHMUS_NEEDS(reason);
     if (os::is_forked_child()) {
@@ -125,13 +125,13 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
 }
 
 isthmus_status_t isthmus_device_find(const char* filter, isthmus_device_t** device) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     auto found = find_device(filter == nullptr ? "" : filter);
     if (!found) {
       return found.take_error();
     }
-    *device = handle(ref{*found}.detach());
+    *device = handle(Ref{*found}.detach());
     return {};
   });
 }
@@ -150,7 +150,7 @@ void isthmus_device_release(isthmus_device_t* device) noexcept {
 
 isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
                                      isthmus_device_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
@@ -177,17 +177,17 @@ isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
 
 isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
                                          isthmus_platform_t** platform) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(platform);
-    *platform = handle(ref{&object(device)->home()}.detach());
+    *platform = handle(Ref{&object(device)->home()}.detach());
     return {};
   });
 }
 
 isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t* free_bytes,
                                        uint64_t* total_bytes) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(free_bytes);
     ISTHMUS_NEEDS(total_bytes);
@@ -208,19 +208,19 @@ void* isthmus_device_native(const isthmus_device_t* device) noexcept {
 
 isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
                                             isthmus_device_t** device) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(backend);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(device);
     auto found = find_native_device(backend, native);
     ISTHMUS_TRY(found);
-    *device = handle(ref{*found}.detach());
+    *device = handle(Ref{*found}.detach());
     return {};
   });
 }
 
 isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** device) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -231,7 +231,7 @@ isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** devi
 }
 
 isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* options) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(options);
     if (os::is_forked_child()) {
@@ -243,7 +243,7 @@ isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* opt
 
 isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
                                    uint64_t* count) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(kind);
     ISTHMUS_NEEDS(count);
@@ -259,7 +259,7 @@ isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* k
 
 isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
                                    uint64_t* device_bytes, uint64_t* host_bytes) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(clock_ns);
     ISTHMUS_NEEDS(device_bytes);

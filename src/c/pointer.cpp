@@ -18,7 +18,7 @@ namespace {
 // Size of the first published version of the structure, which many programs were compiled with.
 constexpr auto k_first_info_size = offsetof(isthmus_pointer_info_t, requested_bytes);
 
-void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
+void tell(const PointerFacts& known, isthmus_pointer_info_t& info) noexcept {
   info.kind = known.kind;
   info.base = known.base;
   info.nbytes = known.nbytes;
@@ -26,7 +26,7 @@ void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
 }
 
 // Writes these two fields if the caller's structure has them.
-void tell_request(const request_facts& known, isthmus_pointer_info_t& info) noexcept {
+void tell_request(const RequestFacts& known, isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
     info.requested_bytes = known.nbytes;
   }
@@ -35,17 +35,17 @@ void tell_request(const request_facts& known, isthmus_pointer_info_t& info) noex
   }
 }
 
-void tell_origin(context* home, memory_resource* from, isthmus_memory_state_t state,
+void tell_origin(Context* context, MemoryResource* resource, isthmus_memory_state_t state,
                  isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= sizeof info) {
-    info.context = handle(home);
-    info.resource = handle(from);
+    info.context = handle(context);
+    info.resource = handle(resource);
     info.state = state;
   }
 }
 
 // For callers whose structure has all fields: only stores, without branches.
-void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
+void tell_all(const BareBlock& known, isthmus_pointer_info_t& info) noexcept {
   const auto& common = *known.common;
   info = {info.struct_size,
           common.kind.load(k_relaxed),
@@ -60,18 +60,18 @@ void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
 }
 
 // If the block does not record its request, looks it up in the tracking resources.
-request_facts request_for(const pointer_record& known, const void* pointer) noexcept {
+RequestFacts request_for(const PointerRecord& known, const void* pointer) noexcept {
   if (known.what.kind == ISTHMUS_KIND_UNKNOWN || known.request.nbytes != 0 ||
-      !tracking_resource::is_any()) {
+      !TrackingResource::is_any()) {
     return known.request;
   }
-  const auto noted = tracking_resource::find_note_of(known.what, pointer, cut_since(pointer));
-  return noted ? request_facts{noted->nbytes, noted->queue} : known.request;
+  const auto noted = TrackingResource::find_note_of(known.what, pointer, cut_since(pointer));
+  return noted ? RequestFacts{noted->nbytes, noted->queue} : known.request;
 }
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,
                                               isthmus_pointer_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(info);
     if (info->struct_size < k_first_info_size) {
       return is_too_small("info", info->struct_size, k_first_info_size);
@@ -94,7 +94,7 @@ request_facts request_for(const pointer_record& known, const void* pointer) noex
 isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                        isthmus_pointer_info_t* info) noexcept {
   if (info != nullptr && info->struct_size >= sizeof *info && !os::is_forked_child() &&
-      !tracking_resource::is_any()) [[likely]] {
+      !TrackingResource::is_any()) [[likely]] {
     const auto found = bare_block_holding(pointer);
     if (found.common != nullptr &&
         (context == nullptr || object(context)->key() == found.common->context_key.load(k_relaxed)))
@@ -108,7 +108,7 @@ isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* p
 
 isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t** context,
                                         isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
       return refuse_child();
     }
@@ -125,7 +125,7 @@ isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t**
 
 namespace {
 
-result<block_extent> known_memory_at(const void* pointer) {
+Result<BlockExtent> known_memory_at(const void* pointer) {
   auto known = innermost_at(pointer);
   if (known && !known->memory) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is not memory known to the library", pointer);
@@ -136,7 +136,7 @@ result<block_extent> known_memory_at(const void* pointer) {
 }  // namespace
 
 isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
       return refuse_child();
     }
@@ -144,13 +144,13 @@ isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* even
     auto known = known_memory_at(pointer);
     ISTHMUS_TRY(known);
     auto& uses = known->memory->uses();
-    uses.add({0, known->range(), true}, ref<isthmus::event>{object(event)}, uses.begin());
+    uses.add({0, known->range(), true}, Ref<isthmus::Event>{object(event)}, uses.begin());
     return {};
   });
 }
 
 isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
       return refuse_child();

@@ -15,7 +15,7 @@ using namespace isthmus::c;
 
 namespace {
 
-result<pool*> pool_of(isthmus_resource_t* resource) {
+Result<Pool*> pool_of(isthmus_resource_t* resource) {
   ISTHMUS_NEEDS(resource);
   if (os::is_forked_child()) {
     return refuse_child();
@@ -28,7 +28,7 @@ result<pool*> pool_of(isthmus_resource_t* resource) {
   return found;
 }
 
-result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
+Result<void> write(const Snapshot& seen, isthmus_snapshot_t& out) {
   constexpr auto k_first_size = offsetof(isthmus_snapshot_t, holder_count);
   if (out.struct_size < k_first_size) {
     return is_too_small("snapshot", out.struct_size, k_first_size);
@@ -43,19 +43,19 @@ result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
     out.holder_count = seen.holder_count;
     std::transform(
         seen.holders.begin(), seen.holders.end(), out.holders,
-        [](const holder& each) -> isthmus_holder_t { return {each.tag, each.bytes, each.count}; });
+        [](const Holder& each) -> isthmus_holder_t { return {each.tag, each.bytes, each.count}; });
   }
   return {};
 }
 
-// `of` is null if no request failed.
-void write_request(const shortage* of, isthmus_snapshot_t& out) noexcept {
+// `shortage` is null if no request failed.
+void write_request(const Shortage* shortage, isthmus_snapshot_t& out) noexcept {
   if (out.struct_size >= sizeof out) {
-    out.device = of != nullptr ? of->device.data() : nullptr;
-    out.kind = of != nullptr ? of->kind : ISTHMUS_KIND_UNKNOWN;
-    out.rungs = of != nullptr ? of->rungs : 0;
-    out.requested_bytes = of != nullptr ? of->requested : 0;
-    out.advice = of != nullptr ? of->advice : nullptr;
+    out.device = shortage != nullptr ? shortage->device.data() : nullptr;
+    out.kind = shortage != nullptr ? shortage->kind : ISTHMUS_KIND_UNKNOWN;
+    out.rungs = shortage != nullptr ? shortage->rungs : 0;
+    out.requested_bytes = shortage != nullptr ? shortage->requested : 0;
+    out.advice = shortage != nullptr ? shortage->advice : nullptr;
   }
 }
 
@@ -63,7 +63,7 @@ void write_request(const shortage* of, isthmus_snapshot_t& out) noexcept {
 
 isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
                                            isthmus_snapshot_t* snapshot) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto from = pool_of(resource);
     ISTHMUS_TRY(from);
     ISTHMUS_NEEDS(snapshot);
@@ -80,7 +80,7 @@ isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
   if (found == nullptr) {
     return ISTHMUS_ERROR_NOT_FOUND;  // the last error stays the one that the caller queries
   }
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(snapshot);
     ISTHMUS_TRY(write(found->seen, *snapshot));
     write_request(found, *snapshot);
@@ -91,19 +91,19 @@ isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
 const char* isthmus_rung_name(isthmus_rung_t rung) noexcept {
   return rung < 0 || static_cast<std::size_t>(rung) >= k_rungs
              ? nullptr
-             : rung_name(static_cast<isthmus::rung>(rung));
+             : rung_name(static_cast<isthmus::Rung>(rung));
 }
 
 isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
                                        uint64_t* tried, uint64_t* served) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto from = pool_of(resource);
     ISTHMUS_TRY(from);
     if (isthmus_rung_name(rung) == nullptr) {
       return fail(ISTHMUS_ERROR_NOT_FOUND, "out-of-memory stage {} does not exist: use 0 to {}",
                   rung, k_rungs - 1);
     }
-    const auto counts = (*from)->under_pressure().of(static_cast<isthmus::rung>(rung));
+    const auto counts = (*from)->under_pressure().of(static_cast<isthmus::Rung>(rung));
     if (tried != nullptr) {
       *tried = counts.tried;
     }
@@ -120,16 +120,16 @@ int isthmus_no_wait_swap(int wanted) noexcept {
 
 isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
                                        isthmus_reclaimer_t** reclaimer) noexcept {
-  isthmus::owner user{owner};  // released in any case
-  return guarded([&]() -> result<void> {
+  isthmus::Owner user{owner};  // released in any case
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(reclaimer);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto made = make_ref<isthmus::reclaimer>(function, std::move(user));
+    auto made = make_ref<isthmus::Reclaimer>(function, std::move(user));
     process_reclaimers().add(made);
-    return give(result<ref<isthmus::reclaimer>>{std::move(made)}, reclaimer);
+    return give(Result<Ref<isthmus::Reclaimer>>{std::move(made)}, reclaimer);
   });
 }
 

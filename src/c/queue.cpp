@@ -14,38 +14,38 @@ using namespace isthmus::c;
 namespace {
 
 // A user's function with the memory that it works on, which is kept alive until it has run.
-class user_function final : public host_function {
+class UserFunction final : public HostFunction {
  public:
-  user_function(isthmus_function_t function, owner keep, std::vector<endpoint> sides,
-                std::vector<std::size_t> sizes)
+  UserFunction(isthmus_function_t function, Owner keep, std::vector<Endpoint> sides,
+               std::vector<std::size_t> sizes)
       : function_{function},
         keep_{std::move(keep)},
         sides_{std::move(sides)},
         sizes_{std::move(sizes)} {}
 
-  error run(context& where) noexcept override {
+  Error run(Context& context) noexcept override {
     if (!function_may_begin()) {
       return functions_are_stopped();
     }
-    error outcome = invoke(where);
+    Error outcome = invoke(context);
     // The owner may belong to an interpreter, which may be finalized once no function runs.
-    keep_ = owner{};
+    keep_ = Owner{};
     function_ended();
     return outcome;
   }
 
  private:
-  error invoke(context& where) noexcept try {
+  Error invoke(Context& context) noexcept try {
     std::vector<isthmus_view_t> views;
     for (std::size_t index = 0; index < sides_.size(); ++index) {
-      views.push_back({where.function_address(sides_[index].pointer), sizes_[index]});
+      views.push_back({context.function_address(sides_[index].pointer), sizes_[index]});
     }
     const char* message = nullptr;
-    const signals_of_starter meanwhile;
+    const SignalsOfStarter meanwhile;
     const auto code = function_(keep_.object(), views.data(), views.size(), &message);
     return code == ISTHMUS_OK
-               ? error{}
-               : error{is_error(code) && code != ISTHMUS_ERROR_TIMEOUT ? code
+               ? Error{}
+               : Error{is_error(code) && code != ISTHMUS_ERROR_TIMEOUT ? code
                                                                        : ISTHMUS_ERROR_CALLBACK,
                        message == nullptr ? "a function submitted to a queue failed" : message};
   } catch (...) {
@@ -53,36 +53,36 @@ class user_function final : public host_function {
   }
 
   isthmus_function_t function_;
-  owner keep_;
-  std::vector<endpoint> sides_;
+  Owner keep_;
+  std::vector<Endpoint> sides_;
   std::vector<std::size_t> sizes_;
 };
 
-error refuse_device_memory(const queue& on, const buffer& given) {
-  if (given.kind() != ISTHMUS_KIND_DEVICE || on.where().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
+Error refuse_device_memory(const Queue& queue, const Buffer& given) {
+  if (given.kind() != ISTHMUS_KIND_DEVICE || queue.where().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
     return {};
   }
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
               "functions cannot access device memory of {}: use shared or host memory",
-              on.where().properties().filter);
+              queue.where().properties().filter);
 }
 
 // Everything that a function works on, checked and kept alive.
-struct function_sides {
-  std::vector<endpoint> sides;
+struct FunctionSides {
+  std::vector<Endpoint> sides;
   std::vector<std::size_t> sizes;
 
-  [[nodiscard]] result<void> add(const queue& on, buffer& given) {
-    if (auto refused = refuse_device_memory(on, given)) {
+  [[nodiscard]] Result<void> add(const Queue& queue, Buffer& given) {
+    if (auto refused = refuse_device_memory(queue, given)) {
       return refused;
     }
     auto side = given.at(0, given.nbytes(), false);
     ISTHMUS_TRY(side);
-    if (!side->reached_by(on)) {
+    if (!side->reached_by(queue)) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "a function on a queue of {} cannot access device memory of {}: use a queue of "
                   "that device and context",
-                  on.where().properties().filter, side->memory->where().properties().filter);
+                  queue.where().properties().filter, side->memory->where().properties().filter);
     }
     sides.push_back(*std::move(side));
     sizes.push_back(given.nbytes());
@@ -90,24 +90,24 @@ struct function_sides {
   }
 };
 
-result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner keep,
-                                   function_sides given, std::vector<ref<event>> after) {
-  std::vector<touched_memory> touched(given.sides.size());
-  transfer_options options;
+Result<Ref<Event>> submit_function(Queue& queue, isthmus_function_t call, Owner keep,
+                                   FunctionSides given, std::vector<Ref<Event>> after) {
+  std::vector<TouchedMemory> touched(given.sides.size());
+  TransferOptions options;
   options.after = std::move(after);
   for (std::size_t index = 0; index < touched.size(); ++index) {
     touched[index].add_read_and_written(given.sides[index], given.sizes[index]);
     touched[index].reserve();
     touched[index].add_contents(options);
-    ISTHMUS_TRY(touched[index].order_after_conflicts(&on, options.after));
+    ISTHMUS_TRY(touched[index].order_after_conflicts(&queue, options.after));
   }
   auto sides = given.sides;
-  auto ended = on.run(std::make_unique<user_function>(call, std::move(keep), std::move(sides),
-                                                      std::move(given.sizes)),
-                      options.after);
+  auto ended = queue.run(std::make_unique<UserFunction>(call, std::move(keep), std::move(sides),
+                                                        std::move(given.sizes)),
+                         options.after);
   if (ended) {
     for (auto& each : touched) {
-      each.publish(&on, *ended);
+      each.publish(&queue, *ended);
     }
   }
   return ended;
@@ -117,13 +117,13 @@ result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner kee
 
 isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device_t* device,
                                       isthmus_queue_t** queue) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    ref<isthmus::context> home{object(context)};
+    Ref<isthmus::Context> home{object(context)};
     if (!home) {
       auto standard = object(device)->home().default_context();
       ISTHMUS_TRY(standard);
@@ -134,7 +134,7 @@ isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device
 }
 
 isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t** queue) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -151,8 +151,8 @@ isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t
 
 isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
                                      isthmus_queue_t** queue) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(native);
     ISTHMUS_NEEDS(queue);
@@ -191,7 +191,7 @@ uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) noexcept {
 void* isthmus_queue_native(isthmus_queue_t* queue) noexcept {
   void* handle = nullptr;
   if (queue != nullptr) {
-    static_cast<void>(guarded([&]() -> result<void> {
+    static_cast<void>(guarded([&]() -> Result<void> {
       auto lent = object(queue)->lend();
       ISTHMUS_TRY(lent);
       handle = *lent;
@@ -206,7 +206,7 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 }
 
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (timeout_ns < 0) {
       let_go_on_demand();  // runs releases that wait for the same work; may exceed a short timeout
@@ -216,7 +216,7 @@ isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) 
 }
 
 isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
     let_go_on_demand();  // runs releases that wait for the same work
@@ -226,7 +226,7 @@ isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t**
 
 isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const* after,
                                      size_t after_count, isthmus_event_t** event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
     auto waited = events_of(after, after_count);
@@ -236,7 +236,7 @@ isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* co
 }
 
 isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
     return give(object(queue)->mark(), event);
@@ -244,7 +244,7 @@ isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** ev
 }
 
 isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (object(queue)->is_default()) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -260,8 +260,8 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
                                       isthmus_owner_t keep, isthmus_buffer_t* const* buffers,
                                       size_t buffer_count, isthmus_event_t* const* after,
                                       size_t after_count, isthmus_event_t** event) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(function);
     if (os::is_forked_child()) {
@@ -272,7 +272,7 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
     }
     auto waited = events_of(after, after_count);
     ISTHMUS_TRY(waited);
-    function_sides given;
+    FunctionSides given;
     for (size_t index = 0; index < buffer_count; ++index) {
       ISTHMUS_NEEDS(buffers[index]);
       ISTHMUS_TRY(given.add(*object(queue), *object(buffers[index])));

@@ -20,14 +20,14 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-result<device*> isthmus::c::device_for(context& home, isthmus_device_t* chosen,
+Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* chosen,
                                        isthmus_kind_t kind) {
-  auto* where = chosen == nullptr ? home.devices().front() : object(chosen);
-  if (!home.has(*where)) {
+  auto* where = chosen == nullptr ? context.devices().front() : object(chosen);
+  if (!context.has(*where)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
                 where->properties().filter);
   }
-  if (auto bad = home.check(*where, {kind, 0, 0})) {
+  if (auto bad = context.check(*where, {kind, 0, 0})) {
     return bad;
   }
   return where;
@@ -35,18 +35,18 @@ result<device*> isthmus::c::device_for(context& home, isthmus_device_t* chosen,
 
 namespace {
 
-error wrong_context(const queue& on) {
+Error wrong_context(const Queue& queue) {
   return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
               "the queue of {} belongs to another context than the memory resource",
-              on.where().properties().filter);
+              queue.where().properties().filter);
 }
 
-bool same_context(const memory_resource& of, const queue& on) noexcept {
-  return of.home().is_same_as(on.home());
+bool same_context(const MemoryResource& resource, const Queue& queue) noexcept {
+  return resource.home().is_same_as(queue.home());
 }
 
 // Fills in defaults for fields that a caller compiled with an older header lacks.
-result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given) {
+Result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given) {
   constexpr auto k_first_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
   if (given.struct_size < k_first_size) {
     return is_too_small("options", given.struct_size, k_first_size);
@@ -56,7 +56,7 @@ result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given
   return whole;
 }
 
-error check_options(const isthmus_pool_options_t& given) {
+Error check_options(const isthmus_pool_options_t& given) {
   constexpr std::uint32_t k_known =
       ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP | ISTHMUS_POOL_DEVICE_WAIT;
   if ((given.flags & ~k_known) != 0) {
@@ -81,8 +81,8 @@ error check_options(const isthmus_pool_options_t& given) {
 
 std::size_t limit_or_none(std::uint64_t given) noexcept { return given == 0 ? SIZE_MAX : given; }
 
-result<pool::options> options_of(const isthmus_pool_options_t* given) {
-  pool::options how;
+Result<Pool::Options> options_of(const isthmus_pool_options_t* given) {
+  Pool::Options how;
   if (given == nullptr) {
     return how;
   }
@@ -101,7 +101,7 @@ result<pool::options> options_of(const isthmus_pool_options_t* given) {
   if (whole->wait_ns != 0) {
     how.longest_wait = std::chrono::nanoseconds{std::max<std::int64_t>(whole->wait_ns, 0)};
   }
-  how.shared = ref{object(whole->budget)};
+  how.shared = Ref{object(whole->budget)};
   how.decay = std::chrono::nanoseconds{
       static_cast<std::int64_t>(std::min<std::uint64_t>(whole->decay_ns, INT64_MAX))};
   return how;
@@ -112,12 +112,12 @@ result<pool::options> options_of(const isthmus_pool_options_t* given) {
 isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device,
                                            isthmus_kind_t kind,
                                            isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
     auto where = device_for(*object(context), device, kind);
     ISTHMUS_TRY(where);
-    return give(result<ref<memory_resource>>{make_ref<provider>(*object(context), **where, kind)},
+    return give(Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **where, kind)},
                 resource);
   });
 }
@@ -125,7 +125,7 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
 isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
                                                  isthmus_device_t* device,
                                                  isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
     auto& home = *object(context);
@@ -135,7 +135,7 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
       return bad;
     }
     return give(
-        result<ref<memory_resource>>{make_ref<provider>(home, **where, ISTHMUS_KIND_HOST, true)},
+        Result<Ref<MemoryResource>>{make_ref<Provider>(home, **where, ISTHMUS_KIND_HOST, true)},
         resource);
   });
 }
@@ -143,23 +143,23 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
 isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
                                        isthmus_kind_t kind, const isthmus_pool_options_t* options,
                                        isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
     auto where = device_for(*object(context), device, kind);
     ISTHMUS_TRY(where);
     auto how = options_of(options);
     ISTHMUS_TRY(how);
-    auto made = pool::create(*object(context), **where, kind, *how);
+    auto made = Pool::create(*object(context), **where, kind, *how);
     ISTHMUS_TRY(made);
-    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+    return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
   });
 }
 
 isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
                                             const isthmus_pool_options_t* options,
                                             isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
@@ -168,16 +168,16 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
     auto how = options_of(options);
     ISTHMUS_TRY(how);
     auto& under = *object(upstream);
-    how->upstream = ref<memory_resource>{&under};
-    auto made = pool::create(under.home(), under.where(), under.kind(), *how);
+    how->upstream = Ref<MemoryResource>{&under};
+    auto made = Pool::create(under.home(), under.where(), under.kind(), *how);
     ISTHMUS_TRY(made);
-    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+    return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
   });
 }
 
 isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind, uint32_t flags,
                                       isthmus_resource_t** resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -187,20 +187,20 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
     }
     auto on = queue_or_default(queue);
     ISTHMUS_TRY(on);
-    const auto by = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? default_pools::use::arrays
-                                                                  : default_pools::use::buffers;
-    auto found = default_pools::only().find((*on)->home(), (*on)->where(), kind, by);
+    const auto by = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? DefaultPools::Use::arrays
+                                                                  : DefaultPools::Use::buffers;
+    auto found = DefaultPools::only().find((*on)->home(), (*on)->where(), kind, by);
     ISTHMUS_TRY(found);
-    return give(result<ref<memory_resource>>{*std::move(found)}, resource);
+    return give(Result<Ref<MemoryResource>>{*std::move(found)}, resource);
   });
 }
 
 isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    const auto given_back = default_pools::only().trim();
+    const auto given_back = DefaultPools::only().trim();
     if (bytes != nullptr) {
       *bytes = given_back;
     }
@@ -225,7 +225,7 @@ namespace {
 [[gnu::noinline]] isthmus_status_t allocate_cold(isthmus_resource_t* resource, size_t nbytes,
                                                  size_t alignment, isthmus_queue_t* queue,
                                                  void** pointer) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(pointer);
@@ -252,7 +252,7 @@ namespace {
   if (pointer == nullptr || os::is_forked_child()) {
     return ISTHMUS_OK;
   }
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     auto& from = *object(resource);
     if (queue != nullptr && !same_context(from, *object(queue))) {
@@ -321,7 +321,7 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
 
 isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
                                        uint64_t* given_back) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -337,7 +337,7 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
 
 isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                         isthmus_resource_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(info);
     constexpr auto k_first_size = offsetof(isthmus_resource_info_t, maps);
@@ -366,9 +366,9 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
   const bool known = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
   let_go_on_demand();
-  auto total = known ? process_live_counts().total(kind) : live_total{};
+  auto total = known ? process_live_counts().total(kind) : LiveTotal{};
   if (known && !os::is_forked_child()) {
-    default_pools::only().count_blocks(total, kind);
+    DefaultPools::only().count_blocks(total, kind);
   }
   if (count != nullptr) {
     *count = total.count;
@@ -379,7 +379,7 @@ void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcep
 }
 
 isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(pointer);
     auto memory = allocate_result(nbytes);
     ISTHMUS_TRY(memory);

@@ -9,11 +9,11 @@
 namespace isthmus::c {
 namespace {
 
-thread_local constinit owned_by_thread<error> last;
+thread_local constinit OwnedByThread<Error> last;
 
 }  // namespace
 
-status remember(error failure) noexcept {
+Status remember(Error failure) noexcept {
   const auto code = failure.code();
   if (auto* mine = last.get()) {
     *mine = std::move(failure);
@@ -21,31 +21,31 @@ status remember(error failure) noexcept {
   return code;
 }
 
-const error& last_failure() noexcept {
-  static never_destroyed<error> none;
-  static never_destroyed<error> forgotten{error::no_memory()};
+const Error& last_failure() noexcept {
+  static NeverDestroyed<Error> none;
+  static NeverDestroyed<Error> forgotten{Error::no_memory()};
   const auto* mine = last.get();
   return mine != nullptr ? *mine : last.is_gone() ? *none : *forgotten;
 }
 
-error is_null(const char* name) {
+Error is_null(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);
 }
 
-error is_too_small(const char* name, std::size_t given, std::size_t wanted) {
+Error is_too_small(const char* name, std::size_t given, std::size_t wanted) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "{}->struct_size is {}, but version 1 of the structure has {} bytes: set it to sizeof", name,
       given, wanted);
 }
 
-error refuse_child() {
+Error refuse_child() {
   return fail(ISTHMUS_ERROR_FORKED,
               "a forked child cannot use its parent's drivers: start it with spawn");
 }
 
-result<std::vector<ref<event>>> events_of(isthmus_event_t* const* events, std::size_t count) {
-  std::vector<ref<event>> made;
+Result<std::vector<Ref<Event>>> events_of(isthmus_event_t* const* events, std::size_t count) {
+  std::vector<Ref<Event>> made;
   if (count != 0 && events == nullptr) {
     return is_null("after");
   }

@@ -10,15 +10,15 @@ using namespace isthmus::c;
 
 namespace {
 
-result<std::vector<queue*>> queues_of(isthmus_queue_t* const* given, std::size_t count,
-                                      const memory_resource& from) {
-  std::vector<queue*> found;
+Result<std::vector<Queue*>> queues_of(isthmus_queue_t* const* given, std::size_t count,
+                                      const MemoryResource& resource) {
+  std::vector<Queue*> found;
   for (std::size_t each = 0; each < count; ++each) {
     if (given[each] == nullptr) {
       return is_null("a queue");
     }
     found.push_back(object(given[each]));
-    if (found.back()->home().key() != from.home().key()) {
+    if (found.back()->home().key() != resource.home().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "queue {} belongs to another context than the memory resource", each);
     }
@@ -33,7 +33,7 @@ isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
                                          const isthmus_trace_event_t* events, size_t event_count,
                                          isthmus_trace_sample_t* samples,
                                          isthmus_replay_result_t* result) noexcept {
-  return guarded([&]() -> isthmus::result<void> {
+  return guarded([&]() -> isthmus::Result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(result);
     if (queue_count != 0) {

@@ -15,12 +15,12 @@ using namespace isthmus::c;
 
 namespace {
 
-result<tracking_resource*> tracking_of(isthmus_resource_t* resource) {
+Result<TrackingResource*> tracking_of(isthmus_resource_t* resource) {
   ISTHMUS_NEEDS(resource);
   if (os::is_forked_child()) {
     return refuse_child();
   }
-  auto* found = dynamic_cast<tracking_resource*>(object(resource));
+  auto* found = dynamic_cast<TrackingResource*>(object(resource));
   if (found == nullptr) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -32,7 +32,7 @@ result<tracking_resource*> tracking_of(isthmus_resource_t* resource) {
 }  // namespace
 
 isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(name);
     ISTHMUS_NEEDS(tag);
     if (os::is_forked_child()) {
@@ -50,32 +50,32 @@ const char* isthmus_tag_swap(const char* tag) noexcept { return swap_tag(tag); }
 isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_t frames,
                                            isthmus_stack_function_t function, isthmus_owner_t keep,
                                            isthmus_resource_t** resource) noexcept {
-  owner kept{keep};
-  return guarded([&]() -> result<void> {
+  Owner kept{keep};
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
-    if (frames > tracking_resource::k_most_frames) {
+    if (frames > TrackingResource::k_most_frames) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} stack frames are too many: the limit is {}",
-                  frames, tracking_resource::k_most_frames);
+                  frames, TrackingResource::k_most_frames);
     }
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    tracking_resource::options how{frames, function, std::move(kept)};
-    auto made = make_ref<tracking_resource>(*object(upstream), std::move(how));
-    return give(result<ref<memory_resource>>{std::move(made)}, resource);
+    TrackingResource::Options how{frames, function, std::move(kept)};
+    auto made = make_ref<TrackingResource>(*object(upstream), std::move(how));
+    return give(Result<Ref<MemoryResource>>{std::move(made)}, resource);
   });
 }
 
 isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
                                         isthmus_tracked_function_t function, void* given) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     let_go_on_demand();
     ISTHMUS_NEEDS(function);
     for (const auto& each : (*of)->live()) {
-      const auto* stack = tracking_resource::stack_of(each);
+      const auto* stack = TrackingResource::stack_of(each);
       const auto lines = stack != nullptr ? stack->describe() : std::string{};
       const isthmus_tracked_t told{sizeof told, const_cast<void*>(each.pointer),
                                    each.nbytes, each.queue,
@@ -90,7 +90,7 @@ isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
 isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
                                         isthmus_tag_usage_function_t function,
                                         void* given) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     let_go_on_demand();
@@ -107,7 +107,7 @@ isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
 
 isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
                                          size_t* length) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     let_go_on_demand();
@@ -127,7 +127,7 @@ isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* tex
 }
 
 isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     (*of)->reset();

@@ -17,16 +17,16 @@ using namespace isthmus::c;
 namespace {
 
 // One of the two sides of a range.
-struct range_side {
+struct RangeSide {
   const char* name;
   size_t isthmus_range_t::*offset;
   bool writes;
 };
-constexpr range_side writing{"destination", &isthmus_range_t::destination_offset, true};
-constexpr range_side reading{"source", &isthmus_range_t::source_offset, false};
+constexpr RangeSide writing{"destination", &isthmus_range_t::destination_offset, true};
+constexpr RangeSide reading{"source", &isthmus_range_t::source_offset, false};
 
 // The endpoint of `nbytes` from `begin` bytes after `place`.
-result<endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_t nbytes,
+Result<Endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_t nbytes,
                                bool writes) {
   if (begin > SIZE_MAX - place.offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -37,9 +37,9 @@ result<endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_
 
 // The endpoint of all ranges together. If they exceed the bounds, the error names the range that
 // does.
-result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, size_t nbytes,
+Result<Endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, size_t nbytes,
                                     std::span<const isthmus_range_t> ranges,
-                                    const range_side& side) {
+                                    const RangeSide& side) {
   auto all = endpoint_past(place, begin, nbytes, side.writes);
   if (all || all.failure().code() != ISTHMUS_ERROR_OUT_OF_RANGE) {
     return all;
@@ -58,7 +58,7 @@ result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, 
   return all;
 }
 
-result<size_t> extent(size_t pitch, size_t width, size_t height, const char* side) {
+Result<size_t> extent(size_t pitch, size_t width, size_t height, const char* side) {
   if (width > pitch && height > 1) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "the {} pitch of {} bytes is less than the width of {}", side, pitch, width);
@@ -74,11 +74,11 @@ result<size_t> extent(size_t pitch, size_t width, size_t height, const char* sid
 }
 
 // From the first byte to the end of the last; 0 if the block is empty.
-result<size_t> extent_nd(const strided_copy& what, side of, const char* name) {
-  size_t end = what.width;
-  for (size_t i = 0; i < what.rank; ++i) {
-    const auto stride = what.dimensions[i].stride(of);
-    const auto gaps = what.dimensions[i].count - 1;
+Result<size_t> extent_nd(const StridedCopy& copy, Side side, const char* name) {
+  size_t end = copy.width;
+  for (size_t i = 0; i < copy.rank; ++i) {
+    const auto stride = copy.dimensions[i].stride(side);
+    const auto gaps = copy.dimensions[i].count - 1;
     if (stride != 0 && gaps > (SIZE_MAX - end) / stride) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                   "{} elements {} bytes apart in the {} exceed the address space", gaps + 1, stride,
@@ -91,8 +91,8 @@ result<size_t> extent_nd(const strided_copy& what, side of, const char* name) {
 
 // Checks that each stride is at least the span of the dimensions inside it, so that no two elements
 // overlap.
-result<void> check_nested(const strided_copy& what) {
-  const auto sorted = simplest(what, side::destination);
+Result<void> check_nested(const StridedCopy& copy) {
+  const auto sorted = simplest(copy, Side::destination);
   size_t inside = sorted.width;
   for (size_t i = sorted.rank; i-- > 0;) {
     const auto& each = sorted.dimensions[i];
@@ -108,24 +108,24 @@ result<void> check_nested(const strided_copy& what) {
 }
 
 // Has width 0 and no dimensions if the block is empty.
-result<strided_copy> block_of(const size_t* destination_strides, const size_t* source_strides,
-                              const size_t* shape, size_t dimensions, size_t item_bytes) {
-  if (dimensions > strided_copy::k_most_dimensions) {
+Result<StridedCopy> block_of(const size_t* destination_strides, const size_t* source_strides,
+                             const size_t* shape, size_t dimensions, size_t item_bytes) {
+  if (dimensions > StridedCopy::k_most_dimensions) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "an array cannot have {} dimensions: the limit is {}", dimensions,
-                strided_copy::k_most_dimensions);
+                StridedCopy::k_most_dimensions);
   }
-  strided_copy made;
+  StridedCopy made;
   made.width = item_bytes;
   for (size_t i = 0; i < dimensions; ++i) {
     made.append({shape[i], destination_strides[i], source_strides[i]});
   }
   const bool is_empty = item_bytes == 0 || std::count(shape, shape + dimensions, 0U) != 0;
-  return is_empty ? strided_copy{} : made;
+  return is_empty ? StridedCopy{} : made;
 }
 
-result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t nbytes) {
-  fill_pattern made;
+Result<FillPattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t nbytes) {
+  FillPattern made;
   if (!is_power_of_two(pattern_bytes) || pattern_bytes > sizeof made.bytes) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a pattern cannot have {} bytes: use 1, 2, 4, 8 or 16", pattern_bytes);
@@ -139,11 +139,11 @@ result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t 
   return made;
 }
 
-result<endpoint> target_at(const isthmus_place_t& place, size_t nbytes, isthmus_queue_t* queue,
-                           device_work what) {
-  auto side = endpoint_of(place, nbytes, what == device_work::fill);
+Result<Endpoint> target_at(const isthmus_place_t& place, size_t nbytes, isthmus_queue_t* queue,
+                           DeviceWork work) {
+  auto side = endpoint_of(place, nbytes, work == DeviceWork::fill);
   ISTHMUS_TRY(side);
-  return target_of(*std::move(side), nbytes, object(queue), what);
+  return target_of(*std::move(side), nbytes, object(queue), work);
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* des
                               const isthmus_place_t* source, size_t nbytes,
                               const isthmus_operation_t* operation,
                               isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     auto to = endpoint_of(*destination, nbytes, true);
@@ -168,7 +168,7 @@ isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* 
                                  size_t source_pitch, size_t width, size_t height,
                                  const isthmus_operation_t* operation,
                                  isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     auto to_bytes = extent(destination_pitch, width, height, "destination");
@@ -188,7 +188,7 @@ isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place
                                      const isthmus_place_t* source, const isthmus_range_t* ranges,
                                      size_t range_count, const isthmus_operation_t* operation,
                                      isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     if (ranges == nullptr && range_count != 0) {
@@ -212,7 +212,7 @@ isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* 
                                  size_t dimensions, size_t item_bytes,
                                  const isthmus_operation_t* operation,
                                  isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
     if (dimensions != 0) {
@@ -222,9 +222,9 @@ isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* 
     }
     auto what = block_of(destination_strides, source_strides, shape, dimensions, item_bytes);
     ISTHMUS_TRY(what);
-    auto to_bytes = extent_nd(*what, side::destination, "destination");
+    auto to_bytes = extent_nd(*what, Side::destination, "destination");
     ISTHMUS_TRY(to_bytes);
-    auto from_bytes = extent_nd(*what, side::source, "source");
+    auto from_bytes = extent_nd(*what, Side::source, "source");
     ISTHMUS_TRY(from_bytes);
     ISTHMUS_TRY(check_nested(*what));
     auto to = endpoint_of(*destination, *to_bytes, true);
@@ -244,12 +244,12 @@ isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* des
                               const void* pattern, size_t pattern_bytes, size_t nbytes,
                               const isthmus_operation_t* operation,
                               isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(pattern);
     auto bytes = pattern_of(pattern, pattern_bytes, nbytes);
     ISTHMUS_TRY(bytes);
-    auto to = target_at(*destination, nbytes, queue, device_work::fill);
+    auto to = target_at(*destination, nbytes, queue, DeviceWork::fill);
     ISTHMUS_TRY(to);
     return fill(object(queue), *to, *bytes, nbytes, std::move(options));
   });
@@ -258,9 +258,9 @@ isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* des
 isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
                                   size_t nbytes, int to_host, const isthmus_operation_t* operation,
                                   isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(place);
-    auto side = target_at(*place, nbytes, queue, device_work::hint);
+    auto side = target_at(*place, nbytes, queue, DeviceWork::hint);
     ISTHMUS_TRY(side);
     return prefetch(object(queue), *side, nbytes, to_host != 0, std::move(options));
   });
@@ -269,9 +269,9 @@ isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t*
 isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t nbytes,
                                 uint32_t advice, const isthmus_operation_t* operation,
                                 isthmus_event_t** event) noexcept {
-  return operate(operation, event, [&](transfer_options options) -> submitted {
+  return operate(operation, event, [&](TransferOptions options) -> Submitted {
     ISTHMUS_NEEDS(place);
-    auto side = target_at(*place, nbytes, queue, device_work::hint);
+    auto side = target_at(*place, nbytes, queue, DeviceWork::hint);
     ISTHMUS_TRY(side);
     return advise(object(queue), *side, nbytes, advice, std::move(options));
   });

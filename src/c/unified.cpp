@@ -11,37 +11,37 @@ using namespace isthmus::c;
 
 namespace {
 
-using tracking::means;
+using tracking::Means;
 
-result<std::optional<means>> means_of(isthmus_tracking_t which) {
+Result<std::optional<Means>> means_of(isthmus_tracking_t which) {
   switch (which) {
-    case ISTHMUS_TRACKING_DEFAULT: return std::optional<means>{};
-    case ISTHMUS_TRACKING_PAGES: return std::optional{means::pages};
-    case ISTHMUS_TRACKING_BYTES: return std::optional{means::bytes};
-    case ISTHMUS_TRACKING_HASHES: return std::optional{means::hashes};
+    case ISTHMUS_TRACKING_DEFAULT: return std::optional<Means>{};
+    case ISTHMUS_TRACKING_PAGES: return std::optional{Means::pages};
+    case ISTHMUS_TRACKING_BYTES: return std::optional{Means::bytes};
+    case ISTHMUS_TRACKING_HASHES: return std::optional{Means::hashes};
     default:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a tracking method: use 0 to 3", which);
   }
 }
 
-isthmus_tracking_t code_of(means by) noexcept {
-  switch (by) {
-    case means::pages: return ISTHMUS_TRACKING_PAGES;
-    case means::bytes: return ISTHMUS_TRACKING_BYTES;
-    case means::hashes: return ISTHMUS_TRACKING_HASHES;
+isthmus_tracking_t code_of(Means method) noexcept {
+  switch (method) {
+    case Means::pages: return ISTHMUS_TRACKING_PAGES;
+    case Means::bytes: return ISTHMUS_TRACKING_BYTES;
+    case Means::hashes: return ISTHMUS_TRACKING_HASHES;
   }
   return ISTHMUS_TRACKING_DEFAULT;
 }
 
-result<winner> winner_of(isthmus_winner_t which) {
+Result<Winner> winner_of(isthmus_winner_t which) {
   if (which < ISTHMUS_WINNER_NONE || which > ISTHMUS_WINNER_DEVICE) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a winner: use 0 to 2", which);
   }
-  return static_cast<winner>(which);
+  return static_cast<Winner>(which);
 }
 
-result<unified_request> request_of(std::size_t nbytes, const isthmus_unified_options_t* options) {
-  unified_request wanted;
+Result<UnifiedRequest> request_of(std::size_t nbytes, const isthmus_unified_options_t* options) {
+  UnifiedRequest wanted;
   wanted.nbytes = nbytes;
   if (options == nullptr) {
     return wanted;
@@ -59,24 +59,24 @@ result<unified_request> request_of(std::size_t nbytes, const isthmus_unified_opt
   wanted.by = *by;
   wanted.element_bytes = std::max<std::size_t>(1, options->element_bytes);
   if (options->by_page != 0) {
-    wanted.grain = tracking::granularity::page;
+    wanted.grain = tracking::Granularity::page;
   }
   return wanted;
 }
 
-result<byte_range> range_of(std::size_t offset, std::size_t nbytes) {
+Result<ByteRange> range_of(std::size_t offset, std::size_t nbytes) {
   if (nbytes > SIZE_MAX - offset) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from offset {} run past the end of the address space", nbytes, offset);
   }
-  return byte_range{offset, offset + nbytes};
+  return ByteRange{offset, offset + nbytes};
 }
 
 // Calls `call(range)` with the caller's range.
 template <class Call>
 isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
                           Call&& call) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     auto range = range_of(offset, nbytes);
     ISTHMUS_TRY(range);
@@ -88,7 +88,7 @@ isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::s
 template <class Call>
 isthmus_status_t in_range_here(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
                                Call&& call) noexcept {
-  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     if (os::is_forked_child()) {
       return refuse_child();
     }
@@ -97,13 +97,13 @@ isthmus_status_t in_range_here(isthmus_unified_t* unified, std::size_t offset, s
 }
 
 template <class Pointer, class Out>
-result<void> give_pointer(result<Pointer> found, Out** pointer) {
+Result<void> give_pointer(Result<Pointer> found, Out** pointer) {
   ISTHMUS_TRY(found);
   *pointer = *found;
   return {};
 }
 
-result<void> give_event(submitted moved, isthmus_event_t** event) {
+Result<void> give_event(Submitted moved, isthmus_event_t** event) {
   ISTHMUS_TRY(moved);
   if (event != nullptr) {
     *event = handle(moved->detach());
@@ -111,8 +111,8 @@ result<void> give_event(submitted moved, isthmus_event_t** event) {
   return {};
 }
 
-waiting waiting_of(isthmus_event_t** event) noexcept {
-  return event == nullptr ? waiting::here : waiting::nobody;
+Waiting waiting_of(isthmus_event_t** event) noexcept {
+  return event == nullptr ? Waiting::here : Waiting::nobody;
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ waiting waiting_of(isthmus_event_t** event) noexcept {
 isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
                                         const isthmus_unified_options_t* options,
                                         isthmus_unified_t** unified) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -130,7 +130,7 @@ isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
     auto on = queue_or_default(queue);
     ISTHMUS_TRY(on);
     auto* from = options != nullptr ? object(options->resource) : nullptr;
-    return give(unified_buffer::create(**on, *wanted, from), unified);
+    return give(UnifiedBuffer::create(**on, *wanted, from), unified);
   });
 }
 
@@ -154,7 +154,7 @@ void isthmus_unified_free(isthmus_unified_t* unified) noexcept {
 
 isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
                                       isthmus_unified_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     ISTHMUS_NEEDS(info);
     if (info->struct_size < sizeof *info) {
@@ -179,7 +179,7 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
 
 isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
                                        isthmus_unified_state_t* state) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     ISTHMUS_NEEDS(state);
     auto now = object(unified)->state();
@@ -192,7 +192,7 @@ isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
 isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
                                               isthmus_byte_range_t* ranges, size_t capacity,
                                               size_t* count) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     ISTHMUS_NEEDS(count);
     if (capacity != 0) {
@@ -204,7 +204,7 @@ isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of
     const auto given = std::min(capacity, asked.size());
     std::transform(
         asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(given), ranges,
-        [](const byte_range& each) { return isthmus_byte_range_t{each.begin, each.end}; });
+        [](const ByteRange& each) { return isthmus_byte_range_t{each.begin, each.end}; });
     *count = asked.size();
     return {};
   });
@@ -212,7 +212,7 @@ isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of
 
 isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                       void** pointer) noexcept {
-  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
     return give_pointer(object(unified)->begin_host_view(range), pointer);
   });
@@ -226,7 +226,7 @@ void isthmus_unified_end_host(isthmus_unified_t* unified) noexcept {
 
 isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                            const void** pointer) noexcept {
-  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
     return give_pointer(object(unified)->read_host(range), pointer);
   });
@@ -234,7 +234,7 @@ isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t of
 
 isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes, int keeps, void** pointer) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(pointer);
     return give_pointer(object(unified)->begin_host_write(range, keeps != 0), pointer);
   });
@@ -242,7 +242,7 @@ isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t 
 
 isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t nbytes,
                                            int kept) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
     return object(unified)->end_host_write(range, kept != 0);
   });
 }
@@ -250,7 +250,7 @@ isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t of
 isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                         size_t offset, size_t nbytes,
                                         isthmus_buffer_t** device) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(device);
     return give(object(unified)->device({range, object(queue)}), device);
   });
@@ -260,7 +260,7 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
                                                     isthmus_queue_t* queue, size_t offset,
                                                     size_t nbytes,
                                                     isthmus_buffer_t** device) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(device);
     return give(object(unified)->begin_device_write({range, object(queue)}), device);
   });
@@ -269,7 +269,7 @@ isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
 isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                            size_t offset, size_t nbytes,
                                            isthmus_event_t** event) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
     return give_event(object(unified)->to_device({range, object(queue), waiting_of(event)}), event);
   });
 }
@@ -277,7 +277,7 @@ isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_q
 isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes,
                                          isthmus_event_t** event) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) {
     return give_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
   });
 }
@@ -285,52 +285,51 @@ isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_que
 isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_queue_t* queue,
                                          size_t offset, size_t nbytes, isthmus_arrival_t mode,
                                          isthmus_event_t** event) noexcept {
-  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     ISTHMUS_NEEDS(event);
     if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not an arrival mode: use 0 to 2", mode);
     }
     return give_event(
-        object(unified)->arrival({range, object(queue)}, static_cast<before_arrival>(mode)), event);
+        object(unified)->arrival({range, object(queue)}, static_cast<BeforeArrival>(mode)), event);
   });
 }
 
 isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, size_t count,
                                              isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     if (os::is_forked_child()) {
       return refuse_child();
     }
     if (count != 0) {
       ISTHMUS_NEEDS(unified);
     }
-    std::vector<unified_buffer*> all(count);
+    std::vector<UnifiedBuffer*> all(count);
     for (size_t i = 0; i < count; ++i) {
       if (unified[i] == nullptr) {
         return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "unified buffer {} of {} is NULL", i, count);
       }
       all[i] = object(unified[i]);
     }
-    return unified_buffer::to_device(all, object(queue));
+    return UnifiedBuffer::to_device(all, object(queue));
   });
 }
 
 isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
                                            size_t nbytes) noexcept {
   return in_range_here(unified, offset, nbytes,
-                       [&](const byte_range& range) { return object(unified)->mark_host(range); });
+                       [&](const ByteRange& range) { return object(unified)->mark_host(range); });
 }
 
 isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
                                              size_t nbytes) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
-    return object(unified)->mark_device(range);
-  });
+  return in_range_here(unified, offset, nbytes,
+                       [&](const ByteRange& range) { return object(unified)->mark_device(range); });
 }
 
 isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t which,
                                          size_t offset, size_t nbytes) noexcept {
-  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+  return in_range_here(unified, offset, nbytes, [&](const ByteRange& range) -> Result<void> {
     auto wins = winner_of(which);
     ISTHMUS_TRY(wins);
     return object(unified)->resolve(*wins, range);
@@ -338,7 +337,7 @@ isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_win
 }
 
 isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(unified);
     if (os::is_forked_child()) {
       return refuse_child();
@@ -349,8 +348,8 @@ isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
 
 isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* granule,
                                         const char** reason) noexcept {
-  return guarded([&]() -> result<void> {
-    static const auto& known = *new const tracking::in_force{tracking::what_is_in_force()};
+  return guarded([&]() -> Result<void> {
+    static const auto& known = *new const tracking::InForce{tracking::what_is_in_force()};
     const auto now = tracking::what_is_in_force();
     if (which != nullptr) {
       *which = code_of(now.large);
@@ -366,7 +365,7 @@ isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* gra
 }
 
 isthmus_status_t isthmus_tracking_force(isthmus_tracking_t which) noexcept {
-  return guarded([&]() -> result<void> {
+  return guarded([&]() -> Result<void> {
     auto by = means_of(which);
     ISTHMUS_TRY(by);
     return tracking::force(*by);

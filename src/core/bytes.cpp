@@ -29,15 +29,16 @@ constexpr std::size_t k_widest_element = 32;
 // When a copy as a whole exceeds the caches, its rows and ranges of at least this size bypass them.
 constexpr std::size_t k_least_past_caches = std::size_t{4} << 10;
 
-void copy_one(std::byte* to, const std::byte* from, std::size_t nbytes, bool past_caches) noexcept {
+void copy_one(std::byte* destination, const std::byte* source, std::size_t nbytes,
+              bool past_caches) noexcept {
   if (past_caches && nbytes >= k_least_past_caches) {
-    stream_copy(to, from, nbytes);
+    stream_copy(destination, source, nbytes);
   } else {
-    std::memcpy(to, from, nbytes);
+    std::memcpy(destination, source, nbytes);
   }
 }
 
-void copy_wide_rows(const copy_2d_shape& shape, bool past_caches) noexcept {
+void copy_wide_rows(const Copy2dShape& shape, bool past_caches) noexcept {
   auto* to = static_cast<std::byte*>(shape.destination);
   const auto* from = static_cast<const std::byte*>(shape.source);
   for (std::size_t row = 0; row < shape.height; ++row) {
@@ -48,7 +49,7 @@ void copy_wide_rows(const copy_2d_shape& shape, bool past_caches) noexcept {
 }
 
 // Each row is copied by several threads.
-void copy_large_rows(const copy_2d_shape& shape) noexcept {
+void copy_large_rows(const Copy2dShape& shape) noexcept {
   for (std::size_t row = 0; row < shape.height; ++row) {
     copy_bytes(advance(shape.destination, row * shape.destination_pitch),
                advance(shape.source, row * shape.source_pitch), shape.width);
@@ -57,7 +58,7 @@ void copy_large_rows(const copy_2d_shape& shape) noexcept {
 
 }  // namespace
 
-void copy_rows_alone(const copy_2d_shape& shape, bool past_caches) noexcept {
+void copy_rows_alone(const Copy2dShape& shape, bool past_caches) noexcept {
   if (shape.width > k_widest_element) {
     copy_wide_rows(shape, past_caches);
     return;
@@ -69,7 +70,7 @@ void copy_rows_alone(const copy_2d_shape& shape, bool past_caches) noexcept {
                 shape.width);
 }
 
-void copy_rows(const copy_2d_shape& shape) noexcept {
+void copy_rows(const Copy2dShape& shape) noexcept {
   if (shape.width >= k_large_bytes) {
     copy_large_rows(shape);
     return;
@@ -90,65 +91,65 @@ void copy_rows(const copy_2d_shape& shape) noexcept {
 
 namespace {
 
-void copy_some(const ranged_copy& what, std::size_t first, std::size_t last,
+void copy_some(const RangedCopy& copy, std::size_t first, std::size_t last,
                bool past_caches) noexcept {
-  for (const auto& each : what.ranges.subspan(first, last - first)) {
+  for (const auto& each : copy.ranges.subspan(first, last - first)) {
     if (each.nbytes >= k_large_bytes) {
       continue;
     }
-    copy_one(advance(what.destination, each.destination_offset),
-             advance(what.source, each.source_offset), each.nbytes, past_caches);
+    copy_one(advance(copy.destination, each.destination_offset),
+             advance(copy.source, each.source_offset), each.nbytes, past_caches);
   }
 }
 
 }  // namespace
 
 // Each large range is copied by several threads. The other ranges are divided among the threads.
-void copy_ranges(const ranged_copy& what) noexcept {
-  const auto count = what.ranges.size();
+void copy_ranges(const RangedCopy& copy) noexcept {
+  const auto count = copy.ranges.size();
   std::size_t rest = 0;
-  for (const auto& each : what.ranges) {
+  for (const auto& each : copy.ranges) {
     if (each.nbytes >= k_large_bytes) {
-      copy_bytes(advance(what.destination, each.destination_offset),
-                 advance(what.source, each.source_offset), each.nbytes);
+      copy_bytes(advance(copy.destination, each.destination_offset),
+                 advance(copy.source, each.source_offset), each.nbytes);
     } else {
       rest += each.nbytes;
     }
   }
   if (rest < k_large_bytes) {
-    copy_some(what, 0, count, false);
+    copy_some(copy, 0, count, false);
     return;
   }
   share_out(rest, [&](std::size_t at, std::size_t n) {
-    const auto index = [&](std::size_t of) {
-      return static_cast<std::size_t>(static_cast<double>(of) / static_cast<double>(rest) *
+    const auto index = [&](std::size_t value) {
+      return static_cast<std::size_t>(static_cast<double>(value) / static_cast<double>(rest) *
                                       static_cast<double>(count));
     };
-    copy_some(what, index(at), at + n == rest ? count : index(at + n), true);
+    copy_some(copy, index(at), at + n == rest ? count : index(at + n), true);
   });
 }
 
 namespace {
 
-void fill_piece(std::byte* to, const fill_pattern& pattern, std::size_t nbytes) noexcept {
+void fill_piece(std::byte* destination, const FillPattern& pattern, std::size_t nbytes) noexcept {
   if (pattern.nbytes == 1) {
-    std::memset(to, std::to_integer<int>(pattern.bytes[0]), nbytes);
+    std::memset(destination, std::to_integer<int>(pattern.bytes[0]), nbytes);
     return;
   }
   // The filled part is the source of the rest; 4 KiB stay in the L1 cache.
   constexpr std::size_t k_longest_run = 4096;
   std::size_t done = std::min(pattern.nbytes, nbytes);
-  std::memcpy(to, pattern.bytes, done);
+  std::memcpy(destination, pattern.bytes, done);
   while (done < nbytes) {
     const auto run = std::min({done, nbytes - done, k_longest_run});
-    std::memcpy(to + done, to, run);
+    std::memcpy(destination + done, destination, run);
     done += run;
   }
 }
 
 }  // namespace
 
-void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept {
+void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept {
   auto* to = static_cast<std::byte*>(destination);
   if (nbytes < k_large_bytes) {
     fill_piece(to, pattern, nbytes);

@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-struct copy_2d_shape {
+struct Copy2dShape {
   void* destination = nullptr;
   std::size_t destination_pitch = 0;
   const void* source = nullptr;
@@ -19,13 +19,13 @@ struct copy_2d_shape {
   std::size_t height = 0;
 };
 
-using copy_range = isthmus_range_t;
+using CopyRange = isthmus_range_t;
 
 // Ranges of bytes. Their offsets are relative to the two pointers.
-struct ranged_copy {
+struct RangedCopy {
   void* destination = nullptr;
   const void* source = nullptr;
-  std::span<const copy_range> ranges;
+  std::span<const CopyRange> ranges;
 
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t all = 0;
@@ -36,14 +36,14 @@ struct ranged_copy {
   }
   // From the pointer to the end of the last range.
   [[nodiscard]] std::size_t destination_extent() const noexcept {
-    return extent(&copy_range::destination_offset);
+    return extent(&CopyRange::destination_offset);
   }
   [[nodiscard]] std::size_t source_extent() const noexcept {
-    return extent(&copy_range::source_offset);
+    return extent(&CopyRange::source_offset);
   }
 
  private:
-  [[nodiscard]] std::size_t extent(std::size_t copy_range::*offset) const noexcept {
+  [[nodiscard]] std::size_t extent(std::size_t CopyRange::*offset) const noexcept {
     std::size_t end = 0;
     for (const auto& each : ranges) {
       end = std::max(end, each.*offset + each.nbytes);
@@ -52,19 +52,19 @@ struct ranged_copy {
   }
 };
 
-struct fill_pattern {
+struct FillPattern {
   alignas(16) std::byte bytes[16]{};
   std::size_t nbytes = 1;  // 1, 2, 4, 8 or 16
 };
 
 // Uses several threads from `k_large_bytes` (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
-void copy_rows(const copy_2d_shape& shape) noexcept;
+void copy_rows(const Copy2dShape& shape) noexcept;
 // Runs on the calling thread. `past_caches`: it is one of several threads that together copy more
 // than the caches hold.
-void copy_rows_alone(const copy_2d_shape& shape, bool past_caches) noexcept;
-void copy_ranges(const ranged_copy& what) noexcept;
+void copy_rows_alone(const Copy2dShape& shape, bool past_caches) noexcept;
+void copy_ranges(const RangedCopy& copy) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's size.
-void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept;
+void fill_bytes(void* destination, const FillPattern& pattern, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus

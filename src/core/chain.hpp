@@ -10,12 +10,12 @@ namespace isthmus {
 
 // `Node` has a member `Node* next`, which the list uses.
 template <class Node>
-class chain {
+class Chain {
  public:
-  chain() noexcept = default;
-  chain(const chain&) = delete;
-  chain& operator=(const chain&) = delete;
-  ~chain() { clear(); }
+  Chain() noexcept = default;
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+  ~Chain() { clear(); }
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void push_back(std::unique_ptr<Node> added) noexcept {
@@ -27,7 +27,7 @@ class chain {
     return std::unique_ptr<Node>{std::exchange(first_, first_->next)};
   }
   // Moves all nodes of `other` to the end.
-  void splice(chain& other) noexcept {
+  void splice(Chain& other) noexcept {
     if (!other.empty()) {
       append(*other.first_, *other.last_);
       other.first_ = nullptr;

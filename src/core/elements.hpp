@@ -6,7 +6,7 @@
 
 namespace isthmus {
 
-struct element_row {
+struct ElementRow {
   std::byte* to = nullptr;
   std::ptrdiff_t to_stride = 0;
   const std::byte* from = nullptr;
@@ -20,6 +20,6 @@ struct element_row {
 }
 
 // Elements of `nbytes` each, which need not be aligned. Pre: source and destination do not overlap.
-void copy_elements(const element_row& row, std::size_t nbytes) noexcept;
+void copy_elements(const ElementRow& row, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus

@@ -3,12 +3,12 @@
 
 namespace isthmus {
 
-result<void> call_interrupt() {
+Result<void> call_interrupt() {
   const char* message = nullptr;
   if (thread_interrupt.function(thread_interrupt.object, &message) == 0) {
     return {};
   }
-  return error{ISTHMUS_ERROR_CALLBACK, message != nullptr ? message : "the wait was interrupted"};
+  return Error{ISTHMUS_ERROR_CALLBACK, message != nullptr ? message : "the wait was interrupted"};
 }
 
 }  // namespace isthmus

@@ -22,12 +22,12 @@ inline constexpr std::chrono::milliseconds k_interrupt_slice{50};
 
 // Calls the function. CALLBACK with its message if the wait is to end. Pre: the caller holds no
 // lock, since the function may call anything.
-[[nodiscard]] result<void> call_interrupt();
+[[nodiscard]] Result<void> call_interrupt();
 
 // `wait(deadline)` blocks at most until the deadline and returns whether the awaited condition
 // holds. The result is false if `until` has passed.
 template <class Wait>
-[[nodiscard]] result<bool> wait_in_slices(
+[[nodiscard]] Result<bool> wait_in_slices(
     const std::optional<std::chrono::steady_clock::time_point>& until, Wait&& wait) {
   for (;;) {
     auto slice = until;

@@ -11,14 +11,14 @@ namespace isthmus {
 
 // T's constructor must be noexcept if the first use is in a noexcept function.
 template <class T>
-class never_destroyed {
+class NeverDestroyed {
  public:
   template <class... Args>
-  explicit never_destroyed(Args&&... args) noexcept(noexcept(T(std::forward<Args>(args)...))) {
+  explicit NeverDestroyed(Args&&... args) noexcept(noexcept(T(std::forward<Args>(args)...))) {
     ::new (static_cast<void*>(room_)) T(std::forward<Args>(args)...);
   }
-  never_destroyed(const never_destroyed&) = delete;
-  never_destroyed& operator=(const never_destroyed&) = delete;
+  NeverDestroyed(const NeverDestroyed&) = delete;
+  NeverDestroyed& operator=(const NeverDestroyed&) = delete;
 
   [[nodiscard]] T& operator*() noexcept { return *std::launder(reinterpret_cast<T*>(room_)); }
 

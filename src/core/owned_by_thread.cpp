@@ -6,20 +6,20 @@
 namespace isthmus::detail {
 namespace {
 
-thread_local constinit ends_with_thread* newest = nullptr;
+thread_local constinit EndsWithThread* newest = nullptr;
 
 void end_all(void*) noexcept {
   while (newest != nullptr) {
     auto& one = *newest;
     newest = one.next;
-    one.is = ends_with_thread::state::gone;
+    one.is = EndsWithThread::State::gone;
     one.destroy(one);
   }
 }
 
 }  // namespace
 
-bool end_with_thread(ends_with_thread& one) noexcept {
+bool end_with_thread(EndsWithThread& one) noexcept {
   static pthread_key_t key;
   static const bool known = pthread_key_create(&key, end_all) == 0;
   if (!known || (newest == nullptr && pthread_setspecific(key, &one) != 0)) {

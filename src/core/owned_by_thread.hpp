@@ -20,45 +20,45 @@ namespace isthmus {
 namespace detail {
 
 // One object, in the thread's list of objects to destroy when it ends.
-struct ends_with_thread {
-  enum class state : std::uint8_t { unmade, made, gone };
+struct EndsWithThread {
+  enum class State : std::uint8_t { unmade, made, gone };
 
-  void (*destroy)(ends_with_thread&) noexcept;
-  ends_with_thread* next = nullptr;
-  state is = state::unmade;
+  void (*destroy)(EndsWithThread&) noexcept;
+  EndsWithThread* next = nullptr;
+  State is = State::unmade;
 };
 
 // False if there is no memory.
-[[nodiscard]] bool end_with_thread(ends_with_thread& one) noexcept;
+[[nodiscard]] bool end_with_thread(EndsWithThread& one) noexcept;
 
 }  // namespace detail
 
 // T's constructor and destructor are noexcept. They may use other objects of this type; objects
 // that were already destroyed return null.
 template <class T>
-class owned_by_thread : detail::ends_with_thread {
+class OwnedByThread : detail::EndsWithThread {
  public:
-  constexpr owned_by_thread() noexcept : ends_with_thread{destroy_value} {}
+  constexpr OwnedByThread() noexcept : EndsWithThread{destroy_value} {}
 
   // Constructed at the thread's first call. Null if there is no memory for that, and after its
   // destruction.
-  [[nodiscard]] T* get() noexcept { return is == state::made || make() ? value() : nullptr; }
+  [[nodiscard]] T* get() noexcept { return is == State::made || make() ? value() : nullptr; }
   // As `get`, but does not construct: null if it was not constructed yet.
-  [[nodiscard]] T* find() noexcept { return is == state::made ? value() : nullptr; }
-  [[nodiscard]] bool is_gone() const noexcept { return is == state::gone; }
+  [[nodiscard]] T* find() noexcept { return is == State::made ? value() : nullptr; }
+  [[nodiscard]] bool is_gone() const noexcept { return is == State::gone; }
 
  private:
   [[nodiscard]] bool make() noexcept {
-    if (is == state::gone || !detail::end_with_thread(*this)) {
+    if (is == State::gone || !detail::end_with_thread(*this)) {
       return false;
     }
     ::new (static_cast<void*>(room_)) T;
-    is = state::made;
+    is = State::made;
     return true;
   }
   [[nodiscard]] T* value() noexcept { return std::launder(reinterpret_cast<T*>(room_)); }
-  static void destroy_value(ends_with_thread& one) noexcept {
-    static_cast<owned_by_thread&>(one).value()->~T();
+  static void destroy_value(EndsWithThread& one) noexcept {
+    static_cast<OwnedByThread&>(one).value()->~T();
   }
 
   alignas(T) std::byte room_[sizeof(T)]{};

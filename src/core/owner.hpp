@@ -8,16 +8,16 @@
 
 namespace isthmus {
 
-class owner {
+class Owner {
  public:
-  owner() noexcept = default;
-  explicit owner(isthmus_owner_t raw) noexcept : raw_{raw} {}
-  owner(owner&& other) noexcept : raw_{std::exchange(other.raw_, {})} {}
-  owner& operator=(owner&& other) noexcept {
+  Owner() noexcept = default;
+  explicit Owner(isthmus_owner_t raw) noexcept : raw_{raw} {}
+  Owner(Owner&& other) noexcept : raw_{std::exchange(other.raw_, {})} {}
+  Owner& operator=(Owner&& other) noexcept {
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~owner() {
+  ~Owner() {
     if (raw_.release != nullptr) {
       raw_.release(raw_.object);
     }
@@ -33,8 +33,8 @@ class owner {
 
 // Keeps a value of the library alive, such as a counted pointer. Throws std::bad_alloc.
 template <class Value>
-[[nodiscard]] owner owner_of(Value kept) {
-  return owner{isthmus_owner_t{new Value(std::move(kept)),
+[[nodiscard]] Owner owner_of(Value kept) {
+  return Owner{isthmus_owner_t{new Value(std::move(kept)),
                                [](void* gone) { delete static_cast<Value*>(gone); }}};
 }
 

@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-struct suffix {
+struct Suffix {
   std::string_view text;
   std::uint64_t factor;
 };
@@ -15,16 +15,16 @@ struct suffix {
 constexpr std::uint64_t k_kibi = 1024;
 constexpr std::uint64_t k_kilo = 1000;
 
-constexpr suffix k_plain[] = {{"", 1}};
-constexpr suffix k_bytes[] = {{"", 1},
+constexpr Suffix k_plain[] = {{"", 1}};
+constexpr Suffix k_bytes[] = {{"", 1},
                               {"B", 1},
                               {"KiB", k_kibi},
                               {"MiB", k_kibi* k_kibi},
                               {"GiB", k_kibi* k_kibi* k_kibi},
                               {"TiB", k_kibi* k_kibi* k_kibi* k_kibi}};
-constexpr suffix k_times[] = {
+constexpr Suffix k_times[] = {
     {"ns", 1}, {"us", k_kilo}, {"ms", k_kilo* k_kilo}, {"s", k_kilo* k_kilo* k_kilo}};
-constexpr suffix k_bandwidths[] = {{"B/s", 1},
+constexpr Suffix k_bandwidths[] = {{"B/s", 1},
                                    {"kB/s", k_kilo},
                                    {"MB/s", k_kilo* k_kilo},
                                    {"GB/s", k_kilo* k_kilo* k_kilo},
@@ -34,17 +34,17 @@ constexpr suffix k_bandwidths[] = {{"B/s", 1},
                                    {"GiB/s", k_kibi* k_kibi* k_kibi},
                                    {"TiB/s", k_kibi* k_kibi* k_kibi* k_kibi}};
 
-std::span<const suffix> suffixes(unit of) noexcept {
-  switch (of) {
-    case unit::bytes: return k_bytes;
-    case unit::time: return k_times;
-    case unit::bandwidth: return k_bandwidths;
+std::span<const Suffix> suffixes(Unit unit) noexcept {
+  switch (unit) {
+    case Unit::bytes: return k_bytes;
+    case Unit::time: return k_times;
+    case Unit::bandwidth: return k_bandwidths;
     default: return k_plain;
   }
 }
 
-std::optional<std::uint64_t> factor_of(std::string_view text, unit of) noexcept {
-  for (const auto& known : suffixes(of)) {
+std::optional<std::uint64_t> factor_of(std::string_view text, Unit unit) noexcept {
+  for (const auto& known : suffixes(unit)) {
     if (known.text == text) {
       return known.factor;
     }
@@ -91,16 +91,16 @@ std::optional<std::uint64_t> take_fraction(std::string_view& text) noexcept {
 
 }  // namespace
 
-std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noexcept {
+std::optional<std::uint64_t> parse_quantity(std::string_view text, Unit unit) noexcept {
   constexpr auto most = std::numeric_limits<std::uint64_t>::max();
   const auto whole = take_digits(text);
   if (!whole) {
     return std::nullopt;
   }
-  const auto fraction = of == unit::none ? std::optional<std::uint64_t>{0} : take_fraction(text);
+  const auto fraction = unit == Unit::none ? std::optional<std::uint64_t>{0} : take_fraction(text);
   // Zero needs no unit.
   const auto factor =
-      text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, of);
+      text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, unit);
   // No overflow: the largest factor is 2^40 and a fraction is below 2^20. Fractions of a byte or
   // nanosecond are rejected.
   if (!fraction || !factor || *whole > most / *factor ||
@@ -124,11 +124,11 @@ std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t wh
                      : std::optional{whole / all * share + whole % all * share / all};
 }
 
-const char* describe(unit of) noexcept {
-  switch (of) {
-    case unit::bytes: return "a size in bytes, KiB, MiB, GiB or TiB (\"64MiB\")";
-    case unit::time: return "a time in ns, us, ms or s (\"5us\")";
-    case unit::bandwidth:
+const char* describe(Unit unit) noexcept {
+  switch (unit) {
+    case Unit::bytes: return "a size in bytes, KiB, MiB, GiB or TiB (\"64MiB\")";
+    case Unit::time: return "a time in ns, us, ms or s (\"5us\")";
+    case Unit::bandwidth:
       return "a bandwidth in B/s, kB/s, MB/s, GB/s, TB/s or KiB/s to TiB/s (\"16GB/s\")";
     default: return "a whole number";
   }

@@ -10,12 +10,13 @@
 namespace isthmus {
 
 // Which units a value may have; `describe` lists them for messages.
-enum class unit { none, bytes, time, bandwidth };
+enum class Unit { none, bytes, time, bandwidth };
 
 // In bytes, nanoseconds or bytes per second. Empty if the text as a whole is not such a number, or
 // if the value is not an integer or does not fit 64 bits.
-[[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noexcept;
-[[nodiscard]] const char* describe(unit of) noexcept;
+[[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text,
+                                                          Unit unit) noexcept;
+[[nodiscard]] const char* describe(Unit unit) noexcept;
 // "80%" or "12.5%" of `whole`, rounded down. Empty if the text is not a percentage from 0 to 100.
 [[nodiscard]] std::optional<std::uint64_t> parse_share(std::string_view text,
                                                        std::uint64_t whole) noexcept;

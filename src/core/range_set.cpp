@@ -10,14 +10,14 @@
 namespace isthmus {
 namespace {
 
-void append(std::vector<byte_range>& to, const byte_range& range, std::size_t most_gap = 0) {
+void append(std::vector<ByteRange>& ranges, const ByteRange& range, std::size_t most_gap = 0) {
   if (range.begin >= range.end) {
     return;
   }
-  if (!to.empty() && range.begin <= to.back().end + most_gap) {
-    to.back().end = std::max(to.back().end, range.end);
+  if (!ranges.empty() && range.begin <= ranges.back().end + most_gap) {
+    ranges.back().end = std::max(ranges.back().end, range.end);
   } else {
-    to.push_back(range);
+    ranges.push_back(range);
   }
 }
 
@@ -25,45 +25,45 @@ void append(std::vector<byte_range>& to, const byte_range& range, std::size_t mo
 template <class Ranges>
 auto first_behind(const Ranges& all, std::size_t place) noexcept {
   return std::partition_point(all.begin(), all.end(),
-                              [&](const byte_range& each) { return each.end <= place; });
+                              [&](const ByteRange& each) { return each.end <= place; });
 }
 
-bool begins_before(const byte_range& one, const byte_range& other) noexcept {
+bool begins_before(const ByteRange& one, const ByteRange& other) noexcept {
   return one.begin < other.begin;
 }
 
 }  // namespace
 
-range_set::range_set(std::initializer_list<byte_range> ranges) {
+RangeSet::RangeSet(std::initializer_list<ByteRange> ranges) {
   for (const auto& each : ranges) {
     add(each);
   }
 }
 
-void range_set::add(const byte_range& range) {
+void RangeSet::add(const ByteRange& range) {
   if (ranges_.empty() || ranges_.back().begin <= range.begin) {
     append(ranges_, range);
   } else {
-    range_set one;
+    RangeSet one;
     one.add(range);
     add(one);
   }
 }
 
-void range_set::add(const range_set& others) { apply(adding(others)); }
+void RangeSet::add(const RangeSet& others) { apply(adding(others)); }
 
-void range_set::remove(const range_set& others) { apply(removing(others)); }
+void RangeSet::remove(const RangeSet& others) { apply(removing(others)); }
 
 // Ranges that `others` overlap or touch are joined with them; the rest is unchanged.
-range_set::change range_set::adding(const range_set& others) {
+RangeSet::Change RangeSet::adding(const RangeSet& others) {
   if (others.empty()) {
     return {};
   }
   const auto [first, last] = span_of(others, 1);
-  std::vector<byte_range> both;
+  std::vector<ByteRange> both;
   both.reserve(static_cast<std::size_t>(last - first) + others.size());
   std::merge(first, last, others.begin(), others.end(), std::back_inserter(both), begins_before);
-  std::vector<byte_range> joined;
+  std::vector<ByteRange> joined;
   joined.reserve(both.size());
   for (const auto& each : both) {
     append(joined, each);
@@ -71,7 +71,7 @@ range_set::change range_set::adding(const range_set& others) {
   return prepare(first, last, std::move(joined));
 }
 
-range_set::change range_set::removing(const range_set& others) {
+RangeSet::Change RangeSet::removing(const RangeSet& others) {
   if (others.empty()) {
     return {};
   }
@@ -79,7 +79,7 @@ range_set::change range_set::removing(const range_set& others) {
   if (first == last) {
     return {};
   }
-  std::vector<byte_range> left;
+  std::vector<ByteRange> left;
   left.reserve(static_cast<std::size_t>(last - first) + others.size());
   auto gone = first_behind(others, first->begin);
   for (auto each : std::span{first, last}) {
@@ -96,23 +96,23 @@ range_set::change range_set::removing(const range_set& others) {
 
 // The ranges from the first to the last that the span of `others` overlaps or, if `touching` is 1,
 // touches. Pre: `others` is not empty.
-std::pair<range_set::place, range_set::place> range_set::span_of(
-    const range_set& others, std::size_t touching) const noexcept {
+std::pair<RangeSet::Place, RangeSet::Place> RangeSet::span_of(const RangeSet& others,
+                                                              std::size_t touching) const noexcept {
   const auto span = others.span();
   const auto first = std::partition_point(
       ranges_.begin(), ranges_.end(),
-      [&](const byte_range& each) { return each.end + touching <= span.begin; });
-  const auto last = std::partition_point(first, ranges_.end(), [&](const byte_range& each) {
+      [&](const ByteRange& each) { return each.end + touching <= span.begin; });
+  const auto last = std::partition_point(first, ranges_.end(), [&](const ByteRange& each) {
     return each.begin < span.end + touching;
   });
   return {first, last};
 }
 
-range_set::change range_set::prepare(place first, place last, std::vector<byte_range> by) {
-  change made;
+RangeSet::Change RangeSet::prepare(Place first, Place last, std::vector<ByteRange> ranges) {
+  Change made;
   made.first = first - ranges_.cbegin();
   made.count = last - first;
-  made.by = std::move(by);
+  made.by = std::move(ranges);
   const auto size = ranges_.size() - static_cast<std::size_t>(made.count) + made.by.size();
   if (size > ranges_.capacity()) {
     ranges_.reserve(2 * size);
@@ -121,7 +121,7 @@ range_set::change range_set::prepare(place first, place last, std::vector<byte_r
 }
 
 // `prepare` has reserved the capacity.
-void range_set::apply(const change& prepared) noexcept {
+void RangeSet::apply(const Change& prepared) noexcept {
   const auto& by = prepared.by;
   const auto count = static_cast<std::ptrdiff_t>(by.size());
   const auto common = std::min(prepared.count, count);
@@ -131,18 +131,18 @@ void range_set::apply(const change& prepared) noexcept {
   ranges_.insert(at + common, by.begin() + common, by.end());
 }
 
-std::size_t range_set::nbytes() const noexcept {
+std::size_t RangeSet::nbytes() const noexcept {
   return std::accumulate(
       begin(), end(), std::size_t{0},
-      [](std::size_t sum, const byte_range& each) { return sum + each.nbytes(); });
+      [](std::size_t sum, const ByteRange& each) { return sum + each.nbytes(); });
 }
 
-bool range_set::overlaps(const byte_range& range) const noexcept {
+bool RangeSet::overlaps(const ByteRange& range) const noexcept {
   const auto next = first_behind(ranges_, range.begin);
   return range.begin < range.end && next != end() && next->overlaps(range);
 }
 
-bool range_set::covers(const range_set& others) const noexcept {
+bool RangeSet::covers(const RangeSet& others) const noexcept {
   auto mine = others.empty() ? end() : first_behind(ranges_, others.begin()->begin);
   for (const auto& each : others) {
     for (; mine != end() && mine->end < each.end; ++mine) {
@@ -154,8 +154,8 @@ bool range_set::covers(const range_set& others) const noexcept {
   return true;
 }
 
-range_set range_set::common(const range_set& other) const {
-  range_set found;
+RangeSet RangeSet::common(const RangeSet& other) const {
+  RangeSet found;
   if (empty() || other.empty()) {
     return found;
   }
@@ -168,8 +168,8 @@ range_set range_set::common(const range_set& other) const {
   return found;
 }
 
-range_set range_set::joined(std::size_t most_gap) const {
-  range_set found;
+RangeSet RangeSet::joined(std::size_t most_gap) const {
+  RangeSet found;
   for (const auto& each : ranges_) {
     append(found.ranges_, each, most_gap);
   }

@@ -9,75 +9,75 @@
 
 namespace isthmus {
 
-struct byte_range {
+struct ByteRange {
   std::size_t begin = 0;
   std::size_t end = 0;
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return end - begin; }
-  [[nodiscard]] bool overlaps(const byte_range& other) const noexcept {
+  [[nodiscard]] bool overlaps(const ByteRange& other) const noexcept {
     return begin < other.end && other.begin < end;
   }
-  [[nodiscard]] bool covers(const byte_range& other) const noexcept {
+  [[nodiscard]] bool covers(const ByteRange& other) const noexcept {
     return begin <= other.begin && other.end <= end;
   }
-  friend bool operator==(const byte_range&, const byte_range&) noexcept = default;
+  friend bool operator==(const ByteRange&, const ByteRange&) noexcept = default;
 };
 
 // Adding ranges in ascending order costs a constant each. Combining two sets searches for where the
 // smaller one begins and ends, visits the ranges of both in between and moves those after it.
 // Functions that add or remove may throw std::bad_alloc and then leave the set unchanged.
-class range_set {
+class RangeSet {
  public:
-  range_set() noexcept = default;
-  range_set(std::initializer_list<byte_range> ranges);
+  RangeSet() noexcept = default;
+  RangeSet(std::initializer_list<ByteRange> ranges);
 
   // Empty ranges are ignored.
-  void add(const byte_range& range);
-  void add(const range_set& others);
-  void remove(const range_set& others);
+  void add(const ByteRange& range);
+  void add(const RangeSet& others);
+  void remove(const RangeSet& others);
   void clear() noexcept { ranges_.clear(); }
 
   // A prepared change. Applying it needs no memory.
-  class change;
-  [[nodiscard]] change adding(const range_set& others);
-  [[nodiscard]] change removing(const range_set& others);
+  class Change;
+  [[nodiscard]] Change adding(const RangeSet& others);
+  [[nodiscard]] Change removing(const RangeSet& others);
   // Pre: `prepared` was made by this set, which has not changed since.
-  void apply(const change& prepared) noexcept;
+  void apply(const Change& prepared) noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t nbytes() const noexcept;
   // From the first byte to the last. Pre: not empty.
-  [[nodiscard]] byte_range span() const noexcept {
+  [[nodiscard]] ByteRange span() const noexcept {
     return {ranges_.front().begin, ranges_.back().end};
   }
-  [[nodiscard]] bool overlaps(const byte_range& range) const noexcept;
+  [[nodiscard]] bool overlaps(const ByteRange& range) const noexcept;
   // Whether this set contains all of `others`.
-  [[nodiscard]] bool covers(const range_set& others) const noexcept;
+  [[nodiscard]] bool covers(const RangeSet& others) const noexcept;
   // The intersection.
-  [[nodiscard]] range_set common(const range_set& other) const;
+  [[nodiscard]] RangeSet common(const RangeSet& other) const;
   // A copy in which gaps of up to `most_gap` bytes are filled.
-  [[nodiscard]] range_set joined(std::size_t most_gap) const;
+  [[nodiscard]] RangeSet joined(std::size_t most_gap) const;
 
   [[nodiscard]] auto begin() const noexcept { return ranges_.begin(); }
   [[nodiscard]] auto end() const noexcept { return ranges_.end(); }
   [[nodiscard]] std::size_t size() const noexcept { return ranges_.size(); }
-  friend bool operator==(const range_set&, const range_set&) noexcept = default;
+  friend bool operator==(const RangeSet&, const RangeSet&) noexcept = default;
 
  private:
-  using place = std::vector<byte_range>::const_iterator;
-  [[nodiscard]] std::pair<place, place> span_of(const range_set& others,
+  using Place = std::vector<ByteRange>::const_iterator;
+  [[nodiscard]] std::pair<Place, Place> span_of(const RangeSet& others,
                                                 std::size_t touching) const noexcept;
-  [[nodiscard]] change prepare(place first, place last, std::vector<byte_range> by);
+  [[nodiscard]] Change prepare(Place first, Place last, std::vector<ByteRange> ranges);
 
-  std::vector<byte_range> ranges_;  // no range is empty or touches the next one
+  std::vector<ByteRange> ranges_;  // no range is empty or touches the next one
 };
 
-class range_set::change {
-  friend class range_set;
+class RangeSet::Change {
+  friend class RangeSet;
   // `count` ranges of the set, from index `first`, are replaced by `by`.
   std::ptrdiff_t first = 0;
   std::ptrdiff_t count = 0;
-  std::vector<byte_range> by;
+  std::vector<ByteRange> by;
 };
 
 }  // namespace isthmus

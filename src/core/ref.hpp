@@ -14,10 +14,10 @@
 
 namespace isthmus {
 
-class ref_counted {
+class RefCounted {
  public:
-  ref_counted(const ref_counted&) = delete;
-  ref_counted& operator=(const ref_counted&) = delete;
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
 
   void retain() noexcept {
     if (auto& whole = whole_of_it(); !whole.stays_) {
@@ -61,49 +61,49 @@ class ref_counted {
   }
 
  protected:
-  ref_counted() noexcept = default;
+  RefCounted() noexcept = default;
   // `part_of` may be null: the object is independent.
-  explicit ref_counted(ref_counted* part_of) noexcept : part_of_{part_of} {}
-  virtual ~ref_counted() = default;
+  explicit RefCounted(RefCounted* part_of) noexcept : part_of_{part_of} {}
+  virtual ~RefCounted() = default;
 
   virtual void last_reference_gone() noexcept { delete this; }
 
  private:
-  ref_counted& whole_of_it() noexcept { return part_of_ != nullptr ? *part_of_ : *this; }
+  RefCounted& whole_of_it() noexcept { return part_of_ != nullptr ? *part_of_ : *this; }
 
   // Incremented relaxed. Decremented with acq_rel, so that destruction is ordered after all other
   // accesses.
   std::atomic<std::uint32_t> count_{1};
   bool stays_ = false;
-  ref_counted* part_of_ = nullptr;
+  RefCounted* part_of_ = nullptr;
 };
 
 template <class T>
-class ref {
+class Ref {
  public:
-  ref() noexcept = default;
-  ref(std::nullptr_t) noexcept {}
-  explicit ref(T* object) noexcept : object_{object} {
+  Ref() noexcept = default;
+  Ref(std::nullptr_t) noexcept {}
+  explicit Ref(T* object) noexcept : object_{object} {
     if (object_ != nullptr) {
       object_->retain();
     }
   }
-  static ref adopt(T* object) noexcept {
-    ref taken;
+  static Ref adopt(T* object) noexcept {
+    Ref taken;
     taken.object_ = object;
     return taken;
   }
 
-  ref(const ref& other) noexcept : ref{other.object_} {}
-  ref(ref&& other) noexcept : object_{std::exchange(other.object_, nullptr)} {}
+  Ref(const Ref& other) noexcept : Ref{other.object_} {}
+  Ref(Ref&& other) noexcept : object_{std::exchange(other.object_, nullptr)} {}
   template <class Derived>
     requires std::is_convertible_v<Derived*, T*>
-  ref(ref<Derived> other) noexcept : object_{other.detach()} {}
-  ref& operator=(ref other) noexcept {
+  Ref(Ref<Derived> other) noexcept : object_{other.detach()} {}
+  Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~ref() {
+  ~Ref() {
     if (object_ != nullptr) {
       object_->release();
     }
@@ -121,10 +121,10 @@ class ref {
 };
 
 template <class T, class... Args>
-[[nodiscard]] ref<T> make_ref(Args&&... args) {
+[[nodiscard]] Ref<T> make_ref(Args&&... args) {
   auto* made = new T(std::forward<Args>(args)...);
   made->count_maker();
-  return ref<T>::adopt(made);
+  return Ref<T>::adopt(made);
 }
 
 }  // namespace isthmus

@@ -9,18 +9,18 @@
 
 namespace isthmus {
 
-struct move_dimension {
+struct MoveDimension {
   std::size_t count;
   std::ptrdiff_t to;    // strides in bytes
   std::ptrdiff_t from;  // 0: the same bytes repeatedly
 };
 
 template <std::size_t Most>
-class row_walk {
+class RowWalk {
  public:
   // Iterates over the dimensions outside the row, starting at row `row`. There are at most `Most`
   // dimensions, and they outlive this object.
-  row_walk(std::span<const move_dimension> outer, std::size_t row) noexcept : outer_{outer} {
+  RowWalk(std::span<const MoveDimension> outer, std::size_t row) noexcept : outer_{outer} {
     for (std::size_t i = outer_.size(); i-- > 0;) {
       const auto& along = outer_[i];
       index_[i] = row % along.count;
@@ -48,7 +48,7 @@ class row_walk {
   }
 
  private:
-  std::span<const move_dimension> outer_;
+  std::span<const MoveDimension> outer_;
   std::array<std::size_t, Most> index_;  // only the first `outer_.size()` are initialized
   std::ptrdiff_t to_ = 0;
   std::ptrdiff_t from_ = 0;

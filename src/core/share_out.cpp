@@ -27,9 +27,9 @@ std::size_t threads_for(std::size_t nbytes) noexcept {
 // Hands out pieces in order. Each thread publishes in `at_` the number of its current piece, so
 // that all pieces before the lowest published number are done. Numbers are taken and published with
 // sequentially consistent operations: see `do_next` and `done_upto`.
-class pieces {
+class Pieces {
  public:
-  pieces(std::size_t nbytes, const shared_work& work, void* context) noexcept
+  Pieces(std::size_t nbytes, const SharedWork& work, void* context) noexcept
       : nbytes_{nbytes}, work_{work}, context_{context} {
     for (auto& each : at_) {
       each.store(k_none, std::memory_order_relaxed);
@@ -72,7 +72,7 @@ class pieces {
   [[nodiscard]] std::size_t count() const noexcept { return (nbytes_ + k_piece - 1) / k_piece; }
 
   const std::size_t nbytes_;
-  const shared_work& work_;
+  const SharedWork& work_;
   void* const context_;
   std::size_t told_ = 0;
   std::atomic<std::size_t> taken_{0};
@@ -81,8 +81,8 @@ class pieces {
 
 }  // namespace
 
-void share_out(std::size_t nbytes, const shared_work& work, void* context) noexcept {
-  pieces all{nbytes, work, context};
+void share_out(std::size_t nbytes, const SharedWork& work, void* context) noexcept {
+  Pieces all{nbytes, work, context};
   std::array<std::thread, k_most_threads> others;
   try {
     for (std::size_t number = 1; number < threads_for(nbytes); ++number) {

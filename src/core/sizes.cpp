@@ -3,7 +3,7 @@
 
 namespace isthmus {
 
-size_text::size_text(std::uint64_t bytes) noexcept {
+SizeText::SizeText(std::uint64_t bytes) noexcept {
   constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
     length_ =

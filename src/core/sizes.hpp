@@ -45,9 +45,9 @@ inline constexpr unsigned k_address_bits = 48;
 }
 
 // A formatted size. It contains its text, so that out-of-memory messages need no memory.
-class size_text {
+class SizeText {
  public:
-  explicit size_text(std::uint64_t bytes) noexcept;
+  explicit SizeText(std::uint64_t bytes) noexcept;
   operator std::string_view() const noexcept { return {text_.data(), length_}; }
 
  private:
@@ -56,11 +56,11 @@ class size_text {
 };
 
 // "1.5 GiB (1610612736 bytes)"; small sizes as "100 bytes".
-[[nodiscard]] inline size_text describe_bytes(std::uint64_t bytes) noexcept {
-  return size_text{bytes};
+[[nodiscard]] inline SizeText describe_bytes(std::uint64_t bytes) noexcept {
+  return SizeText{bytes};
 }
 
 }  // namespace isthmus
 
 template <>
-struct fmt::formatter<isthmus::size_text> : fmt::formatter<std::string_view> {};
+struct fmt::formatter<isthmus::SizeText> : fmt::formatter<std::string_view> {};

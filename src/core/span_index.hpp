@@ -20,34 +20,34 @@ namespace isthmus {
 
 // `Key` distinguishes items that span the same bytes. Items are not owned. Not thread-safe.
 template <class Key, class Item>
-class span_index {
+class SpanIndex {
   // The bit width of the length, the begin, and the key.
-  using place = std::tuple<int, std::size_t, Key>;
-  using in_place = std::map<place, Item*>;
+  using Place = std::tuple<int, std::size_t, Key>;
+  using InPlace = std::map<Place, Item*>;
 
  public:
   // A preallocated entry for an item that is not in the index: adding it needs no memory.
-  using seat = typename in_place::node_type;
+  using Seat = typename InPlace::node_type;
 
   // Throws std::bad_alloc.
-  [[nodiscard]] static seat make(const byte_range& span, const Key& key, Item& item) {
-    in_place one;
+  [[nodiscard]] static Seat make(const ByteRange& span, const Key& key, Item& item) {
+    InPlace one;
     one.emplace(place_of(span, key), &item);
     return one.extract(one.begin());
   }
   // Pre: no other item has this key.
-  void add(seat made, const byte_range& span, const Key& key) noexcept {
+  void add(Seat made, const ByteRange& span, const Key& key) noexcept {
     made.key() = place_of(span, key);
     places_.insert(std::move(made));
   }
   // Removes an item that was added with this span and key.
-  [[nodiscard]] seat extract(const byte_range& span, const Key& key) noexcept {
+  [[nodiscard]] Seat extract(const ByteRange& span, const Key& key) noexcept {
     return places_.extract(place_of(span, key));
   }
   // Calls visit(item) for each item whose span overlaps the range, and for some that lie before it,
   // which the caller must filter. `visit` must not change the index.
   template <class Visit>
-  void visit_near(const byte_range& range, Visit&& visit) const {
+  void visit_near(const ByteRange& range, Visit&& visit) const {
     for (auto each = places_.begin(); each != places_.end();) {
       const int digits = std::get<0>(each->first);
       // An overlapping item of this bit width begins less than the longest such length before the
@@ -67,11 +67,11 @@ class span_index {
  private:
   static constexpr int k_most_digits = std::numeric_limits<std::size_t>::digits;
 
-  [[nodiscard]] static place place_of(const byte_range& span, const Key& key) noexcept {
+  [[nodiscard]] static Place place_of(const ByteRange& span, const Key& key) noexcept {
     return {std::bit_width(span.nbytes()), span.begin, key};
   }
 
-  in_place places_;
+  InPlace places_;
 };
 
 }  // namespace isthmus

@@ -8,7 +8,7 @@
 
 namespace isthmus {
 
-class spin_lock {
+class SpinLock {
  public:
   void lock() noexcept {
     for (int spins = 0; flag_.exchange(true, std::memory_order_acquire);) {

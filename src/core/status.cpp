@@ -14,9 +14,9 @@ namespace isthmus {
 // Preallocated memory for errors, for when the host has no memory left. Text that does not fit is
 // truncated. Thread-safe: an entry belongs to the thread that set `in_use`; acquire and release
 // order its reuse.
-class error::spares {
+class Error::Spares {
  public:
-  static constexpr std::size_t k_bytes = sizeof(detail) + k_longest_without_memory + 1;
+  static constexpr std::size_t k_bytes = sizeof(Detail) + k_longest_without_memory + 1;
   // Null if all entries are in use.
   [[nodiscard]] void* take() noexcept {
     for (auto& each : all_) {
@@ -38,17 +38,17 @@ class error::spares {
   }
 
  private:
-  struct spare {
-    alignas(detail) std::array<std::byte, k_bytes> room{};
+  struct Spare {
+    alignas(Detail) std::array<std::byte, k_bytes> room{};
     std::atomic<bool> in_use{false};
   };
-  std::array<spare, 256> all_{};
+  std::array<Spare, 256> all_{};
 };
 
-constinit error::spares error::spares_{};
+constinit Error::Spares Error::spares_{};
 
 // Cuts at the beginning of a UTF-8 character.
-std::string_view error::cut(std::string_view message) noexcept {
+std::string_view Error::cut(std::string_view message) noexcept {
   auto end = std::min(message.size(), k_longest_without_memory);
   while (end < message.size() && end > 0 && (static_cast<unsigned char>(message[end]) >> 6) == 2) {
     --end;
@@ -57,8 +57,8 @@ std::string_view error::cut(std::string_view message) noexcept {
 }
 
 // One allocation: the text follows the detail.
-error::detail* error::make(status code, std::string_view message) noexcept {
-  void* memory = ::operator new(sizeof(detail) + message.size() + 1, std::nothrow);
+Error::Detail* Error::make(Status code, std::string_view message) noexcept {
+  void* memory = ::operator new(sizeof(Detail) + message.size() + 1, std::nothrow);
   if (memory == nullptr) {
     memory = spares_.take();
     message = cut(message);
@@ -66,13 +66,13 @@ error::detail* error::make(status code, std::string_view message) noexcept {
   if (memory == nullptr) {
     return nullptr;
   }
-  char* const text = static_cast<char*>(memory) + sizeof(detail);
+  char* const text = static_cast<char*>(memory) + sizeof(Detail);
   message.copy(text, message.size());
   text[message.size()] = '\0';
-  return new (memory) detail{code, text, {1}};
+  return new (memory) Detail{code, text, {1}};
 }
 
-error::error(status code, std::string_view message) noexcept : detail_{make(code, message)} {
+Error::Error(Status code, std::string_view message) noexcept : detail_{make(code, message)} {
   if (detail_ == nullptr) {
     *this = no_memory();
   }
@@ -81,15 +81,15 @@ error::error(status code, std::string_view message) noexcept : detail_{make(code
   }
 }
 
-error::error(const error& other) noexcept : detail_{other.detail_} {
+Error::Error(const Error& other) noexcept : detail_{other.detail_} {
   if (detail_ != nullptr) {
     detail_->holders.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-void error::let_go(detail* unused) noexcept {
+void Error::let_go(Detail* unused) noexcept {
   if (unused->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    unused->~detail();
+    unused->~Detail();
     if (!spares_.give_back(unused)) {
       ::operator delete(unused);
     }
@@ -97,29 +97,29 @@ void error::let_go(detail* unused) noexcept {
 }
 
 // Never freed: the initial count of 1 has no owner.
-error error::no_memory() noexcept {
-  static constinit detail only{ISTHMUS_ERROR_OUT_OF_MEMORY,
+Error Error::no_memory() noexcept {
+  static constinit Detail only{ISTHMUS_ERROR_OUT_OF_MEMORY,
                                "the host has no memory left for the library's own records",
                                {1}};
   only.holders.fetch_add(1, std::memory_order_relaxed);
-  error made;
+  Error made;
   made.detail_ = &only;
   return made;
 }
 
-error fail_with(status code, fmt::string_view format, fmt::format_args arguments) noexcept try {
+Error fail_with(Status code, fmt::string_view format, fmt::format_args arguments) noexcept try {
   fmt::memory_buffer text;
   fmt::vformat_to(std::back_inserter(text), format, arguments);
   return {code, std::string_view{text.data(), text.size()}};
 } catch (const std::bad_alloc&) {
-  std::array<char, error::k_longest_without_memory + 1> text;
+  std::array<char, Error::k_longest_without_memory + 1> text;
   const auto written = fmt::vformat_to_n(text.data(), text.size(), format, arguments);
   return {code, std::string_view{text.data(), std::min(written.size, text.size())}};
 } catch (const std::exception&) {
-  return error::no_memory();
+  return Error::no_memory();
 }
 
-const char* status_name(status code) noexcept {
+const char* status_name(Status code) noexcept {
   switch (code) {
     case ISTHMUS_OK: return "ok";
     case ISTHMUS_PENDING: return "pending";

@@ -17,46 +17,46 @@
 
 namespace isthmus {
 
-using status = isthmus_status_t;
+using Status = isthmus_status_t;
 
 // The stable, lower-case name of a status, as returned by `isthmus_status_name`.
-[[nodiscard]] const char* status_name(status code) noexcept;
+[[nodiscard]] const char* status_name(Status code) noexcept;
 
 // For statuses passed by callers: whether it is one of the header's errors.
-[[nodiscard]] constexpr bool is_error(status code) noexcept {
+[[nodiscard]] constexpr bool is_error(Status code) noexcept {
   return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_CONFLICT;
 }
 
 // Immutable and shared: a copy increments a count. Creating one never fails: without memory for it,
 // one of 256 preallocated entries is used and, when those are in use too, `no_memory`. Thread-safe,
 // as a shared pointer is.
-class [[nodiscard]] error {
+class [[nodiscard]] Error {
  public:
   static constexpr std::size_t k_longest_without_memory =
       1000;  // length of text; the rest is truncated
 
-  error() noexcept = default;
-  error(status code, std::string_view message) noexcept;
+  Error() noexcept = default;
+  Error(Status code, std::string_view message) noexcept;
   // OUT_OF_MEMORY of the host. Allocates nothing.
-  [[nodiscard]] static error no_memory() noexcept;
-  error(const error& other) noexcept;
-  error(error&& other) noexcept : detail_{std::exchange(other.detail_, nullptr)} {}
-  error& operator=(error other) noexcept {
+  [[nodiscard]] static Error no_memory() noexcept;
+  Error(const Error& other) noexcept;
+  Error(Error&& other) noexcept : detail_{std::exchange(other.detail_, nullptr)} {}
+  Error& operator=(Error other) noexcept {
     std::swap(detail_, other.detail_);
     return *this;
   }
-  ~error() {
+  ~Error() {
     if (detail_ != nullptr) {
       let_go(detail_);
     }
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return detail_ != nullptr; }
-  [[nodiscard]] status code() const noexcept {
+  [[nodiscard]] Status code() const noexcept {
     return detail_ != nullptr ? detail_->code : ISTHMUS_OK;
   }
   // Whether both are the same error object, and not only equal.
-  [[nodiscard]] bool is(const error& other) const noexcept {
+  [[nodiscard]] bool is(const Error& other) const noexcept {
     return detail_ != nullptr && detail_ == other.detail_;
   }
   [[nodiscard]] const char* message() const noexcept {
@@ -64,37 +64,37 @@ class [[nodiscard]] error {
   }
 
  private:
-  struct detail {
-    status code;
+  struct Detail {
+    Status code;
     const char* text;  // follows the detail, or is never freed
     // Incremented relaxed. Decremented with acq_rel, so that the thread that frees the detail is
     // ordered after all other accesses.
     std::atomic<std::size_t> holders;
   };
-  class spares;
-  static spares spares_;
+  class Spares;
+  static Spares spares_;
   static std::string_view cut(std::string_view message) noexcept;
-  static detail* make(status code, std::string_view message) noexcept;
-  static void let_go(detail* unused) noexcept;
+  static Detail* make(Status code, std::string_view message) noexcept;
+  static void let_go(Detail* unused) noexcept;
 
-  detail* detail_ = nullptr;
+  Detail* detail_ = nullptr;
 };
 
 // Not inline, so that the formatter is compiled once and not wherever an error can occur.
-[[nodiscard]] error fail_with(status code, fmt::string_view format,
+[[nodiscard]] Error fail_with(Status code, fmt::string_view format,
                               fmt::format_args arguments) noexcept;
 
 // The format is checked at compile time.
 template <class... Args>
-[[nodiscard]] error fail(status code, fmt::format_string<Args...> format, Args&&... args) noexcept {
+[[nodiscard]] Error fail(Status code, fmt::format_string<Args...> format, Args&&... args) noexcept {
   return fail_with(code, format, fmt::make_format_args(args...));
 }
 
 template <class T>
-class [[nodiscard]] result {
+class [[nodiscard]] Result {
  public:
-  result(T value) : state_{std::in_place_index<0>, std::move(value)} {}
-  result(isthmus::error failure) : state_{std::in_place_index<1>, std::move(failure)} {
+  Result(T value) : state_{std::in_place_index<0>, std::move(value)} {}
+  Result(isthmus::Error failure) : state_{std::in_place_index<1>, std::move(failure)} {
     assert(std::get<1>(state_) && "a result made of an error needs one");
   }
 
@@ -102,25 +102,25 @@ class [[nodiscard]] result {
   [[nodiscard]] T& operator*() & noexcept { return *std::get_if<0>(&state_); }
   [[nodiscard]] T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
   [[nodiscard]] T* operator->() noexcept { return std::get_if<0>(&state_); }
-  [[nodiscard]] isthmus::error take_error() noexcept { return std::move(*std::get_if<1>(&state_)); }
-  [[nodiscard]] const isthmus::error& failure() const noexcept { return *std::get_if<1>(&state_); }
+  [[nodiscard]] isthmus::Error take_error() noexcept { return std::move(*std::get_if<1>(&state_)); }
+  [[nodiscard]] const isthmus::Error& failure() const noexcept { return *std::get_if<1>(&state_); }
 
  private:
-  std::variant<T, isthmus::error> state_;
+  std::variant<T, isthmus::Error> state_;
 };
 
 template <>
-class [[nodiscard]] result<void> {
+class [[nodiscard]] Result<void> {
  public:
-  result() noexcept = default;
-  result(isthmus::error failure) noexcept : error_{std::move(failure)} {}
+  Result() noexcept = default;
+  Result(isthmus::Error failure) noexcept : error_{std::move(failure)} {}
 
   [[nodiscard]] explicit operator bool() const noexcept { return !error_; }
-  [[nodiscard]] isthmus::error take_error() noexcept { return std::move(error_); }
-  [[nodiscard]] const isthmus::error& failure() const noexcept { return error_; }
+  [[nodiscard]] isthmus::Error take_error() noexcept { return std::move(error_); }
+  [[nodiscard]] const isthmus::Error& failure() const noexcept { return error_; }
 
  private:
-  isthmus::error error_;
+  isthmus::Error error_;
 };
 
 }  // namespace isthmus

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t k_cache_line = 64;
 
-void stream_line(std::byte* to, const std::byte* from) noexcept {
-  auto* const target = reinterpret_cast<__m128i*>(to);
-  const auto* const parts = reinterpret_cast<const __m128i*>(from);
+void stream_line(std::byte* destination, const std::byte* source) noexcept {
+  auto* const target = reinterpret_cast<__m128i*>(destination);
+  const auto* const parts = reinterpret_cast<const __m128i*>(source);
   const auto a = _mm_loadu_si128(parts);
   const auto b = _mm_loadu_si128(parts + 1);
   const auto c = _mm_loadu_si128(parts + 2);

@@ -11,32 +11,32 @@
 
 namespace isthmus {
 
-enum class side { destination, source };
+enum class Side { destination, source };
 
-struct strided_dimension {
+struct StridedDimension {
   std::size_t count = 1;
   std::size_t destination_stride = 0;  // bytes
   std::size_t source_stride = 0;       // 0: the same bytes repeatedly
 
-  [[nodiscard]] std::size_t stride(side of) const noexcept {
-    return of == side::source ? source_stride : destination_stride;
+  [[nodiscard]] std::size_t stride(Side side) const noexcept {
+    return side == Side::source ? source_stride : destination_stride;
   }
 };
 
-struct strided_copy {
+struct StridedCopy {
   static constexpr std::size_t k_most_dimensions = 8;
 
   void* destination = nullptr;
   const void* source = nullptr;
   std::size_t width = 0;  // contiguous bytes on both sides
   // Outermost first. One more than callers may pass, for copies that are divided.
-  std::array<strided_dimension, k_most_dimensions + 1> dimensions{};
+  std::array<StridedDimension, k_most_dimensions + 1> dimensions{};
   std::size_t rank = 0;
 
   [[nodiscard]] std::size_t runs() const noexcept;
   [[nodiscard]] std::size_t bytes() const noexcept { return width * runs(); }
   // From the first byte to the end of the last.
-  [[nodiscard]] std::size_t extent(side of) const noexcept;
+  [[nodiscard]] std::size_t extent(Side side) const noexcept;
 
   // At most one dimension, whose rows do not overlap: a source stride below `width` would read
   // bytes several times.
@@ -44,18 +44,18 @@ struct strided_copy {
     return rank == 0 || (rank == 1 && dimensions[0].source_stride >= width);
   }
 
-  void append(const strided_dimension& inner) noexcept { dimensions.at(rank++) = inner; }
+  void append(const StridedDimension& inner) noexcept { dimensions.at(rank++) = inner; }
   void remove(std::size_t index) noexcept;
 };
 
-// The same bytes in the fewest dimensions, sorted so that the largest strides on side `by` are
+// The same bytes in the fewest dimensions, sorted so that the largest strides on side `side` are
 // outermost.
-[[nodiscard]] strided_copy simplest(strided_copy what, side by) noexcept;
+[[nodiscard]] StridedCopy simplest(StridedCopy copy, Side side) noexcept;
 
 // Its runs, with offsets from the two pointers.
-[[nodiscard]] std::vector<copy_range> list_runs(const strided_copy& what);
+[[nodiscard]] std::vector<CopyRange> list_runs(const StridedCopy& copy);
 
 // Copies on the host.
-void copy_strided(const strided_copy& what) noexcept;
+void copy_strided(const StridedCopy& copy) noexcept;
 
 }  // namespace isthmus

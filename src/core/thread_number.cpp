@@ -27,12 +27,12 @@ std::uint32_t take_lowest() noexcept {
   return k_thread_numbers;
 }
 
-class held_number {
+class HeldNumber {
  public:
-  held_number() noexcept : number_{take_lowest()} {}
-  held_number(const held_number&) = delete;
-  held_number& operator=(const held_number&) = delete;
-  ~held_number() {
+  HeldNumber() noexcept : number_{take_lowest()} {}
+  HeldNumber(const HeldNumber&) = delete;
+  HeldNumber& operator=(const HeldNumber&) = delete;
+  ~HeldNumber() {
     detail::known_thread_number = k_thread_numbers;
     if (number_ != k_thread_numbers) {
       taken.fetch_and(~(std::uint64_t{1} << number_), std::memory_order_release);
@@ -43,7 +43,7 @@ class held_number {
  private:
   const std::uint32_t number_;
 };
-thread_local constinit owned_by_thread<held_number> own;
+thread_local constinit OwnedByThread<HeldNumber> own;
 
 }  // namespace
 

@@ -9,7 +9,7 @@ thread_local sigset_t starters_signals;
 
 }  // namespace
 
-signals_blocked::signals_blocked() noexcept {
+SignalsBlocked::SignalsBlocked() noexcept {
   sigset_t sent;
   sigfillset(&sent);
   for (const int own_fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
@@ -18,15 +18,15 @@ signals_blocked::signals_blocked() noexcept {
   pthread_sigmask(SIG_BLOCK, &sent, &before_);
 }
 
-signals_blocked::~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-signals_of_starter::signals_of_starter() noexcept {
+SignalsOfStarter::SignalsOfStarter() noexcept {
   if (is_library_thread) {
     pthread_sigmask(SIG_SETMASK, &starters_signals, &before_);
   }
 }
 
-signals_of_starter::~signals_of_starter() {
+SignalsOfStarter::~SignalsOfStarter() {
   if (is_library_thread) {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }

@@ -11,12 +11,12 @@ namespace isthmus {
 
 // While it lives the calling thread blocks those signals. A thread that it starts meanwhile blocks
 // them permanently.
-class signals_blocked {
+class SignalsBlocked {
  public:
-  signals_blocked() noexcept;
-  ~signals_blocked();
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
+  SignalsBlocked() noexcept;
+  ~SignalsBlocked();
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
   [[nodiscard]] const sigset_t& before() const noexcept { return before_; }
 
@@ -26,12 +26,12 @@ class signals_blocked {
 
 // While it lives a library thread has the signal mask of the thread that started it. For calls of a
 // user's function, whose own threads and processes inherit the mask.
-class signals_of_starter {
+class SignalsOfStarter {
  public:
-  signals_of_starter() noexcept;
-  ~signals_of_starter();
-  signals_of_starter(const signals_of_starter&) = delete;
-  signals_of_starter& operator=(const signals_of_starter&) = delete;
+  SignalsOfStarter() noexcept;
+  ~SignalsOfStarter();
+  SignalsOfStarter(const SignalsOfStarter&) = delete;
+  SignalsOfStarter& operator=(const SignalsOfStarter&) = delete;
 
  private:
   sigset_t before_;
@@ -48,7 +48,7 @@ void mark_library_thread(const sigset_t& signals_of_starter) noexcept;
 // Throws std::system_error if no thread can be started.
 template <class Body>
 [[nodiscard]] std::thread start_thread(Body body) {
-  const signals_blocked meanwhile;
+  const SignalsBlocked meanwhile;
   return std::thread{[body = std::move(body), signals = meanwhile.before()]() mutable {
     detail::mark_library_thread(signals);
     body();

@@ -12,7 +12,7 @@
 namespace isthmus {
 
 template <class Node>
-struct tree_links {
+struct TreeLinks {
   Node* left = nullptr;
   Node* right = nullptr;
 };
@@ -21,7 +21,7 @@ struct tree_links {
 // compares keys, which are unique, and update(node) is called after the nodes below it have
 // changed. A node has a member `priority`. Nodes are not owned.
 template <class Node, class Traits>
-class treap {
+class Treap {
  public:
   [[nodiscard]] Node* root() const noexcept { return root_; }
   void insert(Node& added) noexcept { root_ = inserted(root_, added); }
@@ -29,30 +29,30 @@ class treap {
   void erase(Node& gone) noexcept { root_ = without(root_, gone); }
 
  private:
-  struct halves {
+  struct Halves {
     Node* before;
     Node* after;
   };
 
-  [[nodiscard]] static Node* inserted(Node* into, Node& added) noexcept {
-    if (into == nullptr || into->priority < added.priority) {
-      const auto [before, after] = split(into, added);
+  [[nodiscard]] static Node* inserted(Node* out, Node& added) noexcept {
+    if (out == nullptr || out->priority < added.priority) {
+      const auto [before, after] = split(out, added);
       Traits::links(added) = {before, after};
       Traits::update(added);
       return &added;
     }
-    auto& below = Traits::links(*into);
-    auto*& side = Traits::is_before(added, *into) ? below.left : below.right;
+    auto& below = Traits::links(*out);
+    auto*& side = Traits::is_before(added, *out) ? below.left : below.right;
     side = inserted(side, added);
-    Traits::update(*into);
-    return into;
+    Traits::update(*out);
+    return out;
   }
-  [[nodiscard]] static halves split(Node* whole, const Node& at) noexcept {
+  [[nodiscard]] static Halves split(Node* whole, const Node& at) noexcept {
     if (whole == nullptr) {
       return {nullptr, nullptr};
     }
     auto& below = Traits::links(*whole);
-    halves made{};
+    Halves made{};
     if (Traits::is_before(*whole, at)) {
       made = split(below.right, at);
       below.right = std::exchange(made.before, whole);

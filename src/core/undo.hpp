@@ -8,12 +8,12 @@
 namespace isthmus {
 
 template <class Function>
-class [[nodiscard]] undo {
+class [[nodiscard]] Undo {
  public:
-  explicit undo(Function function) noexcept : function_{std::move(function)} {}
-  undo(const undo&) = delete;
-  undo& operator=(const undo&) = delete;
-  ~undo() {
+  explicit Undo(Function function) noexcept : function_{std::move(function)} {}
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  ~Undo() {
     if (wanted_) {
       function_();
     }

@@ -25,59 +25,61 @@
 
 namespace isthmus {
 
-class pool;
-struct registry_entry;
+class Pool;
+struct RegistryEntry;
 
-class allocation final : public ref_counted, public reclaimable {
+class Allocation final : public RefCounted, public Reclaimable {
  public:
-  struct facts {
+  struct Facts {
     void* base = nullptr;
     std::size_t nbytes = 0;
     std::size_t alignment = 0;
-    usm_kind kind = ISTHMUS_KIND_DEVICE;
+    UsmKind kind = ISTHMUS_KIND_DEVICE;
     // The extent was stated by the adopter: the owner's memory may begin before it and extend past
     // it.
     bool is_told = false;
   };
 
   // For `create` and `adopt`, which also register the record.
-  allocation(queue& on, const facts& what) noexcept : what_{what}, on_{&on} {}
+  Allocation(Queue& queue, const Facts& facts) noexcept : what_{facts}, on_{&queue} {}
 
-  // Allocates from a memory resource, or from the driver if `from` is null. Errors as
-  // `context::allocate`. If a resource cuts the block out of an allocation that has a record, the
+  // Allocates from a memory resource, or from the driver if `resource` is null. Errors as
+  // `Context::allocate`. If a resource cuts the block out of an allocation that has a record, the
   // new record lies within that one, as in `adopt`.
-  [[nodiscard]] static result<ref<allocation>> create(queue& on, const allocation_request& request,
-                                                      memory_resource* from);
-  // As `create`, for memory that was just allocated from `from`. On failure the memory is returned
-  // to `from`.
-  [[nodiscard]] static result<ref<allocation>> take_over(queue& on, const facts& what,
-                                                         memory_resource* from);
+  [[nodiscard]] static Result<Ref<Allocation>> create(Queue& queue,
+                                                      const AllocationRequest& request,
+                                                      MemoryResource* resource);
+  // As `create`, for memory that was just allocated from `resource`. On failure the memory is
+  // returned to `resource`.
+  [[nodiscard]] static Result<Ref<Allocation>> take_over(Queue& queue, const Facts& facts,
+                                                         MemoryResource* resource);
   // Creates the record of a block that a resource handed out without one. The block's bare pointer
   // then holds a reference. Throws std::bad_alloc; the block is then unchanged.
-  [[nodiscard]] static ref<allocation> record(queue& on, const facts& what, memory_resource& from);
+  [[nodiscard]] static Ref<Allocation> record(Queue& queue, const Facts& facts,
+                                              MemoryResource& resource);
   // Adopts memory of another library, which `keep` frees. Precondition: the caller has validated
   // the arguments. If the memory lies in `within`, an allocation with a record, the new record
   // keeps `within` alive and shares its uses.
-  [[nodiscard]] static result<ref<allocation>> adopt(queue& on, const facts& what, owner keep,
-                                                     ref<allocation> within);
+  [[nodiscard]] static Result<Ref<Allocation>> adopt(Queue& queue, const Facts& facts, Owner keep,
+                                                     Ref<Allocation> within);
 
   // Makes the caller's bare pointer hold a reference. `drop_pointer` drops it; all work submitted
   // to `behind` so far (may be null) then counts as a use of the memory. It returns false if no
   // pointer holds a reference: it was freed before, or something else owns the memory.
   void hold_by_pointer() noexcept;
-  [[nodiscard]] bool drop_pointer(queue* behind) noexcept;
-  [[nodiscard]] bool came_from(const memory_resource& candidate) const noexcept {
+  [[nodiscard]] bool drop_pointer(Queue* behind) noexcept;
+  [[nodiscard]] bool came_from(const MemoryResource& candidate) const noexcept {
     return from_.get() == &candidate;
   }
 
   // The resource that the memory is returned to; null: the driver, or the owner of adopted memory.
-  [[nodiscard]] memory_resource* from() const noexcept { return from_.get(); }
+  [[nodiscard]] MemoryResource* from() const noexcept { return from_.get(); }
 
-  [[nodiscard]] const facts& what() const noexcept { return what_; }
-  [[nodiscard]] queue& on() const noexcept { return *on_; }
-  [[nodiscard]] context& home() const noexcept;
-  [[nodiscard]] device& where() const noexcept;
-  [[nodiscard]] use_list& uses() noexcept { return within_ ? within_->uses() : uses_; }
+  [[nodiscard]] const Facts& what() const noexcept { return what_; }
+  [[nodiscard]] Queue& on() const noexcept { return *on_; }
+  [[nodiscard]] Context& home() const noexcept;
+  [[nodiscard]] Device& where() const noexcept;
+  [[nodiscard]] UseList& uses() noexcept { return within_ ? within_->uses() : uses_; }
   // The address that the ranges of its uses are relative to.
   [[nodiscard]] const void* start_of_uses() const noexcept {
     return within_ ? within_->start_of_uses() : what_.base;
@@ -100,38 +102,38 @@ class allocation final : public ref_counted, public reclaimable {
 
   // While all of these are false nothing can be pending on the memory: no operation of the library,
   // and no external work on an exported queue, be it the allocation's own queue or one of a view.
-  struct signs {
+  struct Signs {
     const std::atomic<bool>* operations;
     const std::atomic<bool>* own_queue;
     const std::atomic<bool>* other_queues;
   };
-  [[nodiscard]] signs signs_of_work() const noexcept {
+  [[nodiscard]] Signs signs_of_work() const noexcept {
     return within_ ? within_->signs_of_work()
-                   : signs{&uses_.may_run(), &on_->lent_flag(), &views_.some()};
+                   : Signs{&uses_.may_run(), &on_->lent_flag(), &views_.some()};
   }
 
-  // Between these calls, views of the memory submit operations to `on` as well. External work may
-  // still run there when the view ends: it is then added to the uses.
-  void view_began(queue& on);
-  void view_ended(queue& on) noexcept;
+  // Between these calls, views of the memory submit operations to `queue` as well. External work
+  // may still run there when the view ends: it is then added to the uses.
+  void view_began(Queue& queue);
+  void view_ended(Queue& queue) noexcept;
   // Whether the handle of a queue that its operations go to was exported, so that external work may
   // use the memory.
   [[nodiscard]] bool lent() noexcept;
   // Appends events for the unfinished work on those queues, except on `but` (may be null). A lost
   // device has no unfinished work.
-  [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
+  [[nodiscard]] Result<void> unfinished_on_lent(const Queue* but, std::vector<Ref<Event>>& out);
 
   // Records that all work currently on the queue may use the memory. Does not wait. Errors as
-  // `queue::unfinished`, except for a lost device, where nothing runs. Throws std::bad_alloc.
-  [[nodiscard]] result<void> follow(queue& on);
+  // `Queue::unfinished`, except for a lost device, where nothing runs. Throws std::bad_alloc.
+  [[nodiscard]] Result<void> follow(Queue& queue);
 
   // As `follow`, for memory that a pool has just handed out, possibly before the work it was freed
   // after has completed. Precondition: no other thread can find the record yet.
-  [[nodiscard]] result<void> inherit(queue& on);
+  [[nodiscard]] Result<void> inherit(Queue& queue);
 
   // As `follow` for a range of its uses, declared by the user of the memory: failures of that work
-  // are not reported to later operations. Errors as `queue::fence`.
-  [[nodiscard]] result<void> note_use(queue& on, const byte_range& where);
+  // are not reported to later operations. Errors as `Queue::fence`.
+  [[nodiscard]] Result<void> note_use(Queue& queue, const ByteRange& range);
 
   // As `release`, for a reference that is likely the last one. Needs fewer atomic operations for a
   // pool's block that no operation has used.
@@ -139,7 +141,7 @@ class allocation final : public ref_counted, public reclaimable {
 
   // The steps below run without a reference: they release memory whose last reference was dropped.
   void let_go() noexcept override;
-  [[nodiscard]] ref<queue> only_user() noexcept override;
+  [[nodiscard]] Ref<Queue> only_user() noexcept override;
   [[nodiscard]] bool goes_on_demand() noexcept override;
   [[nodiscard]] std::size_t nbytes() const noexcept override { return what_.nbytes; }
   void let_go_unused() noexcept override;
@@ -147,21 +149,21 @@ class allocation final : public ref_counted, public reclaimable {
   void be_expected() noexcept override { begin_to_be_late(); }
 
  private:
-  friend class registry;
-  ~allocation() override;
+  friend class Registry;
+  ~Allocation() override;
   void last_reference_gone() noexcept override;
-  [[nodiscard]] std::vector<ref<queue>> lent_queues();
+  [[nodiscard]] std::vector<Ref<Queue>> lent_queues();
   // On failure the memory still belongs to the caller.
-  [[nodiscard]] static result<ref<allocation>> record_new(queue& on, const facts& what,
-                                                          memory_resource* from) noexcept;
-  void enter(memory_resource* from);
-  void lie_within(ref<allocation> outer);
+  [[nodiscard]] static Result<Ref<Allocation>> record_new(Queue& queue, const Facts& facts,
+                                                          MemoryResource* resource) noexcept;
+  void enter(MemoryResource* resource);
+  void lie_within(Ref<Allocation> outer);
   void note_part() noexcept;
-  [[nodiscard]] result<void> lie_within_known();
-  [[nodiscard]] bool outlasts_view(queue& on);
-  [[nodiscard]] bool follows(queue& on) noexcept;
-  [[nodiscard]] static result<void> unfinished_on(queue& on, std::vector<ref<event>>& out);
-  [[nodiscard]] result<std::vector<ref<event>>> still_running();
+  [[nodiscard]] Result<void> lie_within_known();
+  [[nodiscard]] bool outlasts_view(Queue& queue);
+  [[nodiscard]] bool follows(Queue& queue) noexcept;
+  [[nodiscard]] static Result<void> unfinished_on(Queue& queue, std::vector<Ref<Event>>& out);
+  [[nodiscard]] Result<std::vector<Ref<Event>>> still_running();
   // Whether its owner submitted no operation on it, and no external work can use it.
   [[nodiscard]] bool never_used() noexcept {
     return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
@@ -183,8 +185,8 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] bool is_of_queue_on_demand() noexcept;
   [[nodiscard]] bool end_unused_block() noexcept;
   // The queue in whose order the memory can be freed now; null: none.
-  [[nodiscard]] ref<queue> order_of_free() noexcept;
-  [[nodiscard]] ref<queue> queue_known_as(std::uint64_t serial) noexcept;
+  [[nodiscard]] Ref<Queue> order_of_free() noexcept;
+  [[nodiscard]] Ref<Queue> queue_known_as(std::uint64_t serial) noexcept;
   // Returns false if the memory is released later.
   bool end() noexcept;
   bool retire();
@@ -195,37 +197,37 @@ class allocation final : public ref_counted, public reclaimable {
   void begin_to_be_late() noexcept;
   void end_being_late() noexcept;
   // The pool that the memory came from, through whatever adaptors; null: none.
-  [[nodiscard]] pool* pool_below() const noexcept;
+  [[nodiscard]] Pool* pool_below() const noexcept;
   [[nodiscard]] std::int64_t late_bytes() const noexcept {
     return static_cast<std::int64_t>(what_.nbytes);
   }
   // Precondition: nothing but work on `behind` (may be null) uses the memory.
-  static void give_back(const facts& what, queue& on, memory_resource* from,
-                        queue* behind) noexcept;
-  void reclaim(queue* behind) noexcept;
+  static void give_back(const Facts& facts, Queue& queue, MemoryResource* resource,
+                        Queue* behind) noexcept;
+  void reclaim(Queue* behind) noexcept;
   void reclaim() noexcept;
-  void reclaim_behind(queue& on) noexcept;
+  void reclaim_behind(Queue& queue) noexcept;
 
-  facts what_;
-  ref<queue> on_;
-  device* elsewhere_ = nullptr;  // null: the queue's device
-  ref<memory_resource> from_;
-  owner keep_;
+  Facts what_;
+  Ref<Queue> on_;
+  Device* elsewhere_ = nullptr;  // null: the queue's device
+  Ref<MemoryResource> from_;
+  Owner keep_;
   // While `unregistered`, the memory still belongs to the creator of the record.
-  enum class origin { unregistered, ours, foreign } origin_ = origin::unregistered;
-  ref<allocation> within_;
-  use_list uses_;
-  view_queues views_;
+  enum class Origin { unregistered, ours, foreign } origin_ = Origin::unregistered;
+  Ref<Allocation> within_;
+  UseList uses_;
+  ViewQueues views_;
   std::atomic<bool> held_by_pointer_{false};
   // The queue that `drop_pointer` got, if its work could not be added to the uses; else null.
-  ref<queue> freed_behind_;
+  Ref<Queue> freed_behind_;
   bool unused_ = false;   // no operation uses it any more
   bool is_late_ = false;  // counted as pending release, by its pool or else by its device
   std::atomic<bool> has_parts_{false};
   std::atomic<bool> is_chunk_{false};
   bool is_block_ = false;     // of a pool, and in no other allocation; constant once registered
   std::uint64_t hashed_ = 0;  // hash of the base address; the registry's, like `entry_`
-  registry_entry* entry_ = nullptr;  // null: not in the registry
+  RegistryEntry* entry_ = nullptr;  // null: not in the registry
 };
 
 }  // namespace isthmus

@@ -17,41 +17,41 @@ namespace isthmus {
 namespace {
 
 // Counted by the pool that the memory is returned to, or by the device if that is the driver.
-void count_late(pool* to, device& on, usm_kind kind, std::int64_t nbytes) noexcept {
-  if (to != nullptr) {
-    to->count_late(nbytes);
+void count_late(Pool* pool, Device& device, UsmKind kind, std::int64_t nbytes) noexcept {
+  if (pool != nullptr) {
+    pool->count_late(nbytes);
   } else {
-    on.count_late(kind, nbytes);
+    device.count_late(kind, nbytes);
   }
 }
 
 }  // namespace
 
-void allocation::give_back(const facts& what, queue& on, memory_resource* from,
-                           queue* behind) noexcept {
-  if (from != nullptr && from->as_pool() != nullptr) {
-    from->as_pool()->take_in(what.base, behind);
-  } else if (from != nullptr) {
-    static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
+void Allocation::give_back(const Facts& facts, Queue& queue, MemoryResource* resource,
+                           Queue* behind) noexcept {
+  if (resource != nullptr && resource->as_pool() != nullptr) {
+    resource->as_pool()->take_in(facts.base, behind);
+  } else if (resource != nullptr) {
+    static_cast<void>(resource->deallocate(facts.base, facts.nbytes, behind));
   } else {
-    provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
+    provider_deallocate(queue.home(), queue.where(), facts.kind, facts.base, facts.nbytes);
   }
 }
 
-void allocation::notify_freed() noexcept {
-  if (origin_ == origin::ours && from_) {
+void Allocation::notify_freed() noexcept {
+  if (origin_ == Origin::ours && from_) {
     isthmus::notify_freed(*from_, what_.base, what_.nbytes);
   }
 }
 
 // A lost device has no unfinished work.
-result<void> allocation::unfinished_on(queue& on, std::vector<ref<event>>& out) {
-  auto asked = on.unfinished(out);
+Result<void> Allocation::unfinished_on(Queue& queue, std::vector<Ref<Event>>& out) {
+  auto asked = queue.unfinished(out);
   const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
-  return is_lost ? result<void>{} : std::move(asked);
+  return is_lost ? Result<void>{} : std::move(asked);
 }
 
-result<std::vector<ref<event>>> allocation::still_running() {
+Result<std::vector<Ref<Event>>> Allocation::still_running() {
   const auto begin = address(what_.base) - address(start_of_uses());
   auto running = uses().pending({begin, begin + what_.nbytes});
   ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
@@ -66,24 +66,24 @@ result<std::vector<ref<event>>> allocation::still_running() {
 // queues. This excludes memory that the host can access, since the host is not ordered by a queue.
 // It also excludes a queue whose work is only recorded (graph capture), since that work may run
 // repeatedly.
-ref<queue> allocation::order_of_free() noexcept {
+Ref<Queue> Allocation::order_of_free() noexcept {
   if (!is_block_ || host_can_touch() || !from_->orders_frees() || views_.any_lent()) {
     return {};
   }
   const auto serial = uses_.only_queue();
-  auto behind = serial ? queue_known_as(*serial) : ref<queue>{};
-  const auto is_other = [&](const ref<queue>& one) { return one && one.get() != behind.get(); };
+  auto behind = serial ? queue_known_as(*serial) : Ref<Queue>{};
+  const auto is_other = [&](const Ref<Queue>& one) { return one && one.get() != behind.get(); };
   if (!behind || (on_->lent() && is_other(on_)) || is_other(freed_behind_)) {
     return {};
   }
   // Operations that are held back on the host now could be overtaken later, by external work of the
   // next user of the memory, once the queue's handle is exported.
   const bool is_in_order = behind->in_one_order() && !behind->holds_back();
-  return is_in_order && !behind->refuse_allocation() ? behind : ref<queue>{};
+  return is_in_order && !behind->refuse_allocation() ? behind : Ref<Queue>{};
 }
 
 // Serial number 0 stands for any queue, as no known operation is pending.
-ref<queue> allocation::queue_known_as(std::uint64_t serial) noexcept {
+Ref<Queue> Allocation::queue_known_as(std::uint64_t serial) noexcept {
   if (serial == 0) {
     return freed_behind_ ? freed_behind_ : on_;
   }
@@ -94,10 +94,10 @@ ref<queue> allocation::queue_known_as(std::uint64_t serial) noexcept {
     return freed_behind_;
   }
   auto* const to = from_->as_pool();
-  return to != nullptr ? to->slots().find(serial) : ref<queue>{};
+  return to != nullptr ? to->slots().find(serial) : Ref<Queue>{};
 }
 
-bool allocation::retire() {
+bool Allocation::retire() {
   auto running = still_running();
   if (running && running->empty()) {
     reclaim();
@@ -110,7 +110,7 @@ bool allocation::retire() {
   }
   unused_ = true;  // before another thread can release it
   begin_to_be_late();
-  undo told{[&] {
+  Undo told{[&] {
     end_being_late();
     unused_ = false;
   }};
@@ -119,7 +119,7 @@ bool allocation::retire() {
   return false;
 }
 
-void allocation::release_last() noexcept {
+void Allocation::release_last() noexcept {
   if (references() != 1 || os::drivers_are_gone() || in_continuation() || !end_unused_block()) {
     release();
   }
@@ -127,7 +127,7 @@ void allocation::release_last() noexcept {
 
 // Look-ups in the registry take the lock under which `remove_if` checks that the caller's reference
 // is the only one. After a successful check the block is no longer live, so no look-up finds it.
-bool allocation::end_unused_block() noexcept {
+bool Allocation::end_unused_block() noexcept {
   auto* const from = from_ ? from_->as_pool() : nullptr;
   auto* const page = from != nullptr ? process_page_map.find(what_.base) : nullptr;
   const bool ended = page != nullptr && never_used() && inherits_in_order() &&
@@ -146,18 +146,18 @@ bool allocation::end_unused_block() noexcept {
   return ended;
 }
 
-void allocation::last_reference_gone() noexcept {
+void Allocation::last_reference_gone() noexcept {
   // Memory freed in a forked child still belongs to the parent. Memory freed at the end of the
   // process is freed with it.
   if (os::drivers_are_gone()) {
     return;
   }
-  if (origin_ == origin::unregistered) {
+  if (origin_ == Origin::unregistered) {
     delete this;
     return;
   }
   if (entry_ != nullptr) {
-    registry::mark_dying(*this);
+    Registry::mark_dying(*this);
   }
   if (is_asked_elsewhere()) {
     notify_freed();
@@ -168,7 +168,7 @@ void allocation::last_reference_gone() noexcept {
   }
 }
 
-void allocation::let_go() noexcept {
+void Allocation::let_go() noexcept {
   if (!is_late_) {
     end();
     return;
@@ -188,49 +188,49 @@ void allocation::let_go() noexcept {
   }
 }
 
-ref<queue> allocation::only_user() noexcept try {
+Ref<Queue> Allocation::only_user() noexcept try {
   if (unused_ || within_ || freed_behind_ || !uses_.quiet() || order_of_free()) {
     return {};
   }
   const auto users = lent_queues();
-  return users.size() == 1 ? users.front() : ref<queue>{};
+  return users.size() == 1 ? users.front() : Ref<Queue>{};
 } catch (const std::bad_alloc&) {
   return {};
 }
 
-bool allocation::goes_on_demand() noexcept {
+bool Allocation::goes_on_demand() noexcept {
   return !unused_ &&
          (is_of_queue_on_demand() || (freed_behind_ && freed_behind_->is_asked_on_demand()));
 }
 
-bool allocation::is_of_queue_on_demand() noexcept {
+bool Allocation::is_of_queue_on_demand() noexcept {
   return within_ ? within_->is_of_queue_on_demand()
                  : on_->is_asked_on_demand() || views_.any_asked_on_demand();
 }
 
-void allocation::let_go_unused() noexcept {
+void Allocation::let_go_unused() noexcept {
   unused_ = true;
   let_go();
 }
 
-void allocation::begin_to_be_late() noexcept {
-  const bool goes_back = origin_ == origin::ours && !within_;
+void Allocation::begin_to_be_late() noexcept {
+  const bool goes_back = origin_ == Origin::ours && !within_;
   if (goes_back && !std::exchange(is_late_, true)) {
     count_late(pool_below(), where(), what_.kind, late_bytes());
   }
 }
 
-void allocation::end_being_late() noexcept {
+void Allocation::end_being_late() noexcept {
   if (std::exchange(is_late_, false)) {
     count_late(pool_below(), where(), what_.kind, -late_bytes());
   }
 }
 
-pool* allocation::pool_below() const noexcept {
+Pool* Allocation::pool_below() const noexcept {
   return from_ ? from_->giver_of(what_.base, what_.nbytes).as_pool() : nullptr;
 }
 
-bool allocation::end() noexcept {
+bool Allocation::end() noexcept {
   if (unused_ || nothing_runs()) {
     reclaim();
     return true;
@@ -249,25 +249,25 @@ bool allocation::end() noexcept {
 }
 
 // The record stays in the registry until here, so that a double free is detected meanwhile.
-void allocation::reclaim(queue* behind) noexcept {
-  if (origin_ == origin::ours || !within_) {
+void Allocation::reclaim(Queue* behind) noexcept {
+  if (origin_ == Origin::ours || !within_) {
     process_registry().remove(*this);
   }
-  if (origin_ == origin::ours) {
+  if (origin_ == Origin::ours) {
     give_back(what_, *on_, from_.get(), behind);
   }
   delete this;
 }
 
-void allocation::reclaim() noexcept { reclaim(on_->lent() ? nullptr : on_.get()); }
+void Allocation::reclaim() noexcept { reclaim(on_->lent() ? nullptr : on_.get()); }
 
 // The next user of the block on this queue is ordered after that work, also through its record,
-// which inherits the work (`allocation::inherit`).
-void allocation::reclaim_behind(queue& on) noexcept {
+// which inherits the work (`Allocation::inherit`).
+void Allocation::reclaim_behind(Queue& queue) noexcept {
   if (auto* const to = from_->as_pool()) {
     to->note_free_behind_work();
   }
-  reclaim(&on);
+  reclaim(&queue);
 }
 
 }  // namespace isthmus

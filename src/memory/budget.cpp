@@ -11,7 +11,7 @@
 
 namespace isthmus {
 
-bool budget::claim(std::size_t nbytes) noexcept {
+bool Budget::claim(std::size_t nbytes) noexcept {
   auto held = held_.load(std::memory_order_relaxed);
   do {
     if (nbytes > limit_ || held > limit_ - nbytes) {
@@ -26,16 +26,16 @@ bool budget::claim(std::size_t nbytes) noexcept {
   return true;
 }
 
-void budget::give_back(std::size_t nbytes) noexcept {
+void Budget::give_back(std::size_t nbytes) noexcept {
   held_.fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
 // What no member holds belongs to pools that were released while their memory is still in use.
-error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
+Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
   const auto held = held_.load(std::memory_order_relaxed);
   std::size_t of_members = 0;
   std::string holders;
-  members_.look_at_each([&](pool& each) {
+  members_.look_at_each([&](Pool& each) {
     const auto has = each.usage();
     of_members += has.held_bytes;
     holders +=
@@ -51,25 +51,25 @@ error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
       ISTHMUS_ERROR_OUT_OF_MEMORY,
       "a pool of {} memory on {} would need {} more, of a budget of {} of which {} are held: "
       "{}",
-      kind_name(kind), where.properties().filter, describe_bytes(nbytes), describe_bytes(limit_),
+      kind_name(kind), device.properties().filter, describe_bytes(nbytes), describe_bytes(limit_),
       describe_bytes(held), holders);
 }
 
 // The pools with the most free memory come first. Pools return whole regions, so one of them may
 // return more than is missing.
-bool budget::make_room(const pool& asker, std::size_t nbytes) noexcept try {
-  struct candidate {
+bool Budget::make_room(const Pool& asker, std::size_t nbytes) noexcept try {
+  struct Candidate {
     std::size_t free_bytes;
-    ref<pool> which;
+    Ref<Pool> which;
   };
-  std::vector<candidate> others;
+  std::vector<Candidate> others;
   for (auto& each : members_.alive()) {
     if (each.get() != &asker) {
       others.push_back({each->usage().free_bytes, std::move(each)});
     }
   }
   std::sort(others.begin(), others.end(),
-            [](const candidate& a, const candidate& b) { return a.free_bytes > b.free_bytes; });
+            [](const Candidate& a, const Candidate& b) { return a.free_bytes > b.free_bytes; });
   std::size_t given = 0;
   for (const auto& each : others) {
     if (given < nbytes) {
@@ -87,9 +87,9 @@ bool budget::make_room(const pool& asker, std::size_t nbytes) noexcept try {
   return false;
 }
 
-budget::state budget::now() {
-  state told;
-  members_.look_at_each([&](pool& each) {
+Budget::State Budget::now() {
+  State told;
+  members_.look_at_each([&](Pool& each) {
     told.free_bytes += each.usage().free_bytes;
     ++told.pools;
   });

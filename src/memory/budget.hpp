@@ -16,27 +16,27 @@ namespace isthmus {
 
 // Thread-safe. No lock is held while a pool is asked to return memory, so several pools may do that
 // to each other at the same time.
-class budget final : public ref_counted {
+class Budget final : public RefCounted {
  public:
-  explicit budget(std::size_t limit_bytes) noexcept : limit_{limit_bytes} {}
+  explicit Budget(std::size_t limit_bytes) noexcept : limit_{limit_bytes} {}
 
   // Reserves bytes before the driver is called, so that concurrent callers together stay within the
   // limit. Returns false if they would exceed it.
   [[nodiscard]] bool claim(std::size_t nbytes) noexcept;
   void give_back(std::size_t nbytes) noexcept;
   // The error for a pool that would need `nbytes` more: it lists what each pool holds.
-  [[nodiscard]] error refusal(const device& where, usm_kind kind, std::size_t nbytes);
+  [[nodiscard]] Error refusal(const Device& device, UsmKind kind, std::size_t nbytes);
 
   [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_; }
   [[nodiscard]] std::size_t held_bytes() const noexcept {
     return held_.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] pool_list& members() noexcept { return members_; }
+  [[nodiscard]] PoolList& members() noexcept { return members_; }
   // Makes the other pools return free memory to the driver, at least `nbytes` if they have that
   // much. Returns whether they returned any.
-  [[nodiscard]] bool make_room(const pool& asker, std::size_t nbytes) noexcept;
+  [[nodiscard]] bool make_room(const Pool& asker, std::size_t nbytes) noexcept;
 
-  struct state {
+  struct State {
     std::size_t limit_bytes = 0;
     std::size_t held_bytes = 0;
     std::size_t free_bytes = 0;  // of these, not in use in their pools
@@ -45,20 +45,20 @@ class budget final : public ref_counted {
     std::uint64_t refusals = 0;         // how often a pool's growth did not fit at once
     std::uint64_t reclaimed_bytes = 0;  // returned by pools on behalf of other pools
   };
-  [[nodiscard]] state now();
+  [[nodiscard]] State now();
   [[nodiscard]] std::uint64_t refusals() const noexcept {
     return refusals_.load(std::memory_order_relaxed);
   }
 
  private:
-  ~budget() override = default;
+  ~Budget() override = default;
 
   const std::size_t limit_;
   std::atomic<std::size_t> held_{0};
   std::atomic<std::size_t> peak_{0};
   std::atomic<std::uint64_t> refusals_{0};
   std::atomic<std::uint64_t> reclaimed_{0};
-  pool_list members_;
+  PoolList members_;
 };
 
 }  // namespace isthmus

@@ -9,21 +9,21 @@
 
 namespace isthmus {
 
-void central_lists::one_class::lay_out(const central_shard::layout& its) {
+void CentralLists::OneClass::lay_out(const CentralShard::Layout& its) {
   how = its;
-  shards.front().store(new central_shard{how, 0}, std::memory_order_release);
+  shards.front().store(new CentralShard{how, 0}, std::memory_order_release);
 }
 
-central_lists::one_class::~one_class() {
+CentralLists::OneClass::~OneClass() {
   for (auto& each : shards) {
     delete each.load(std::memory_order_relaxed);
   }
 }
 
-central_shard& central_lists::one_class::open(unsigned shard) noexcept {
+CentralShard& CentralLists::OneClass::open(unsigned shard) noexcept {
   if (find(shard) == nullptr) {
-    std::unique_ptr<central_shard> made{new (std::nothrow) central_shard{how, shard}};
-    central_shard* none = nullptr;
+    std::unique_ptr<CentralShard> made{new (std::nothrow) CentralShard{how, shard}};
+    CentralShard* none = nullptr;
     if (shards[shard].compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
       static_cast<void>(made.release());
     }
@@ -32,8 +32,8 @@ central_shard& central_lists::one_class::open(unsigned shard) noexcept {
 }
 
 // Returns `whole` with the slabs that now have all their blocks in front.
-slab* central_lists::one_class::put_into_slabs(std::span<void* const> blocks, ticket freed,
-                                               slab* whole) const noexcept {
+Slab* CentralLists::OneClass::put_into_slabs(std::span<void* const> blocks, Ticket freed,
+                                             Slab* whole) const noexcept {
   while (!blocks.empty()) {
     auto& home = at(process_page_map.at(blocks.front()).last_slab().shard);
     blocks = blocks.subspan(home.give(blocks, freed, whole));
@@ -41,35 +41,35 @@ slab* central_lists::one_class::put_into_slabs(std::span<void* const> blocks, ti
   return whole;
 }
 
-std::size_t central_lists::take_own(unsigned size_class, std::span<void*> out,
-                                    queue_slots::slot whom, unsigned shard) noexcept {
-  const auto taken = classes_[size_class].open(shard).take(out, whom);
+std::size_t CentralLists::take_own(unsigned size_class, std::span<void*> out, QueueSlots::Slot slot,
+                                   unsigned shard) noexcept {
+  const auto taken = classes_[size_class].open(shard).take(out, slot);
   count(size_class, -static_cast<std::int64_t>(taken), shard);
   return taken;
 }
 
-std::size_t central_lists::take_others(unsigned size_class, std::span<void*> out,
-                                       queue_slots::slot whom, unsigned shard) noexcept {
+std::size_t CentralLists::take_others(unsigned size_class, std::span<void*> out,
+                                      QueueSlots::Slot slot, unsigned shard) noexcept {
   std::size_t taken = 0;
   for (unsigned step = 1; step < k_shards && taken == 0; ++step) {
     if (auto* const other = classes_[size_class].find((shard + step) % k_shards)) {
-      taken = other->take(out, whom);
+      taken = other->take(out, slot);
     }
   }
   count(size_class, -static_cast<std::int64_t>(taken), shard);
   return taken;
 }
 
-bool central_lists::has(unsigned size_class, queue_slots::slot whom) const noexcept {
+bool CentralLists::has(unsigned size_class, QueueSlots::Slot slot) const noexcept {
   const auto& in = classes_.at(size_class).shards;
-  return std::any_of(in.begin(), in.end(), [whom](const auto& each) {
+  return std::any_of(in.begin(), in.end(), [slot](const auto& each) {
     auto* const found = each.load(std::memory_order_acquire);
-    return found != nullptr && found->has(whom);
+    return found != nullptr && found->has(slot);
   });
 }
 
-std::size_t central_lists::add(unsigned size_class, slab& made, std::span<void*> out,
-                               unsigned shard) noexcept {
+std::size_t CentralLists::add(unsigned size_class, Slab& made, std::span<void*> out,
+                              unsigned shard) noexcept {
   auto& to = classes_[size_class];
   to.slabs.fetch_add(1, std::memory_order_relaxed);
   // Read first: another thread may take the slab apart once it is added.
@@ -79,8 +79,8 @@ std::size_t central_lists::add(unsigned size_class, slab& made, std::span<void*>
   return taken;
 }
 
-slab* central_lists::give(unsigned size_class, std::span<void* const> blocks, ticket freed,
-                          unsigned shard) noexcept {
+Slab* CentralLists::give(unsigned size_class, std::span<void* const> blocks, Ticket freed,
+                         unsigned shard) noexcept {
   auto& to = classes_[size_class];
   count(size_class, static_cast<std::int64_t>(blocks.size()), shard);
   if (to.at(shard).keep_batch(blocks, freed)) {
@@ -89,14 +89,14 @@ slab* central_lists::give(unsigned size_class, std::span<void* const> blocks, ti
   return let_go(size_class, to.put_into_slabs(blocks, freed, nullptr), shard);
 }
 
-slab* central_lists::flush(unsigned size_class) noexcept {
+Slab* CentralLists::flush(unsigned size_class) noexcept {
   auto& of = classes_[size_class];
-  slab* whole = nullptr;
+  Slab* whole = nullptr;
   for (unsigned shard = 0; shard < k_shards; ++shard) {
-    std::array<void*, central_shard::k_most_in_batch> batch;
-    ticket freed;
+    std::array<void*, CentralShard::k_most_in_batch> batch;
+    Ticket freed;
     auto* const from = of.find(shard);
-    const auto most = from != nullptr ? central_shard::k_most_batches : 0;
+    const auto most = from != nullptr ? CentralShard::k_most_batches : 0;
     // Bounded, as other threads may add batches meanwhile.
     for (std::size_t turn = 0; turn < most; ++turn) {
       const auto count = from->take_batch(batch, freed);
@@ -112,7 +112,7 @@ slab* central_lists::flush(unsigned size_class) noexcept {
 }
 
 // Subtracts slabs that have left the lists from the counters.
-slab* central_lists::let_go(unsigned size_class, slab* whole, unsigned shard) noexcept {
+Slab* CentralLists::let_go(unsigned size_class, Slab* whole, unsigned shard) noexcept {
   for (const auto* each = whole; each != nullptr; each = each->after) {
     classes_[size_class].slabs.fetch_sub(1, std::memory_order_relaxed);
     count(size_class, -std::int64_t{each->blocks}, shard);
@@ -120,7 +120,7 @@ slab* central_lists::let_go(unsigned size_class, slab* whole, unsigned shard) no
   return whole;
 }
 
-std::size_t central_lists::free_bytes() const noexcept {
+std::size_t CentralLists::free_bytes() const noexcept {
   std::int64_t all = 0;
   for (const auto& each : accounts_) {
     all += each.bytes.load(std::memory_order_relaxed);
@@ -128,7 +128,7 @@ std::size_t central_lists::free_bytes() const noexcept {
   return static_cast<std::size_t>(std::max<std::int64_t>(all, 0));
 }
 
-result<void> central_lists::verify() noexcept {
+Result<void> CentralLists::verify() noexcept {
   for (unsigned each = 0; each < count_; ++each) {
     for (unsigned shard = 0; shard < k_shards; ++shard) {
       if (auto* const found = classes_[each].find(shard)) {

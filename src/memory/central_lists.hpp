@@ -23,14 +23,13 @@
 namespace isthmus {
 
 // Thread-safe: each shard has a lock of its own (central_shard.hpp); the counters are atomic.
-class central_lists {
+class CentralLists {
  public:
   static constexpr unsigned k_shards = 16;
 
   // `in_batch(block_bytes)` returns the number of blocks in a batch. Throws std::bad_alloc.
   template <class InBatch>
-  central_lists(queue_slots& slots, free_poison poison, const size_classes& classes,
-                InBatch&& in_batch)
+  CentralLists(QueueSlots& slots, FreePoison poison, const SizeClasses& classes, InBatch&& in_batch)
       : count_{classes.count()} {
     for (unsigned each = 0; each < count_; ++each) {
       const auto nbytes = classes.bytes_of(each);
@@ -38,14 +37,14 @@ class central_lists {
     }
   }
 
-  // Takes blocks that the queue of entry `whom` may use now. Returns how many; 0 if there are none.
+  // Takes blocks that the queue of entry `slot` may use now. Returns how many; 0 if there are none.
   [[nodiscard]] std::size_t take_own(unsigned size_class, std::span<void*> out,
-                                     queue_slots::slot whom, unsigned shard) noexcept;
+                                     QueueSlots::Slot slot, unsigned shard) noexcept;
   // As `take_own`, from the shards other than `shard`.
   [[nodiscard]] std::size_t take_others(unsigned size_class, std::span<void*> out,
-                                        queue_slots::slot whom, unsigned shard) noexcept;
+                                        QueueSlots::Slot slot, unsigned shard) noexcept;
   // Whether `take_own` or `take_others` would find a block.
-  [[nodiscard]] bool has(unsigned size_class, queue_slots::slot whom) const noexcept;
+  [[nodiscard]] bool has(unsigned size_class, QueueSlots::Slot slot) const noexcept;
   // Whether that many blocks, if given back, would be kept as a batch instead of going into their
   // slabs.
   [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,
@@ -54,19 +53,19 @@ class central_lists {
   }
   // How many blocks of a slab are in the list. Precondition: the caller holds another block of the
   // slab, so that the slab remains.
-  [[nodiscard]] central_shard::share share_of(unsigned size_class, const slab& of) const noexcept {
-    return classes_.at(size_class).at(of.shard).share_of(of);
+  [[nodiscard]] CentralShard::Share share_of(unsigned size_class, const Slab& slab) const noexcept {
+    return classes_.at(size_class).at(slab.shard).share_of(slab);
   }
   // Returns blocks to the list. The result is a list, linked by `after`, of the slabs that now have
   // all their blocks; the caller returns them to the run heap.
-  [[nodiscard]] slab* give(unsigned size_class, std::span<void* const> blocks, ticket freed,
+  [[nodiscard]] Slab* give(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                            unsigned shard) noexcept;
   // Adds a new slab and takes its first blocks. Returns how many.
-  [[nodiscard]] std::size_t add(unsigned size_class, slab& made, std::span<void*> out,
+  [[nodiscard]] std::size_t add(unsigned size_class, Slab& made, std::span<void*> out,
                                 unsigned shard) noexcept;
   // Puts the blocks of all batches into their slabs. Returns what `give` does, and also the slabs
   // that no block was taken of.
-  [[nodiscard]] slab* flush(unsigned size_class) noexcept;
+  [[nodiscard]] Slab* flush(unsigned size_class) noexcept;
   // The number of slabs of that class. May be out of date when it returns.
   [[nodiscard]] std::uint32_t slabs(unsigned size_class) const noexcept {
     return classes_[size_class].slabs.load(std::memory_order_relaxed);
@@ -74,37 +73,37 @@ class central_lists {
   // The bytes of all blocks in the lists. May be out of date when it returns.
   [[nodiscard]] std::size_t free_bytes() const noexcept;
   // INTERNAL if a slab is inconsistent or a block is in two places.
-  [[nodiscard]] result<void> verify() noexcept;
+  [[nodiscard]] Result<void> verify() noexcept;
 
  private:
-  struct one_class {
-    one_class() noexcept = default;
-    one_class(const one_class&) = delete;
-    one_class& operator=(const one_class&) = delete;
-    ~one_class();
+  struct OneClass {
+    OneClass() noexcept = default;
+    OneClass(const OneClass&) = delete;
+    OneClass& operator=(const OneClass&) = delete;
+    ~OneClass();
 
-    void lay_out(const central_shard::layout& its);
+    void lay_out(const CentralShard::Layout& its);
     // Null if no thread has used that shard yet.
-    [[nodiscard]] central_shard* find(unsigned shard) const noexcept {
+    [[nodiscard]] CentralShard* find(unsigned shard) const noexcept {
       return shards[shard].load(std::memory_order_acquire);
     }
     // The first shard, which always exists, if that one does not.
-    [[nodiscard]] central_shard& at(unsigned shard) const noexcept {
+    [[nodiscard]] CentralShard& at(unsigned shard) const noexcept {
       auto* const found = find(shard);
       return found != nullptr ? *found : *find(0);
     }
     // Creates the shard if necessary; the first shard if there is no memory for that.
-    [[nodiscard]] central_shard& open(unsigned shard) noexcept;
-    [[nodiscard]] slab* put_into_slabs(std::span<void* const> blocks, ticket freed,
-                                       slab* whole) const noexcept;
+    [[nodiscard]] CentralShard& open(unsigned shard) noexcept;
+    [[nodiscard]] Slab* put_into_slabs(std::span<void* const> blocks, Ticket freed,
+                                       Slab* whole) const noexcept;
 
-    std::array<std::atomic<central_shard*>, k_shards> shards{};
-    central_shard::layout how{};
+    std::array<std::atomic<CentralShard*>, k_shards> shards{};
+    CentralShard::Layout how{};
     std::atomic<std::uint32_t> slabs{0};
   };
   // Bytes added less bytes taken, by the threads of one shard. One of them may be negative; the sum
   // over all shards is what the lists hold.
-  struct alignas(64) account {
+  struct alignas(64) Account {
     std::atomic<std::int64_t> bytes{0};
   };
 
@@ -112,11 +111,11 @@ class central_lists {
     const auto nbytes = static_cast<std::int64_t>(classes_[size_class].how.block_bytes);
     accounts_[shard].bytes.fetch_add(blocks * nbytes, std::memory_order_relaxed);
   }
-  [[nodiscard]] slab* let_go(unsigned size_class, slab* whole, unsigned shard) noexcept;
+  [[nodiscard]] Slab* let_go(unsigned size_class, Slab* whole, unsigned shard) noexcept;
 
   const unsigned count_;
-  std::array<one_class, size_classes::k_most> classes_;
-  std::array<account, k_shards> accounts_{};
+  std::array<OneClass, SizeClasses::k_most> classes_;
+  std::array<Account, k_shards> accounts_{};
 };
 
 }  // namespace isthmus

@@ -8,19 +8,19 @@
 
 namespace isthmus {
 
-central_shard::central_shard(const layout& how, unsigned number) noexcept
+CentralShard::CentralShard(const Layout& layout, unsigned number) noexcept
     : most_{static_cast<std::uint32_t>(
-          std::min(k_most_batches, k_most_bytes / (how.block_bytes * how.in_batch)))},
-      batch_{static_cast<std::uint32_t>(how.in_batch)},
+          std::min(k_most_batches, k_most_bytes / (layout.block_bytes * layout.in_batch)))},
+      batch_{static_cast<std::uint32_t>(layout.in_batch)},
       number_{number},
-      slots_{how.slots},
-      slabs_{*how.slots, how.poison} {}
+      slots_{layout.slots},
+      slabs_{*layout.slots, layout.poison} {}
 
-std::size_t central_shard::take(std::span<void*> out, queue_slots::slot whom) noexcept {
+std::size_t CentralShard::take(std::span<void*> out, QueueSlots::Slot slot) noexcept {
   const std::lock_guard hold{lock_};
   for (auto at = batches_; at-- != 0;) {
     auto& found = stack_.at(at);
-    if (slots_->good(found.freed, whom)) {
+    if (slots_->good(found.freed, slot)) {
       const auto taken = std::min(found.count, out.size());
       std::ranges::copy(blocks_of(at).last(taken), out.begin());
       found.count -= taken;
@@ -31,27 +31,27 @@ std::size_t central_shard::take(std::span<void*> out, queue_slots::slot whom) no
       return taken;
     }
   }
-  return slabs_.take(out, whom);
+  return slabs_.take(out, slot);
 }
 
-bool central_shard::has(queue_slots::slot whom) noexcept {
+bool CentralShard::has(QueueSlots::Slot slot) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(stack_.begin(), stack_.begin() + batches_,
-                     [&](const batch& each) { return slots_->good(each.freed, whom); }) ||
-         slabs_.has(whom);
+                     [&](const Batch& each) { return slots_->good(each.freed, slot); }) ||
+         slabs_.has(slot);
 }
 
-bool central_shard::has_room_for(std::size_t blocks) noexcept {
+bool CentralShard::has_room_for(std::size_t blocks) noexcept {
   const std::lock_guard hold{lock_};
   return blocks == batch_ && batches_ != most_;
 }
 
-central_shard::share central_shard::share_of(const slab& of) noexcept {
+CentralShard::Share CentralShard::share_of(const Slab& slab) noexcept {
   const std::lock_guard hold{lock_};
-  return {of.kept + of.waiting, of.waiting != 0 ? of.until : ticket{}};
+  return {slab.kept + slab.waiting, slab.waiting != 0 ? slab.until : Ticket{}};
 }
 
-bool central_shard::keep_batch(std::span<void* const> blocks, ticket freed) noexcept {
+bool CentralShard::keep_batch(std::span<void* const> blocks, Ticket freed) noexcept {
   if (blocks.size() != batch_) {
     return false;
   }
@@ -64,8 +64,8 @@ bool central_shard::keep_batch(std::span<void* const> blocks, ticket freed) noex
   return true;
 }
 
-std::size_t central_shard::take_batch(std::span<void*, k_most_in_batch> out,
-                                      ticket& freed) noexcept {
+std::size_t CentralShard::take_batch(std::span<void*, k_most_in_batch> out,
+                                     Ticket& freed) noexcept {
   const std::lock_guard hold{lock_};
   if (batches_ == 0) {
     return 0;
@@ -76,8 +76,7 @@ std::size_t central_shard::take_batch(std::span<void*, k_most_in_batch> out,
   return last.size();
 }
 
-std::size_t central_shard::give(std::span<void* const> blocks, ticket freed,
-                                slab*& whole) noexcept {
+std::size_t CentralShard::give(std::span<void* const> blocks, Ticket freed, Slab*& whole) noexcept {
   const std::lock_guard hold{lock_};
   std::size_t given = 0;
   for (; given < blocks.size(); ++given) {
@@ -92,14 +91,14 @@ std::size_t central_shard::give(std::span<void* const> blocks, ticket freed,
   return given;
 }
 
-void central_shard::take_untouched(slab*& whole) noexcept {
+void CentralShard::take_untouched(Slab*& whole) noexcept {
   const std::lock_guard hold{lock_};
   while (auto* more = slabs_.take_untouched()) {
     more->after = std::exchange(whole, more);
   }
 }
 
-std::size_t central_shard::add(slab& made, std::span<void*> out) noexcept {
+std::size_t CentralShard::add(Slab& made, std::span<void*> out) noexcept {
   const std::lock_guard hold{lock_};
   made.shard = number_;
   return slabs_.add(made, out);

@@ -19,75 +19,75 @@
 namespace isthmus {
 
 // Thread-safe: one spin lock guards all fields below it.
-class alignas(64) central_shard {
+class alignas(64) CentralShard {
  public:
   static constexpr std::size_t k_most_in_batch = 64;
   static constexpr std::size_t k_most_batches = 8;
 
-  struct layout {
-    queue_slots* slots;
-    free_poison poison;
+  struct Layout {
+    QueueSlots* slots;
+    FreePoison poison;
     std::size_t block_bytes;
     std::size_t in_batch;  // number of blocks
   };
-  central_shard(const layout& how, unsigned number) noexcept;
+  CentralShard(const Layout& layout, unsigned number) noexcept;
 
-  // Takes blocks of a batch that the queue of entry `whom` may use now, else blocks of the slabs.
+  // Takes blocks of a batch that the queue of entry `slot` may use now, else blocks of the slabs.
   // Returns how many; 0 if there are none.
-  [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
+  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::Slot slot) noexcept;
   // Whether `take` would find a block.
-  [[nodiscard]] bool has(queue_slots::slot whom) noexcept;
+  [[nodiscard]] bool has(QueueSlots::Slot slot) noexcept;
   // Returns false, and keeps nothing, if the blocks are not a full batch or there are enough
   // batches.
-  [[nodiscard]] bool keep_batch(std::span<void* const> blocks, ticket freed) noexcept;
+  [[nodiscard]] bool keep_batch(std::span<void* const> blocks, Ticket freed) noexcept;
   // Whether `keep_batch` would keep so many blocks.
   [[nodiscard]] bool has_room_for(std::size_t blocks) noexcept;
   // How many blocks of a slab are in the shard. Precondition: the slab is of this shard, and the
   // caller holds another block of it.
-  struct share {
+  struct Share {
     std::uint32_t blocks;
-    ticket until;
+    Ticket until;
   };
-  [[nodiscard]] share share_of(const slab& of) noexcept;
+  [[nodiscard]] Share share_of(const Slab& slab) noexcept;
   // Takes a batch whose blocks are to be put into slabs. Returns the number of blocks; 0 if there
   // is no batch.
   [[nodiscard]] std::size_t take_batch(std::span<void*, k_most_in_batch> out,
-                                       ticket& freed) noexcept;
+                                       Ticket& freed) noexcept;
   // Puts blocks into their slabs, up to the first block whose slab is of another shard. Returns how
   // many. Slabs that now have all their blocks leave the shard and are prepended to `whole`, linked
   // by `after`.
-  [[nodiscard]] std::size_t give(std::span<void* const> blocks, ticket freed,
-                                 slab*& whole) noexcept;
+  [[nodiscard]] std::size_t give(std::span<void* const> blocks, Ticket freed,
+                                 Slab*& whole) noexcept;
   // As `give`, for slabs that no block was taken of.
-  void take_untouched(slab*& whole) noexcept;
+  void take_untouched(Slab*& whole) noexcept;
   // Adds a new slab and takes its first blocks. Returns how many.
-  [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
+  [[nodiscard]] std::size_t add(Slab& made, std::span<void*> out) noexcept;
   // INTERNAL if a slab is inconsistent or a block is in two places.
-  [[nodiscard]] result<void> verify() noexcept;
+  [[nodiscard]] Result<void> verify() noexcept;
 
  private:
   static constexpr std::size_t k_most_bytes = std::size_t{2} << 20;
 
-  struct batch {
-    ticket freed;
+  struct Batch {
+    Ticket freed;
     std::size_t count = 0;
   };
-  struct alignas(64) batch_blocks {
+  struct alignas(64) BatchBlocks {
     std::array<void*, k_most_in_batch> all{};
   };
   [[nodiscard]] std::span<void* const> blocks_of(std::size_t which) const noexcept {
     return std::span{blocks_.at(which).all}.first(stack_.at(which).count);
   }
 
-  spin_lock lock_;
+  SpinLock lock_;
   std::uint32_t batches_ = 0;
   const std::uint32_t most_;
   const std::uint32_t batch_;  // blocks in a batch
   const std::uint32_t number_;
-  queue_slots* const slots_;
-  std::array<batch, k_most_batches> stack_{};
-  std::array<batch_blocks, k_most_batches> blocks_{};
-  slab_list slabs_;
+  QueueSlots* const slots_;
+  std::array<Batch, k_most_batches> stack_{};
+  std::array<BatchBlocks, k_most_batches> blocks_{};
+  SlabList slabs_;
 };
 
 }  // namespace isthmus

@@ -5,7 +5,7 @@
 
 namespace isthmus {
 
-void class_hints::mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept {
+void ClassHints::mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept {
   const bool is_small = size_class <= k_last_small_class;
   auto& cells = is_small ? small_ : large_;
   const auto bits = is_small ? k_small_granule : k_large_granule;

@@ -14,7 +14,7 @@
 
 namespace isthmus {
 
-class class_hints {
+class ClassHints {
  public:
   // Call it before look-ups can find the record. Precondition: nbytes > 0, size_class < 64.
   void mark(const void* base, std::size_t nbytes, unsigned size_class) noexcept;
@@ -33,7 +33,7 @@ class class_hints {
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << k_cell_bits> large_{};
 };
 
-inline std::uint64_t class_hints::about(const void* pointer) const noexcept {
+inline std::uint64_t ClassHints::about(const void* pointer) const noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(pointer);
   return small_[at >> k_small_granule & k_mask].load(std::memory_order_relaxed) |
          large_[at >> k_large_granule & k_mask].load(std::memory_order_relaxed);

@@ -21,84 +21,84 @@
 namespace isthmus {
 
 // Ranges are relative to the allocation's start_of_uses(). Thread-safe.
-class content_list {
-  struct entry;
-  using entry_list = std::list<entry>;
-  using event_list = std::list<ref<event>>;
-  using index = span_index<std::uint64_t, entry>;
+class ContentList {
+  struct Entry;
+  using EntryList = std::list<Entry>;
+  using EventList = std::list<Ref<Event>>;
+  using Index = SpanIndex<std::uint64_t, Entry>;
 
  public:
   // An entry, created before its copy is submitted so that `await` needs no memory.
-  class seat {
+  class Seat {
    public:
-    seat();  // throws std::bad_alloc
-    seat(seat&&) = default;
-    seat& operator=(seat&&) = delete;
-    ~seat();
+    Seat();  // throws std::bad_alloc
+    Seat(Seat&&) = default;
+    Seat& operator=(Seat&&) = delete;
+    ~Seat();
 
    private:
-    friend class content_list;
-    entry_list one_;
+    friend class ContentList;
+    EntryList one_;
   };
 
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
   // Records that `filled` fills the ranges. It replaces the copies recorded for them before.
   // Precondition: `ranges` is not empty.
-  void await(seat made, range_set ranges, const ref<event>& filled) noexcept;
+  void await(Seat made, RangeSet ranges, const Ref<Event>& filled) noexcept;
   // The ranges have contents that depend on no copy in this list.
-  void forget(const range_set& ranges) noexcept;
+  void forget(const RangeSet& ranges) noexcept;
   // As `forget`, on condition that `written`, which is to write the ranges, or an earlier write of
   // them succeeds. Until all of these have failed no reader depends on the copies. If there is no
   // memory, the copies may still count, so that readers may fail unnecessarily. Repeating the call
   // with the same event adds nothing.
-  void replace(const range_set& ranges, const ref<event>& written) noexcept;
+  void replace(const RangeSet& ranges, const Ref<Event>& written) noexcept;
   // Appends the copies that a reader of the range depends on. Throws std::bad_alloc.
-  void collect(const byte_range& range, std::vector<ref<event>>& after);
+  void collect(const ByteRange& range, std::vector<Ref<Event>>& after);
 
  private:
   // The ranges of two entries do not overlap, unless memory ran out.
-  struct entry {
-    range_set ranges;
-    ref<event> filled;
+  struct Entry {
+    RangeSet ranges;
+    Ref<Event> filled;
     // The operations that write there after the copy, in the order of submission. One success is
     // enough: a later failure leaves the contents that were there.
-    event_list written{};
+    EventList written{};
     std::uint64_t number = 0;
-    entry_list::iterator self{};
-    index::seat place{};  // of an entry that is not in the index
+    EntryList::iterator self{};
+    Index::Seat place{};  // of an entry that is not in the index
 
     // Whether the bytes have contents. Precondition: `drop_failed` was called.
     [[nodiscard]] bool is_over() const noexcept;
     // Whether readers depend on the copy.
     [[nodiscard]] bool decides() const noexcept;
-    [[nodiscard]] bool is_last(const ref<event>& of) const noexcept {
-      return !written.empty() && written.back().get() == of.get();
+    [[nodiscard]] bool is_last(const Ref<Event>& event) const noexcept {
+      return !written.empty() && written.back().get() == event.get();
     }
     // Moves the leading failed writes to `gone`, so that each is inspected only once.
-    void drop_failed(event_list& gone) noexcept;
+    void drop_failed(EventList& gone) noexcept;
     // Removes ranges. Returns whether none are left. If there is no memory they stay, so that
     // readers may fail unnecessarily.
-    [[nodiscard]] bool loses_all(const range_set& removed) noexcept;
+    [[nodiscard]] bool loses_all(const RangeSet& removed) noexcept;
   };
   // What has left the list; destroyed after the lock is released.
-  struct leavers {
-    entry_list entries;
-    event_list writes;
+  struct Leavers {
+    EntryList entries;
+    EventList writes;
   };
 
   // Precondition of these: the lock is held.
-  void add(entry_list& from, entry& added) noexcept;
-  void extract(entry& gone, entry_list& to) noexcept;
-  void remove(const range_set& ranges, leavers& gone) noexcept;
-  void replace_in(entry& of, const range_set& ranges, const ref<event>& written);
-  void drop_some(leavers& gone) noexcept;
-  void drop_over(const byte_range& range, leavers& gone) noexcept;
+  void add(EntryList& source, Entry& added) noexcept;
+  void extract(Entry& gone, EntryList& target) noexcept;
+  void remove(const RangeSet& ranges, Leavers& gone) noexcept;
+  void replace_in(Entry& entry, const RangeSet& ranges, const Ref<Event>& written);
+  void drop_some(Leavers& gone) noexcept;
+  void drop_over(const ByteRange& range, Leavers& gone) noexcept;
 
   std::atomic<bool> any_{false};
-  spin_lock lock_;
+  SpinLock lock_;
   std::uint64_t made_ = 0;
-  entry_list entries_;
-  index index_;
+  EntryList entries_;
+  Index index_;
 };
 
 }  // namespace isthmus

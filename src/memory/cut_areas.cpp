@@ -13,7 +13,7 @@
 
 namespace isthmus {
 
-const cut_areas::area* cut_areas::in_level(const level& in, const void* pointer) noexcept {
+const CutAreas::Area* CutAreas::in_level(const Level& in, const void* pointer) noexcept {
   const auto next = in.upper_bound(address(pointer));
   if (next == in.begin()) {
     return nullptr;
@@ -22,7 +22,7 @@ const cut_areas::area* cut_areas::in_level(const level& in, const void* pointer)
   return address(pointer) - address(before.base) < before.nbytes ? &before : nullptr;
 }
 
-const cut_areas::area* cut_areas::innermost(const void* pointer, bool above_pool) const noexcept {
+const CutAreas::Area* CutAreas::innermost(const void* pointer, bool above_pool) const noexcept {
   for (auto each = levels_.rbegin(); each != levels_.rend(); ++each) {
     const auto* const in = in_level(*each, pointer);
     if (in != nullptr && (in->is_above_pool || !above_pool)) {
@@ -32,40 +32,40 @@ const cut_areas::area* cut_areas::innermost(const void* pointer, bool above_pool
   return nullptr;
 }
 
-cut_areas::entry cut_areas::add(area of) {
-  of.is_above_pool = process_page_map.find(of.base) != nullptr;
-  of.since = order_from_here();
+CutAreas::Entry CutAreas::add(Area area) {
+  area.is_above_pool = process_page_map.find(area.base) != nullptr;
+  area.since = order_from_here();
   const std::unique_lock hold{lock_};
   auto depth = levels_.size();
-  while (depth != 0 && in_level(levels_[depth - 1], of.base) == nullptr) {
+  while (depth != 0 && in_level(levels_[depth - 1], area.base) == nullptr) {
     --depth;
   }
   if (depth == levels_.size()) {
     levels_.emplace_back();
   }
-  const auto at = levels_[depth].emplace(address(of.base), of).first;
+  const auto at = levels_[depth].emplace(address(area.base), area).first;
   count_.fetch_add(1, std::memory_order_relaxed);
   return {depth, at};
 }
 
-cut_areas::taken cut_areas::take(const entry& which) noexcept {
+CutAreas::Taken CutAreas::take(const Entry& which) noexcept {
   const std::unique_lock hold{lock_};
   count_.fetch_sub(1, std::memory_order_relaxed);
   return {which.depth, levels_[which.depth].extract(which.at)};
 }
 
-cut_areas::entry cut_areas::put_back(taken which) noexcept {
+CutAreas::Entry CutAreas::put_back(Taken which) noexcept {
   const std::unique_lock hold{lock_};
   count_.fetch_add(1, std::memory_order_relaxed);
   return {which.depth, levels_[which.depth].insert(std::move(which.node)).position};
 }
 
-void cut_areas::end_block(const entry& which) noexcept {
+void CutAreas::end_block(const Entry& which) noexcept {
   const std::unique_lock hold{lock_};
   which.at->second.only->is_live = false;
 }
 
-std::optional<cut_areas::found> cut_areas::look(const void* pointer, bool above_pool) noexcept {
+std::optional<CutAreas::Found> CutAreas::look(const void* pointer, bool above_pool) noexcept {
   if (is_empty()) {
     return std::nullopt;
   }
@@ -76,52 +76,52 @@ std::optional<cut_areas::found> cut_areas::look(const void* pointer, bool above_
   }
   auto block = in->only ? *in->only : in->cutter->block_at(pointer);
   block.is_live = block.is_live && block.holds(pointer);
-  return found{in->cutter, block, in->since};
+  return Found{in->cutter, block, in->since};
 }
 
-ref<memory_resource> cut_areas::cutter_at(const void* pointer, bool above_pool) noexcept {
+Ref<MemoryResource> CutAreas::cutter_at(const void* pointer, bool above_pool) noexcept {
   const std::shared_lock hold{lock_};
   const auto* const in = innermost(pointer, above_pool);
-  return in != nullptr && in->cutter->try_retain() ? ref<memory_resource>::adopt(in->cutter)
-                                                   : ref<memory_resource>{};
+  return in != nullptr && in->cutter->try_retain() ? Ref<MemoryResource>::adopt(in->cutter)
+                                                   : Ref<MemoryResource>{};
 }
 
-cut_areas::place cut_areas::place_of(const void* pointer, const memory_resource& cutter,
-                                     bool in_pool) noexcept {
+CutAreas::Place CutAreas::place_of(const void* pointer, const MemoryResource& cutter,
+                                   bool in_pool) noexcept {
   const std::shared_lock hold{lock_};
   const auto* const inner = innermost(pointer, in_pool);
   if (inner != nullptr && inner->cutter == &cutter) {
-    return place::innermost;
+    return Place::innermost;
   }
-  const bool is_below = std::any_of(levels_.begin(), levels_.end(), [&](const level& each) {
+  const bool is_below = std::any_of(levels_.begin(), levels_.end(), [&](const Level& each) {
     const auto* const in = in_level(each, pointer);
     return in != nullptr && in->cutter == &cutter;
   });
-  return is_below ? place::below_another : place::outside;
+  return is_below ? Place::below_another : Place::outside;
 }
 
-cut_areas& process_cut_areas() noexcept {
-  static never_destroyed<cut_areas> only;
+CutAreas& process_cut_areas() noexcept {
+  static NeverDestroyed<CutAreas> only;
   return *only;
 }
 
-cut_chunk::cut_chunk(ref<allocation> memory, memory_resource& cutter) : memory_{std::move(memory)} {
+CutChunk::CutChunk(Ref<Allocation> memory, MemoryResource& cutter) : memory_{std::move(memory)} {
   const auto& what = memory_->what();
   memory_->become_chunk();
   area_ = process_cut_areas().add(
       {static_cast<std::byte*>(what.base), what.nbytes, &cutter, std::nullopt});
 }
 
-cut_chunk::~cut_chunk() { leave(); }
+CutChunk::~CutChunk() { leave(); }
 
 // The area is removed first: once the memory is released, another owner may get it.
-void cut_chunk::leave() noexcept {
+void CutChunk::leave() noexcept {
   if (memory_) {
     process_cut_areas().remove(area_);
   }
 }
 
-void cut_chunk::lose() noexcept {
+void CutChunk::lose() noexcept {
   leave();
   static_cast<void>(memory_.detach());
 }

@@ -22,14 +22,14 @@
 
 namespace isthmus {
 
-class cut_areas {
+class CutAreas {
  public:
-  struct area {
+  struct Area {
     std::byte* base = nullptr;
     std::size_t nbytes = 0;
-    memory_resource* cutter = nullptr;
+    MemoryResource* cutter = nullptr;
     // The block of an area that has only one. Otherwise the resource is queried.
-    std::optional<cut_block> only;
+    std::optional<CutBlock> only;
     // The area lies in a pool's block, and contains no pool's regions. Set by `add`.
     bool is_above_pool = false;
     // A number from core/order.hpp. Of the notes about an address here, those about blocks in the
@@ -39,89 +39,89 @@ class cut_areas {
   };
 
  private:
-  using level = std::map<std::uintptr_t, area>;
+  using Level = std::map<std::uintptr_t, Area>;
 
  public:
   // Identifies an area in the table. Copies identify the same area; only one of them may remove it.
-  struct entry {
+  struct Entry {
     std::size_t depth = 0;
-    level::iterator at;
+    Level::iterator at;
   };
   // An area that was taken out; putting it back needs no memory.
-  struct taken {
+  struct Taken {
     std::size_t depth = 0;
-    level::node_type node;
+    Level::node_type node;
   };
 
   // Precondition: the area belongs to the resource until it is removed, and the resource lives as
   // long. Throws std::bad_alloc; the table is then unchanged.
-  [[nodiscard]] entry add(area of);
-  [[nodiscard]] taken take(const entry& which) noexcept;
-  [[nodiscard]] entry put_back(taken which) noexcept;
-  void remove(const entry& which) noexcept { static_cast<void>(take(which)); }
+  [[nodiscard]] Entry add(Area area);
+  [[nodiscard]] Taken take(const Entry& which) noexcept;
+  [[nodiscard]] Entry put_back(Taken which) noexcept;
+  void remove(const Entry& which) noexcept { static_cast<void>(take(which)); }
   // The only block of such an area is no longer live.
-  void end_block(const entry& which) noexcept;
+  void end_block(const Entry& which) noexcept;
 
   [[nodiscard]] bool is_empty() const noexcept {
     return count_.load(std::memory_order_relaxed) == 0;
   }
 
-  struct found {
-    memory_resource* cutter = nullptr;  // borrowed from the owner of the memory
-    cut_block block;                    // not live: the address was not handed out
-    std::uint64_t since = 0;            // the area's
+  struct Found {
+    MemoryResource* cutter = nullptr;  // borrowed from the owner of the memory
+    CutBlock block;                    // not live: the address was not handed out
+    std::uint64_t since = 0;           // the area's
   };
   // Looks in the innermost area that holds `pointer`. Returns nothing if it lies in no area.
   // `above_pool`: consider only areas that lie in a pool's block, for an address that the page map
   // knows.
-  [[nodiscard]] std::optional<found> look(const void* pointer, bool above_pool) noexcept;
+  [[nodiscard]] std::optional<Found> look(const void* pointer, bool above_pool) noexcept;
   // As `look`, but returns a reference to the resource; null if the last reference to it was
   // dropped.
-  [[nodiscard]] ref<memory_resource> cutter_at(const void* pointer, bool above_pool) noexcept;
+  [[nodiscard]] Ref<MemoryResource> cutter_at(const void* pointer, bool above_pool) noexcept;
   // Whether `pointer` lies in an area of `cutter`, and if so, whether another area inside that one
   // holds it too.
-  enum class place { outside, innermost, below_another };
-  [[nodiscard]] place place_of(const void* pointer, const memory_resource& cutter,
+  enum class Place { outside, innermost, below_another };
+  [[nodiscard]] Place place_of(const void* pointer, const MemoryResource& cutter,
                                bool in_pool) noexcept;
 
  private:
   // Precondition of these: the lock is held.
-  [[nodiscard]] const area* innermost(const void* pointer, bool above_pool) const noexcept;
-  [[nodiscard]] static const area* in_level(const level& in, const void* pointer) noexcept;
+  [[nodiscard]] const Area* innermost(const void* pointer, bool above_pool) const noexcept;
+  [[nodiscard]] static const Area* in_level(const Level& in, const void* pointer) noexcept;
 
   std::shared_mutex lock_;
-  std::vector<level> levels_;  // outer areas first
+  std::vector<Level> levels_;  // outer areas first
   std::atomic<std::size_t> count_{0};
 };
 
 // The table of the process; never destroyed.
-[[nodiscard]] cut_areas& process_cut_areas() noexcept;
+[[nodiscard]] CutAreas& process_cut_areas() noexcept;
 
 // A block of upstream memory that a resource cuts: its allocation record and its area. Precondition
 // of the destructor: none of the resource's locks is held.
-class cut_chunk {
+class CutChunk {
  public:
-  cut_chunk() noexcept = default;
+  CutChunk() noexcept = default;
   // Throws std::bad_alloc; the memory is then released.
-  cut_chunk(ref<allocation> memory, memory_resource& cutter);
-  cut_chunk(cut_chunk&& other) noexcept : memory_{std::move(other.memory_)}, area_{other.area_} {}
-  cut_chunk& operator=(cut_chunk&& other) noexcept {
+  CutChunk(Ref<Allocation> memory, MemoryResource& cutter);
+  CutChunk(CutChunk&& other) noexcept : memory_{std::move(other.memory_)}, area_{other.area_} {}
+  CutChunk& operator=(CutChunk&& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(area_, other.area_);
     return *this;
   }
-  ~cut_chunk();
+  ~CutChunk();
 
-  [[nodiscard]] allocation* operator->() const noexcept { return memory_.get(); }
-  [[nodiscard]] allocation& operator*() const noexcept { return *memory_; }
+  [[nodiscard]] Allocation* operator->() const noexcept { return memory_.get(); }
+  [[nodiscard]] Allocation& operator*() const noexcept { return *memory_; }
   // Leaves the memory allocated for the rest of the process, as it is unknown what uses it.
   void lose() noexcept;
 
  private:
   void leave() noexcept;
 
-  ref<allocation> memory_;
-  cut_areas::entry area_;
+  Ref<Allocation> memory_;
+  CutAreas::Entry area_;
 };
 
 }  // namespace isthmus

@@ -9,7 +9,7 @@
 namespace isthmus {
 
 // Described by the resource that cut it.
-struct cut_block {
+struct CutBlock {
   std::byte* base = nullptr;
   std::size_t nbytes = 0;  // usable bytes; 0: the address is in no block
   bool is_live = false;    // handed out to a caller

@@ -15,38 +15,38 @@
 
 namespace isthmus {
 
-class decay_window {
+class DecayWindow {
  public:
-  using clock = os::clock;
+  using Clock = os::Clock;
   // With length zero no window ever ends.
-  explicit decay_window(clock::duration length) noexcept
-      : length_{length}, began_{clock::now().time_since_epoch().count()} {}
+  explicit DecayWindow(Clock::duration length) noexcept
+      : length_{length}, began_{Clock::now().time_since_epoch().count()} {}
 
-  [[nodiscard]] bool is_on() const noexcept { return length_ > clock::duration::zero(); }
-  [[nodiscard]] clock::time_point end() const noexcept;
+  [[nodiscard]] bool is_on() const noexcept { return length_ > Clock::duration::zero(); }
+  [[nodiscard]] Clock::time_point end() const noexcept;
   // Whether the window has ended. Returns true to one caller only, and the next window then begins.
-  [[nodiscard]] bool turn(clock::time_point now) noexcept;
+  [[nodiscard]] bool turn(Clock::time_point now) noexcept;
 
  private:
-  const clock::duration length_;
-  std::atomic<clock::rep> began_;
+  const Clock::duration length_;
+  std::atomic<Clock::rep> began_;
 };
 
 // The pools whose memory also decays while no thread calls them, by an idle thread of the library.
-class decaying_pools {
+class DecayingPools {
  public:
-  [[nodiscard]] static decaying_pools& only();
+  [[nodiscard]] static DecayingPools& only();
   // Throws std::bad_alloc.
-  void join(pool& member);
-  void leave(pool& member) noexcept { members_.leave(member); }
+  void join(Pool& member);
+  void leave(Pool& member) noexcept { members_.leave(member); }
   // Called by a pool when it holds memory again.
-  void wake(const decay_window& of) noexcept;
+  void wake(const DecayWindow& window) noexcept;
 
  private:
-  [[nodiscard]] static os::deadline do_what_is_due() noexcept;
+  [[nodiscard]] static os::Deadline do_what_is_due() noexcept;
   // Returns when the next window ends; nothing if the pools hold no memory. Throws std::bad_alloc.
-  [[nodiscard]] os::deadline decay_all();
-  pool_list members_;
+  [[nodiscard]] os::Deadline decay_all();
+  PoolList members_;
 };
 
 }  // namespace isthmus

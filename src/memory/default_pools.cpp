@@ -11,70 +11,70 @@ namespace isthmus {
 namespace {
 
 // Whether buffers need a separate pool there.
-bool has_two(context& home, device& where, usm_kind kind) noexcept {
-  return where.can(ISTHMUS_CAN_IPC) && home.chunks(where, kind) != nullptr;
+bool has_two(Context& context, Device& device, UsmKind kind) noexcept {
+  return device.can(ISTHMUS_CAN_IPC) && context.chunks(device, kind) != nullptr;
 }
 
 }  // namespace
 
-default_pools& default_pools::only() {
-  static never_destroyed<default_pools> made;
+DefaultPools& DefaultPools::only() {
+  static NeverDestroyed<DefaultPools> made;
   return *made;
 }
 
-pool* default_pools::known(const key& of) noexcept {
+Pool* DefaultPools::known(const Key& key) noexcept {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const entry& each) { return each.of == of; });
+                                  [&](const Entry& each) { return each.of == key; });
   return found == entries_.end() ? nullptr : found->which.get();
 }
 
-result<ref<pool>> default_pools::find(context& home, device& where, usm_kind kind, use by) {
-  const key wanted{home.key(), &where, kind, by};
+Result<Ref<Pool>> DefaultPools::find(Context& context, Device& device, UsmKind kind, Use use) {
+  const Key wanted{context.key(), &device, kind, use};
   {
     const std::lock_guard hold{lock_};
     if (auto* const found = known(wanted)) {
-      return ref<pool>{found};
+      return Ref<Pool>{found};
     }
   }
-  if (auto bad = home.check(where, {kind, 0, 0})) {
+  if (auto bad = context.check(device, {kind, 0, 0})) {
     return bad;
   }
   drop_unused();
-  auto made = by == use::buffers && !has_two(home, where, kind)
-                  ? find(home, where, kind, use::arrays)
-                  : make(home, where, kind, by);
+  auto made = use == Use::buffers && !has_two(context, device, kind)
+                  ? find(context, device, kind, Use::arrays)
+                  : make(context, device, kind, use);
   ISTHMUS_TRY(made);
   return enter(wanted, *std::move(made));
 }
 
-result<ref<pool>> default_pools::make(context& home, device& where, usm_kind kind, use by) {
-  pool::options how;
+Result<Ref<Pool>> DefaultPools::make(Context& context, Device& device, UsmKind kind, Use use) {
+  Pool::Options how;
   how.decay = k_decay;
-  how.remaps = by == use::arrays;
+  how.remaps = use == Use::arrays;
   how.live = nullptr;
-  return pool::create(home, where, kind, how);
+  return Pool::create(context, device, kind, how);
 }
 
 // If two threads create a pool at the same time, both use the one that was entered first.
-ref<pool> default_pools::enter(const key& of, ref<pool> made) {
+Ref<Pool> DefaultPools::enter(const Key& key, Ref<Pool> made) {
   const std::lock_guard hold{lock_};
-  if (auto* const found = known(of)) {
-    return ref<pool>{found};
+  if (auto* const found = known(key)) {
+    return Ref<Pool>{found};
   }
-  entries_.push_back({of, made, entered_ + 1});
+  entries_.push_back({key, made, entered_ + 1});
   ++entered_;
   return made;
 }
 
 // The table's own references, one for each entry, do not count as uses.
-bool default_pools::is_unused(pool& one) const noexcept {
+bool DefaultPools::is_unused(Pool& one) const noexcept {
   const auto entries = std::count_if(entries_.begin(), entries_.end(),
-                                     [&](const entry& each) { return each.which.get() == &one; });
+                                     [&](const Entry& each) { return each.which.get() == &one; });
   return one.references() == static_cast<std::size_t>(entries) && one.usage().held_bytes == 0;
 }
 
-void default_pools::drop_unused() noexcept try {
-  std::vector<ref<pool>> gone;
+void DefaultPools::drop_unused() noexcept try {
+  std::vector<Ref<Pool>> gone;
   const std::lock_guard hold{lock_};
   gone.reserve(entries_.size());
   for (std::size_t at = 0; at < entries_.size();) {
@@ -83,7 +83,7 @@ void default_pools::drop_unused() noexcept try {
       ++at;
       continue;
     }
-    std::erase_if(entries_, [&](entry& each) {
+    std::erase_if(entries_, [&](Entry& each) {
       if (each.which.get() != which) {
         return false;
       }
@@ -95,13 +95,13 @@ void default_pools::drop_unused() noexcept try {
   // The pools stay in the table.
 }
 
-bool default_pools::is_second_entry(std::size_t at) const noexcept {
+bool DefaultPools::is_second_entry(std::size_t at) const noexcept {
   const auto* const which = entries_[at].which.get();
   return std::any_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(at),
-                     [which](const entry& each) { return each.which.get() == which; });
+                     [which](const Entry& each) { return each.which.get() == which; });
 }
 
-ref<pool> default_pools::next(std::uint64_t& last) noexcept {
+Ref<Pool> DefaultPools::next(std::uint64_t& last) noexcept {
   const std::lock_guard hold{lock_};
   for (std::size_t at = 0; at < entries_.size(); ++at) {
     if (entries_[at].number > last && !is_second_entry(at)) {
@@ -113,39 +113,39 @@ ref<pool> default_pools::next(std::uint64_t& last) noexcept {
 }
 
 template <class Visit>
-void default_pools::for_each(Visit&& visit) {
+void DefaultPools::for_each(Visit&& visit) {
   std::uint64_t last = 0;
   while (const auto each = next(last)) {
     visit(*each);
   }
 }
 
-std::size_t default_pools::trim() noexcept {
+std::size_t DefaultPools::trim() noexcept {
   std::size_t given_back = 0;
-  for_each([&](pool& each) { given_back += each.trim(0); });
+  for_each([&](Pool& each) { given_back += each.trim(0); });
   drop_unused();
   return given_back;
 }
 
-void default_pools::count_blocks(live_total& of, usm_kind kind) noexcept {
-  for_each([&](const pool& each) {
+void DefaultPools::count_blocks(LiveTotal& total, UsmKind kind) noexcept {
+  for_each([&](const Pool& each) {
     if (kind == ISTHMUS_KIND_UNKNOWN || kind == each.kind()) {
       const auto seen = each.count();
-      of.count += seen.live_blocks;
-      of.bytes += seen.live;
+      total.count += seen.live_blocks;
+      total.bytes += seen.live;
     }
   });
 }
 
-bool default_pools::has(const pool& one) noexcept {
+bool DefaultPools::has(const Pool& one) noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [&](const entry& each) { return each.which.get() == &one; });
+                     [&](const Entry& each) { return each.which.get() == &one; });
 }
 
-std::size_t default_pools::count() noexcept {
+std::size_t DefaultPools::count() noexcept {
   std::size_t found = 0;
-  for_each([&](const pool&) { ++found; });
+  for_each([&](const Pool&) { ++found; });
   return found;
 }
 

@@ -24,33 +24,33 @@ namespace isthmus {
 // While an object of this class lives, buffers that the calling thread creates without a resource
 // come from the driver. A resource creates one around its calls of the program's allocation
 // functions, because the upstream of a pool may be that resource.
-class driver_serves_thread {
+class DriverServesThread {
  public:
-  driver_serves_thread() noexcept { ++depth_; }
-  driver_serves_thread(const driver_serves_thread&) = delete;
-  driver_serves_thread& operator=(const driver_serves_thread&) = delete;
-  ~driver_serves_thread() { --depth_; }
+  DriverServesThread() noexcept { ++depth_; }
+  DriverServesThread(const DriverServesThread&) = delete;
+  DriverServesThread& operator=(const DriverServesThread&) = delete;
+  ~DriverServesThread() { --depth_; }
   [[nodiscard]] static bool is_on() noexcept { return depth_ != 0; }
 
  private:
   ISTHMUS_TLS_MODEL static inline thread_local constinit int depth_ = 0;
 };
 
-class default_pools {
+class DefaultPools {
  public:
   // Unused memory is returned between one and two such windows after its last use. A program that
   // repeats its steps within one window keeps all that it uses, and makes no driver calls for it.
   static constexpr std::chrono::nanoseconds k_decay = std::chrono::seconds{10};
 
-  enum class use : std::uint8_t { buffers, arrays };
+  enum class Use : std::uint8_t { buffers, arrays };
 
   // Never destroyed.
-  [[nodiscard]] static default_pools& only();
+  [[nodiscard]] static DefaultPools& only();
 
-  // About ten nanoseconds if the pool exists. Otherwise creates it: errors as `pool::create`,
+  // About ten nanoseconds if the pool exists. Otherwise creates it: errors as `Pool::create`,
   // UNSUPPORTED for a kind that the device lacks. Precondition: not in a forked child. Throws
   // std::bad_alloc.
-  [[nodiscard]] result<ref<pool>> find(context& home, device& where, usm_kind kind, use by);
+  [[nodiscard]] Result<Ref<Pool>> find(Context& context, Device& device, UsmKind kind, Use use);
   // Drops the pools that hold no memory and have no other reference. Their release may call a
   // driver, so it happens outside all locks.
   void drop_unused() noexcept;
@@ -61,29 +61,29 @@ class default_pools {
   // these pools hold is not counted as live otherwise. Exact while no other thread allocates or
   // frees, even if a pool returns memory meanwhile. Takes about 30 ns for each 64 KiB of these
   // pools.
-  void count_blocks(live_total& of, usm_kind kind) noexcept;
+  void count_blocks(LiveTotal& total, UsmKind kind) noexcept;
   [[nodiscard]] std::size_t count() noexcept;  // number of pools
-  [[nodiscard]] bool has(const pool& one) noexcept;
+  [[nodiscard]] bool has(const Pool& one) noexcept;
 
  private:
   // A pool keeps its context alive, so that no other context gets the key.
-  struct key {
+  struct Key {
     std::uintptr_t context_key;
-    device* where;
-    usm_kind kind;
-    use by;
-    bool operator==(const key&) const noexcept = default;
+    Device* where;
+    UsmKind kind;
+    Use by;
+    bool operator==(const Key&) const noexcept = default;
   };
   // A pool that serves both uses has two entries. Entries are sorted by number; numbers are not
   // reused.
-  struct entry {
-    key of;
-    ref<pool> which;
+  struct Entry {
+    Key of;
+    Ref<Pool> which;
     std::uint64_t number;
   };
   // The pool of the first entry numbered above `last` that is the first entry of its pool; its
   // number is stored in `last`. Null if there is none.
-  [[nodiscard]] ref<pool> next(std::uint64_t& last) noexcept;
+  [[nodiscard]] Ref<Pool> next(std::uint64_t& last) noexcept;
   // Visits each pool that stays in the table meanwhile exactly once, even if others leave. The lock
   // is not held during a visit.
   template <class Visit>
@@ -91,15 +91,16 @@ class default_pools {
   // Precondition: the lock is held.
   [[nodiscard]] bool is_second_entry(std::size_t at) const noexcept;
   // Null if there is none. Precondition: the lock is held.
-  [[nodiscard]] pool* known(const key& of) noexcept;
-  [[nodiscard]] static result<ref<pool>> make(context& home, device& where, usm_kind kind, use by);
+  [[nodiscard]] Pool* known(const Key& key) noexcept;
+  [[nodiscard]] static Result<Ref<Pool>> make(Context& context, Device& device, UsmKind kind,
+                                              Use use);
   // Adds the pool, unless another thread has added one for the key. Returns the pool in the table.
-  [[nodiscard]] ref<pool> enter(const key& of, ref<pool> made);
+  [[nodiscard]] Ref<Pool> enter(const Key& key, Ref<Pool> made);
   // Precondition: the lock is held.
-  [[nodiscard]] bool is_unused(pool& one) const noexcept;
+  [[nodiscard]] bool is_unused(Pool& one) const noexcept;
 
-  spin_lock lock_;
-  std::vector<entry> entries_;
+  SpinLock lock_;
+  std::vector<Entry> entries_;
   std::uint64_t entered_ = 0;  // the number of the last entry
 };
 

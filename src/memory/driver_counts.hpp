@@ -9,7 +9,7 @@
 
 namespace isthmus {
 
-class driver_counts {
+class DriverCounts {
  public:
   void took(std::size_t nbytes) noexcept {
     held_.fetch_add(nbytes, std::memory_order_relaxed);

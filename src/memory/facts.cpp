@@ -13,16 +13,16 @@ namespace {
 
 // Looks up a pointer without taking a lock. A block's record covers the whole block, also the bytes
 // after those that were requested.
-struct found_place {
-  grain* in = nullptr;  // null: in no pool
-  pooled_block block;
-  std::optional<known_memory> known;
+struct FoundPlace {
+  Grain* in = nullptr;  // null: in no pool
+  PooledBlock block;
+  std::optional<KnownMemory> known;
 
-  explicit found_place(const void* pointer) noexcept
+  explicit FoundPlace(const void* pointer) noexcept
       : in{process_page_map.find(pointer)},
-        block{in == nullptr ? pooled_block{} : block_holding(*in, pointer)},
+        block{in == nullptr ? PooledBlock{} : block_holding(*in, pointer)},
         known{look(pointer)} {}
-  [[nodiscard]] std::optional<known_memory> look(const void* pointer) const noexcept {
+  [[nodiscard]] std::optional<KnownMemory> look(const void* pointer) const noexcept {
     if (in == nullptr) {
       return process_registry().look(pointer);
     }
@@ -32,19 +32,19 @@ struct found_place {
   [[nodiscard]] bool is_dying() const noexcept { return known && known->is_dying; }
   // For memory that is divided further, or that has no record: what is known of the innermost
   // block.
-  [[nodiscard]] std::optional<inner_part> part(const void* pointer) const noexcept {
+  [[nodiscard]] std::optional<InnerPart> part(const void* pointer) const noexcept {
     const bool is_divided =
         known ? known->has_parts && !is_dying() : in == nullptr && is_cut(pointer);
     return is_divided ? inner_part_at(pointer, in != nullptr) : std::nullopt;
   }
-  [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }
+  [[nodiscard]] GrainTable& table() const noexcept { return GrainTable::of(in); }
   [[nodiscard]] std::uintptr_t context_key() const noexcept {
     return known ? known->home_key : table().common().context_key.load(k_relaxed);
   }
 };
 
 // For memory of a pool from the pool's page runs, else from the record.
-request_facts request_of(const found_place& at) noexcept {
+RequestFacts request_of(const FoundPlace& at) noexcept {
   if (at.in == nullptr) {
     return {at.known->what.nbytes, at.known->queue_key};
   }
@@ -55,12 +55,12 @@ request_facts request_of(const found_place& at) noexcept {
   return {origin.nbytes.load(k_relaxed), origin.queue_key.load(k_relaxed)};
 }
 
-pointer_record record_in(const found_place& at) noexcept {
+PointerRecord record_in(const FoundPlace& at) noexcept {
   const auto& known = *at.known;
   return {known.what, known.home, known.from, ISTHMUS_MEMORY_LIVE, request_of(at)};
 }
 
-pointer_record record_in_pool(const found_place& at) noexcept {
+PointerRecord record_in_pool(const FoundPlace& at) noexcept {
   if (at.block.first == nullptr || at.is_dying()) {
     const auto state = at.is_dying() ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
     return {{}, nullptr, nullptr, state, {}};
@@ -75,16 +75,16 @@ pointer_record record_in_pool(const found_place& at) noexcept {
 }
 
 // If the part is live, the memory around it has a record: `at.known`.
-pointer_record record_of_part(const found_place& at, const inner_part& part) noexcept {
-  if (part.now != inner_part::state::live || !at.known) {
+PointerRecord record_of_part(const FoundPlace& at, const InnerPart& part) noexcept {
+  if (part.now != InnerPart::State::live || !at.known) {
     const auto state =
-        part.now == inner_part::state::waiting ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
+        part.now == InnerPart::State::waiting ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
     return {{}, nullptr, nullptr, state, {}};
   }
   auto what = at.known->what;
   what.base = part.base;
   what.nbytes = part.nbytes;
-  request_facts request;
+  RequestFacts request;
   if (part.record) {
     what.kind = part.record->known.what.kind;
     request = {part.nbytes, part.record->known.queue_key};
@@ -93,8 +93,8 @@ pointer_record record_of_part(const found_place& at, const inner_part& part) noe
 }
 
 // For memory without a record: what the driver knows, if there is a context to query.
-pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dying) {
-  pointer_record known{
+PointerRecord record_elsewhere(Context* asked, const void* pointer, bool is_dying) {
+  PointerRecord known{
       {}, asked, nullptr, is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_UNKNOWN, {}};
   if (asked == nullptr) {
     return known;
@@ -110,24 +110,23 @@ pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dyi
   return known;
 }
 
-pointer_origin origin_of_part(const void* pointer, const found_place& at,
-                              const inner_part& part) noexcept {
-  if (part.now != inner_part::state::live) {
+PointerOrigin origin_of_part(const void* pointer, const FoundPlace& at,
+                             const InnerPart& part) noexcept {
+  if (part.now != InnerPart::State::live) {
     return {};
   }
   if (part.record) {
     const auto& held = *part.record->held;
-    return {ref<context>{&held.home()}, ref<memory_resource>{held.from()}};
+    return {Ref<Context>{&held.home()}, Ref<MemoryResource>{held.from()}};
   }
   auto cutter = process_cut_areas().cutter_at(pointer, at.in != nullptr);
-  return cutter ? pointer_origin{ref<context>{&cutter->home()}, std::move(cutter)}
-                : pointer_origin{};
+  return cutter ? PointerOrigin{Ref<Context>{&cutter->home()}, std::move(cutter)} : PointerOrigin{};
 }
 
 }  // namespace
 
-pointer_record record_of(context* asked, const void* pointer) {
-  const found_place at{pointer};
+PointerRecord record_of(Context* asked, const void* pointer) {
+  const FoundPlace at{pointer};
   const auto part = at.part(pointer);
   if (at.in == nullptr && !part && (!at.known || at.is_dying())) {
     return record_elsewhere(asked, pointer, at.is_dying());
@@ -143,26 +142,26 @@ pointer_record record_of(context* asked, const void* pointer) {
   return at.known && !at.is_dying() ? record_in(at) : record_in_pool(at);
 }
 
-pointer_facts facts_of(context& home, const void* pointer) {
-  return record_of(&home, pointer).what;
+PointerFacts facts_of(Context& context, const void* pointer) {
+  return record_of(&context, pointer).what;
 }
 
-pointer_origin origin_of(const void* pointer) {
-  const found_place at{pointer};
+PointerOrigin origin_of(const void* pointer) {
+  const FoundPlace at{pointer};
   if (const auto part = at.part(pointer)) {
     return origin_of_part(pointer, at, *part);
   }
   if (at.known) {
     auto& all = process_registry();
     const auto held = at.in == nullptr ? all.find(pointer) : all.find_block(at.block.start);
-    return held ? pointer_origin{ref<context>{&held->home()}, ref<memory_resource>{held->from()}}
-                : pointer_origin{};
+    return held ? PointerOrigin{Ref<Context>{&held->home()}, Ref<MemoryResource>{held->from()}}
+                : PointerOrigin{};
   }
   if (at.block.first == nullptr) {
     return {};
   }
   auto owner = at.table().owner();
-  return owner ? pointer_origin{ref<context>{&owner->home()}, std::move(owner)} : pointer_origin{};
+  return owner ? PointerOrigin{Ref<Context>{&owner->home()}, std::move(owner)} : PointerOrigin{};
 }
 
 }  // namespace isthmus

@@ -12,19 +12,19 @@ namespace isthmus {
 
 // Entries hold plain pointers, so that unused entries need no initialization; most lists stay
 // short.
-class found_uses {
+class FoundUses {
  public:
   static constexpr std::size_t k_most = 32;
 
-  found_uses() noexcept {}
-  found_uses(const found_uses&) = delete;
-  found_uses& operator=(const found_uses&) = delete;
-  ~found_uses() {
-    for_each([](const ref<event>&, bool) {});
+  FoundUses() noexcept {}
+  FoundUses(const FoundUses&) = delete;
+  FoundUses& operator=(const FoundUses&) = delete;
+  ~FoundUses() {
+    for_each([](const Ref<Event>&, bool) {});
   }
   // Precondition: the list has fewer than `k_most` uses.
-  void push_back(const pending_use& found) noexcept {
-    all_[count_++] = {ref<event>{found.ended}.detach(), found.what.is_of_others};
+  void push_back(const PendingUse& found) noexcept {
+    all_[count_++] = {Ref<Event>{found.ended}.detach(), found.what.is_of_others};
   }
   // Calls visit(event, whether the use is the previous owner's) once for each use; `visit` may
   // throw.
@@ -32,16 +32,16 @@ class found_uses {
   void for_each(Visit&& visit) {
     while (visited_ != count_) {
       const auto& each = all_[visited_++];
-      visit(ref<event>::adopt(each.ended), each.is_of_others);
+      visit(Ref<Event>::adopt(each.ended), each.is_of_others);
     }
   }
 
  private:
-  struct found_use {
-    event* ended;  // holds a reference until it is visited
+  struct FoundUse {
+    Event* ended;  // holds a reference until it is visited
     bool is_of_others;
   };
-  std::array<found_use, k_most> all_;  // valid up to `count_`
+  std::array<FoundUse, k_most> all_;  // valid up to `count_`
   std::size_t count_ = 0;
   std::size_t visited_ = 0;
 };

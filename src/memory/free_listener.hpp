@@ -12,7 +12,7 @@
 
 namespace isthmus {
 
-class free_listener {
+class FreeListener {
  public:
   // The caller has freed a block of this resource; `deallocate` follows after its last use has
   // completed. May be called several times for one free, on any thread. Never fails: what cannot be
@@ -20,13 +20,14 @@ class free_listener {
   virtual void freed(const void* pointer, std::size_t nbytes) noexcept = 0;
 
  protected:
-  ~free_listener() = default;
+  ~FreeListener() = default;
 };
 
 // Costs a dynamic_cast. It is called only for memory that is released later, which costs more
 // anyway.
-inline void notify_freed(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
-  if (auto* const listener = dynamic_cast<free_listener*>(&from)) {
+inline void notify_freed(MemoryResource& resource, const void* pointer,
+                         std::size_t nbytes) noexcept {
+  if (auto* const listener = dynamic_cast<FreeListener*>(&resource)) {
     listener->freed(pointer, nbytes);
   }
 }

@@ -17,12 +17,12 @@
 
 namespace isthmus {
 
-class free_poison {
+class FreePoison {
  public:
   // Does nothing: for memory that only a device can access.
-  constexpr free_poison() noexcept = default;
-  free_poison(const device& where, usm_kind kind) noexcept
-      : is_on_{k_address_sanitizer && host_memory::holds(where, kind)} {}
+  constexpr FreePoison() noexcept = default;
+  FreePoison(const Device& device, UsmKind kind) noexcept
+      : is_on_{k_address_sanitizer && HostMemory::holds(device, kind)} {}
 
   [[nodiscard]] bool is_on() const noexcept { return k_address_sanitizer && is_on_; }
   void put(const void* begin, std::size_t nbytes) const noexcept {

@@ -13,12 +13,12 @@
 
 namespace isthmus {
 
-struct slab;
+struct Slab;
 
 inline constexpr auto k_relaxed = std::memory_order_relaxed;
 
-struct grain {
-  enum class state : std::uint8_t {
+struct Grain {
+  enum class State : std::uint8_t {
     none,           // in no region, or inside a free run
     free_head,      // first page of a free run
     free_last,      // last page of a free run of several pages
@@ -33,7 +33,7 @@ struct grain {
   // Flag of `link`; set in no address.
   static constexpr std::uint64_t k_is_list = std::uint64_t{1} << 63;
 
-  std::atomic<state> is{state::none};
+  std::atomic<State> is{State::none};
   // First page of a run: its pages. `body`, `free_last`: pages back to the first one. `slab`: its
   // size class.
   std::atomic<std::uint32_t> span{0};
@@ -51,49 +51,49 @@ struct grain {
   }
   [[nodiscard]] bool is_slab() const noexcept {
     const auto now = is.load(k_relaxed);
-    return now == state::slab || now == state::slab_recorded;
+    return now == State::slab || now == State::slab_recorded;
   }
   // First page of a run that is not free.
   [[nodiscard]] bool begins_run() const noexcept {
     const auto now = is.load(k_relaxed);
-    return now == state::live || now == state::recorded || now == state::cached;
+    return now == State::live || now == State::recorded || now == State::cached;
   }
   // First page of a run that a caller has.
   [[nodiscard]] bool is_live_run() const noexcept {
     const auto now = is.load(k_relaxed);
-    return now == state::live || now == state::recorded;
+    return now == State::live || now == State::recorded;
   }
   [[nodiscard]] bool is_recorded() const noexcept {
     const auto now = is.load(k_relaxed);
-    return now == state::recorded || now == state::slab_recorded;
+    return now == State::recorded || now == State::slab_recorded;
   }
   // Precondition: live, or of a slab.
   void mark_recorded() noexcept {
-    is.store(is_slab() ? state::slab_recorded : state::recorded, k_relaxed);
+    is.store(is_slab() ? State::slab_recorded : State::recorded, k_relaxed);
   }
   // Null if the page is no longer of a slab, which look-ups of stale pointers may find. A caller
   // that holds no block of the slab needs acquire, so as to see the slab's fields.
-  [[nodiscard]] slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
+  [[nodiscard]] Slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
     const auto at = link.load(order);
-    return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<slab*>(at);
+    return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<Slab*>(at);
   }
-  void set_slab(slab& owner, std::uint32_t size_class) noexcept {
-    is.store(state::none, k_relaxed);  // until all fields are written
+  void set_slab(Slab& owner, std::uint32_t size_class) noexcept {
+    is.store(State::none, k_relaxed);  // until all fields are written
     span.store(size_class, k_relaxed);
     link.store(reinterpret_cast<std::uintptr_t>(&owner), std::memory_order_release);
-    is.store(state::slab, k_relaxed);
+    is.store(State::slab, k_relaxed);
   }
 };
 
 // The first page of the run in use or cached that holds this page; null if there is none. Records
 // that an earlier run left are recognized by the length of the run that is there now.
-[[nodiscard]] inline grain* first_of_run(grain* at) noexcept {
+[[nodiscard]] inline Grain* first_of_run(Grain* at) noexcept {
   const auto is = at->is.load(k_relaxed);
-  const auto back = is == grain::state::body ? at->span.load(k_relaxed) : std::uint32_t{0};
+  const auto back = is == Grain::State::body ? at->span.load(k_relaxed) : std::uint32_t{0};
   auto* first = at - back;
   return first->begins_run() && back < first->span.load(k_relaxed) ? first : nullptr;
 }
 
-static_assert(sizeof(grain) == 16, "0.024 % of the memory it describes");
+static_assert(sizeof(Grain) == 16, "0.024 % of the memory it describes");
 
 }  // namespace isthmus

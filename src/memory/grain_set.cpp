@@ -5,9 +5,9 @@
 
 namespace isthmus {
 
-bool grain_set::has(index number) const noexcept { return (word(0, number) & bit(number)) != 0; }
+bool GrainSet::has(Index number) const noexcept { return (word(0, number) & bit(number)) != 0; }
 
-void grain_set::insert(index number) noexcept {
+void GrainSet::insert(Index number) noexcept {
   if (has(number)) {
     return;
   }
@@ -17,7 +17,7 @@ void grain_set::insert(index number) noexcept {
   }
 }
 
-void grain_set::erase(index number) noexcept {
+void GrainSet::erase(Index number) noexcept {
   if (!has(number)) {
     return;
   }
@@ -32,15 +32,15 @@ void grain_set::erase(index number) noexcept {
 }
 
 // Goes up to the first level whose word has a member from there on, then down to its first member.
-grain_set::index grain_set::next(index from) const noexcept {
-  auto at = from;
+GrainSet::Index GrainSet::next(Index index) const noexcept {
+  auto at = index;
   auto end = k_end;
   for (unsigned level = 0; level < k_levels && at < end; ++level) {
     const auto left = word(level, at) & (~std::uint64_t{0} << (at & 63U));
     if (left != 0) {
-      at = (at & ~index{63}) | static_cast<index>(std::countr_zero(left));
+      at = (at & ~Index{63}) | static_cast<Index>(std::countr_zero(left));
       while (level-- > 0) {
-        at = at << k_bits | static_cast<index>(std::countr_zero(word(level, at << k_bits)));
+        at = at << k_bits | static_cast<Index>(std::countr_zero(word(level, at << k_bits)));
       }
       return at;
     }

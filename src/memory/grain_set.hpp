@@ -11,18 +11,18 @@
 namespace isthmus {
 
 // Not thread-safe. Zeroed memory is an empty set.
-class grain_set {
+class GrainSet {
  public:
-  using index = std::uint32_t;
-  static constexpr index k_none = 0;  // never a member
-  static constexpr index k_end = index{1} << 24;
+  using Index = std::uint32_t;
+  static constexpr Index k_none = 0;  // never a member
+  static constexpr Index k_end = Index{1} << 24;
 
   // Precondition of both: 0 < number < k_end. No change if it already is, or is not, a member.
-  void insert(index number) noexcept;
-  void erase(index number) noexcept;
-  [[nodiscard]] bool has(index number) const noexcept;
-  // The smallest member that is not below `from`; k_none if there is none.
-  [[nodiscard]] index next(index from) const noexcept;
+  void insert(Index number) noexcept;
+  void erase(Index number) noexcept;
+  [[nodiscard]] bool has(Index number) const noexcept;
+  // The smallest member that is not below `index`; k_none if there is none.
+  [[nodiscard]] Index next(Index index) const noexcept;
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
  private:
@@ -34,14 +34,14 @@ class grain_set {
       (std::size_t{1} << 18) + (std::size_t{1} << 12) + (std::size_t{1} << 6),
       (std::size_t{1} << 18) + (std::size_t{1} << 12) + (std::size_t{1} << 6) + 1};
 
-  [[nodiscard]] std::uint64_t& word(unsigned level, index of) noexcept {
-    return words_[k_begin.at(level) + (of >> k_bits)];
+  [[nodiscard]] std::uint64_t& word(unsigned level, Index index) noexcept {
+    return words_[k_begin.at(level) + (index >> k_bits)];
   }
-  [[nodiscard]] std::uint64_t word(unsigned level, index of) const noexcept {
-    return words_[k_begin.at(level) + (of >> k_bits)];
+  [[nodiscard]] std::uint64_t word(unsigned level, Index index) const noexcept {
+    return words_[k_begin.at(level) + (index >> k_bits)];
   }
-  [[nodiscard]] static std::uint64_t bit(index of) noexcept {
-    return std::uint64_t{1} << (of & 63U);
+  [[nodiscard]] static std::uint64_t bit(Index index) noexcept {
+    return std::uint64_t{1} << (index & 63U);
   }
 
   std::uint64_t size_ = 0;

@@ -9,13 +9,12 @@
 
 namespace isthmus {
 
-static_assert(grain_set::k_end == grain_table::k_grains &&
-              grain_set::k_none == grain_table::k_none);
+static_assert(GrainSet::k_end == GrainTable::k_grains && GrainSet::k_none == GrainTable::k_none);
 
 // The tables that no pool uses.
-class grain_tables {
+class GrainTables {
  public:
-  [[nodiscard]] grain_table* take() noexcept {
+  [[nodiscard]] GrainTable* take() noexcept {
     const std::lock_guard hold{lock_};
     auto* found = spare_;
     if (found != nullptr) {
@@ -23,43 +22,43 @@ class grain_tables {
     }
     return found;
   }
-  void give(grain_table& unused) noexcept {
+  void give(GrainTable& unused) noexcept {
     os::clear_sparse_pages(&unused, sizeof unused);
     const std::lock_guard hold{lock_};
     unused.next_spare_ = std::exchange(spare_, &unused);
   }
 
  private:
-  spin_lock lock_;
-  grain_table* spare_ = nullptr;
+  SpinLock lock_;
+  GrainTable* spare_ = nullptr;
 };
 
 namespace {
-constinit grain_tables process_tables;
+constinit GrainTables process_tables;
 }  // namespace
 
-result<grain_table*> grain_table::take() {
+Result<GrainTable*> GrainTable::take() {
   if (auto* spare = process_tables.take(); spare != nullptr) {
     return spare;
   }
-  auto pages = os::map_sparse_pages(sizeof(grain_table), k_grain_table_alignment);
+  auto pages = os::map_sparse_pages(sizeof(GrainTable), k_grain_table_alignment);
   ISTHMUS_TRY(pages);
   // Zeroed pages are valid records of no region and empty tickets. The constructor is not run, as
   // it would touch all of them.
-  return static_cast<grain_table*>(*pages);
+  return static_cast<GrainTable*>(*pages);
 }
 
-void grain_table::give_back() noexcept { process_tables.give(*this); }
+void GrainTable::give_back() noexcept { process_tables.give(*this); }
 
-void grain_table::set_owner(pool* owner) noexcept {
+void GrainTable::set_owner(Pool* owner) noexcept {
   const std::lock_guard hold{lock_};
   owner_ = owner;
   common_.from.store(owner, k_relaxed);
 }
 
-ref<pool> grain_table::owner() noexcept {
+Ref<Pool> GrainTable::owner() noexcept {
   const std::lock_guard hold{lock_};
-  return owner_ != nullptr && owner_->try_retain() ? ref<pool>::adopt(owner_) : ref<pool>{};
+  return owner_ != nullptr && owner_->try_retain() ? Ref<Pool>::adopt(owner_) : Ref<Pool>{};
 }
 
 }  // namespace isthmus

@@ -19,32 +19,32 @@
 
 namespace isthmus {
 
-class context;
-class device;
-class memory_resource;
-class pool;
+class Context;
+class Device;
+class MemoryResource;
+class Pool;
 
-class grain_table {
+class GrainTable {
  public:
-  using index = std::uint32_t;
-  static constexpr index k_none = 0;                 // the first record is in no region
-  static constexpr index k_grains = index{1} << 24;  // 1 TiB
+  using Index = std::uint32_t;
+  static constexpr Index k_none = 0;                 // the first record is in no region
+  static constexpr Index k_grains = Index{1} << 24;  // 1 TiB
 
   // OUT_OF_MEMORY if the host has no address space for it.
-  [[nodiscard]] static result<grain_table*> take();
+  [[nodiscard]] static Result<GrainTable*> take();
   void give_back() noexcept;
 
-  [[nodiscard]] static grain_table& of(const grain* record) noexcept;
-  [[nodiscard]] grain& operator[](index number) noexcept { return grains_[number]; }
-  [[nodiscard]] ticket& ticket_of(index number) noexcept { return tickets_[number]; }
+  [[nodiscard]] static GrainTable& of(const Grain* record) noexcept;
+  [[nodiscard]] Grain& operator[](Index number) noexcept { return grains_[number]; }
+  [[nodiscard]] Ticket& ticket_of(Index number) noexcept { return tickets_[number]; }
   // The pages at which one free run ends and another one begins.
-  [[nodiscard]] grain_set& borders() noexcept { return borders_; }
-  [[nodiscard]] index number_of(const grain* record) const noexcept {
-    return static_cast<index>(record - grains_.data());
+  [[nodiscard]] GrainSet& borders() noexcept { return borders_; }
+  [[nodiscard]] Index number_of(const Grain* record) const noexcept {
+    return static_cast<Index>(record - grains_.data());
   }
 
   // The request that a live run was allocated for; stored for its first page.
-  struct origin {
+  struct Origin {
     std::atomic<std::size_t> nbytes;
     std::atomic<std::uintptr_t> queue_key;
 
@@ -53,41 +53,41 @@ class grain_table {
       queue_key.store(key, k_relaxed);
     }
   };
-  [[nodiscard]] origin& origin_of(index number) noexcept { return origins_[number]; }
+  [[nodiscard]] Origin& origin_of(Index number) noexcept { return origins_[number]; }
 
   // What all memory of the pool has in common.
-  struct common_facts {
-    std::atomic<device*> where{nullptr};
+  struct CommonFacts {
+    std::atomic<Device*> where{nullptr};
     std::atomic<std::uintptr_t> context_key{0};
-    std::atomic<usm_kind> kind{ISTHMUS_KIND_UNKNOWN};
+    std::atomic<UsmKind> kind{ISTHMUS_KIND_UNKNOWN};
     std::atomic<bool> knows_live{false};  // slabs record which of their blocks are live
-    std::atomic<context*> home{nullptr};
-    std::atomic<memory_resource*> from{nullptr};  // the pool, while look-ups may find it
+    std::atomic<Context*> home{nullptr};
+    std::atomic<MemoryResource*> from{nullptr};  // the pool, while look-ups may find it
   };
-  [[nodiscard]] common_facts& common() noexcept { return common_; }
+  [[nodiscard]] CommonFacts& common() noexcept { return common_; }
   // Makes the pool findable by look-ups; null before it is destroyed.
-  void set_owner(pool* owner) noexcept;
-  [[nodiscard]] ref<pool> owner() noexcept;
+  void set_owner(Pool* owner) noexcept;
+  [[nodiscard]] Ref<Pool> owner() noexcept;
 
  private:
-  friend class grain_tables;
-  grain_table() = default;
+  friend class GrainTables;
+  GrainTable() = default;
 
-  std::array<grain, k_grains> grains_;
-  std::array<ticket, k_grains> tickets_;
-  std::array<origin, k_grains> origins_;
-  grain_set borders_;
-  common_facts common_;
-  spin_lock lock_;
-  pool* owner_ = nullptr;
-  grain_table* next_spare_ = nullptr;
+  std::array<Grain, k_grains> grains_;
+  std::array<Ticket, k_grains> tickets_;
+  std::array<Origin, k_grains> origins_;
+  GrainSet borders_;
+  CommonFacts common_;
+  SpinLock lock_;
+  Pool* owner_ = nullptr;
+  GrainTable* next_spare_ = nullptr;
 };
 
-inline constexpr auto k_grain_table_alignment = std::bit_ceil(sizeof(grain_table));
+inline constexpr auto k_grain_table_alignment = std::bit_ceil(sizeof(GrainTable));
 
-inline grain_table& grain_table::of(const grain* record) noexcept {
+inline GrainTable& GrainTable::of(const Grain* record) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(record) & ~(k_grain_table_alignment - 1);
-  return *reinterpret_cast<grain_table*>(at);
+  return *reinterpret_cast<GrainTable*>(at);
 }
 
 }  // namespace isthmus

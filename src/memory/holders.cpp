@@ -8,12 +8,12 @@
 namespace isthmus {
 namespace {
 
-void add(const std::vector<block_note>& live, std::vector<holder>& to) {
+void add(const std::vector<BlockNote>& live, std::vector<Holder>& holders) {
   for (const auto& each : live) {
-    auto found =
-        std::find_if(to.begin(), to.end(), [&](const holder& one) { return one.tag == each.tag; });
-    if (found == to.end()) {
-      found = to.insert(found, {each.tag, 0, 0});
+    auto found = std::find_if(holders.begin(), holders.end(),
+                              [&](const Holder& one) { return one.tag == each.tag; });
+    if (found == holders.end()) {
+      found = holders.insert(found, {each.tag, 0, 0});
     }
     found->bytes += each.nbytes;
     ++found->count;
@@ -22,20 +22,20 @@ void add(const std::vector<block_note>& live, std::vector<holder>& to) {
 
 }  // namespace
 
-void find_holders(const memory_resource& base, snapshot& into) noexcept try {
-  std::vector<holder> found;
-  tracking_resource::visit_over(base, [&](tracking_resource& each) { add(each.all(), found); });
-  const auto count = std::min(found.size(), into.holders.size());
+void find_holders(const MemoryResource& base, Snapshot& out) noexcept try {
+  std::vector<Holder> found;
+  TrackingResource::visit_over(base, [&](TrackingResource& each) { add(each.all(), found); });
+  const auto count = std::min(found.size(), out.holders.size());
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(found.begin(), end, found.end(),
-                    [](const holder& a, const holder& b) { return a.bytes > b.bytes; });
-  std::copy(found.begin(), end, into.holders.begin());
-  into.holder_count = count;
+                    [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  std::copy(found.begin(), end, out.holders.begin());
+  out.holder_count = count;
 } catch (const std::bad_alloc&) {
-  into.holder_count = 0;
+  out.holder_count = 0;
 }
 
-std::string describe_holders(const snapshot& seen) {
+std::string describe_holders(const Snapshot& seen) {
   std::string text;
   for (std::size_t each = 0; each < seen.holder_count; ++each) {
     const auto& of = seen.holders.at(each);

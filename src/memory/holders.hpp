@@ -10,8 +10,8 @@
 namespace isthmus {
 
 // Stores the tags that hold most; none if there is no memory to count with.
-void find_holders(const memory_resource& base, snapshot& into) noexcept;
+void find_holders(const MemoryResource& base, Snapshot& out) noexcept;
 // "; of what is live layer1 has 3 MiB in 12 blocks, ...", or "" if nothing is recorded.
-[[nodiscard]] std::string describe_holders(const snapshot& seen);
+[[nodiscard]] std::string describe_holders(const Snapshot& seen);
 
 }  // namespace isthmus

@@ -16,78 +16,79 @@ namespace {
 // requests may take this much altogether, less what was freed.
 constexpr std::size_t k_allowance = std::size_t{1} << 20;
 
-constexpr std::size_t less(std::size_t from, std::size_t what) noexcept {
-  return from > what ? from - what : 0;
+constexpr std::size_t less(std::size_t first, std::size_t value) noexcept {
+  return first > value ? first - value : 0;
 }
 
-bool is_cpu(const device& where) noexcept { return where.properties().type == ISTHMUS_DEVICE_CPU; }
+bool is_cpu(const Device& device) noexcept {
+  return device.properties().type == ISTHMUS_DEVICE_CPU;
+}
 
-error refuse(const device& where, const allocation_request& request, const std::string& reason) {
+Error refuse(const Device& device, const AllocationRequest& request, const std::string& reason) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "cannot allocate {} of {} memory on {}: it would be host memory, of which {}; free "
               "buffers, or request less",
-              describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter,
+              describe_bytes(request.nbytes), kind_name(request.kind), device.properties().filter,
               reason);
 }
 
 }  // namespace
 
-std::size_t memory_for(const device& where, usm_kind kind) {
-  const std::size_t own = where.properties().memory_bytes;
-  if (!host_memory::holds(where, kind)) {
+std::size_t memory_for(const Device& device, UsmKind kind) {
+  const std::size_t own = device.properties().memory_bytes;
+  if (!HostMemory::holds(device, kind)) {
     return own;
   }
   const auto total = os::physical_memory().total;
   return kind == ISTHMUS_KIND_DEVICE ? std::min(own, total) : total;
 }
 
-host_memory& host_memory::only() {
-  static never_destroyed<host_memory> made{os::process_memory_bounds(),
-                                           os::physical_memory().total};
+HostMemory& HostMemory::only() {
+  static NeverDestroyed<HostMemory> made{os::process_memory_bounds(), os::physical_memory().total};
   return *made;
 }
 
-bool host_memory::holds(const device& where, usm_kind kind) noexcept {
-  return kind != ISTHMUS_KIND_DEVICE || is_cpu(where);
+bool HostMemory::holds(const Device& device, UsmKind kind) noexcept {
+  return kind != ISTHMUS_KIND_DEVICE || is_cpu(device);
 }
 
-result<void> host_memory::take(const device& where, const allocation_request& request) {
+Result<void> HostMemory::take(const Device& device, const AllocationRequest& request) {
   const auto nbytes = request.nbytes;
-  undo counted_elsewhere{[&] { count_elsewhere(where, std::size_t{0} - nbytes); }};
+  Undo counted_elsewhere{[&] { count_elsewhere(device, std::size_t{0} - nbytes); }};
   // Counted before `promised_`, so that meanwhile a `look` by another thread assumes too few
   // untouched pages of this process rather than too many.
-  count_elsewhere(where, nbytes);
+  count_elsewhere(device, nbytes);
   auto promised = promised_.load(std::memory_order_relaxed);
   do {
     if (nbytes > total_ || promised > total_ - nbytes) {
-      return refuse(where, request,
+      return refuse(device, request,
                     formatted("{} of {} are reserved for live allocations",
                               describe_bytes(promised), describe_bytes(total_)));
     }
   } while (
       !promised_.compare_exchange_weak(promised, promised + nbytes, std::memory_order_relaxed));
   counted_elsewhere.dismiss();
-  undo promise{[&] { forget(where, nbytes); }};
+  Undo promise{[&] { forget(device, nbytes); }};
   if (!ride(nbytes)) {
-    ISTHMUS_TRY(look(where, request));
+    ISTHMUS_TRY(look(device, request));
   }
   promise.dismiss();
   return {};
 }
 
-void host_memory::forget(const device& where, std::size_t nbytes) noexcept {
+void HostMemory::forget(const Device& device, std::size_t nbytes) noexcept {
   promised_.fetch_sub(nbytes, std::memory_order_relaxed);
-  count_elsewhere(where, std::size_t{0} - nbytes);
+  count_elsewhere(device, std::size_t{0} - nbytes);
 }
 
-void host_memory::count_elsewhere(const device& where, std::size_t more) noexcept {
-  if (!is_cpu(where)) {
+void HostMemory::count_elsewhere(const Device& device, std::size_t more) noexcept {
+  if (!is_cpu(device)) {
     elsewhere_.fetch_add(more, std::memory_order_relaxed);
   }
 }
 
-void host_memory::give_back(const device& where, std::size_t nbytes) noexcept {
-  forget(where, nbytes);
+void HostMemory::give_back(const Device& device, std::size_t nbytes) noexcept {
+  forget(device, nbytes);
   auto left = allowance_.load(std::memory_order_relaxed);
   while (left < k_allowance &&
          !allowance_.compare_exchange_weak(left, left + std::min(nbytes, k_allowance - left),
@@ -95,7 +96,7 @@ void host_memory::give_back(const device& where, std::size_t nbytes) noexcept {
   }
 }
 
-bool host_memory::ride(std::size_t nbytes) noexcept {
+bool HostMemory::ride(std::size_t nbytes) noexcept {
   auto left = allowance_.load(std::memory_order_relaxed);
   while (nbytes <= left) {
     if (allowance_.compare_exchange_weak(left, left - nbytes, std::memory_order_relaxed)) {
@@ -108,7 +109,7 @@ bool host_memory::ride(std::size_t nbytes) noexcept {
 // The kernel still counts memory as available that was promised but not touched yet. Its exact
 // amount is unknown, but it is at least what was promised beyond the memory that the process has,
 // resident or swapped out.
-result<void> host_memory::look(const device& where, const allocation_request& request) {
+Result<void> HostMemory::look(const Device& device, const AllocationRequest& request) {
   const auto promised =
       less(promised_.load(std::memory_order_relaxed), elsewhere_.load(std::memory_order_relaxed));
   auto wanted = std::max(request.nbytes, less(promised, bounds_.resident()));
@@ -118,7 +119,7 @@ result<void> host_memory::look(const device& where, const allocation_request& re
   }
   if (wanted > room.bytes) {
     return refuse(
-        where, request,
+        device, request,
         formatted(
             "{} are available according to {}, while {} of live allocations are not written to yet",
             describe_bytes(room.bytes), room.bound, describe_bytes(wanted - request.nbytes)));

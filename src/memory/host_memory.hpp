@@ -14,33 +14,33 @@ namespace isthmus {
 
 // The total memory for a kind on a device: the device's own, or the host's as far as the process
 // may use it.
-[[nodiscard]] std::size_t memory_for(const device& where, usm_kind kind);
+[[nodiscard]] std::size_t memory_for(const Device& device, UsmKind kind);
 
 // Thread-safe.
-class host_memory {
+class HostMemory {
  public:
   // Allows `total` bytes altogether, and at any time no more than `bounds` report as available.
-  host_memory(const os::memory_bounds& bounds, std::size_t total) noexcept
+  HostMemory(const os::MemoryBounds& bounds, std::size_t total) noexcept
       : bounds_{bounds}, total_{total} {}
   // The instance of the process.
-  [[nodiscard]] static host_memory& only();
+  [[nodiscard]] static HostMemory& only();
 
   // Whether memory of a kind lies in host memory: shared and host kind do, and the device kind of
   // CPU drivers.
-  [[nodiscard]] static bool holds(const device& where, usm_kind kind) noexcept;
+  [[nodiscard]] static bool holds(const Device& device, UsmKind kind) noexcept;
 
   // Called before the driver allocates. OUT_OF_MEMORY; nothing is counted then. Precondition:
   // `holds`.
-  [[nodiscard]] result<void> take(const device& where, const allocation_request& request);
-  void give_back(const device& where, std::size_t nbytes) noexcept;
+  [[nodiscard]] Result<void> take(const Device& device, const AllocationRequest& request);
+  void give_back(const Device& device, std::size_t nbytes) noexcept;
 
  private:
-  [[nodiscard]] result<void> look(const device& where, const allocation_request& request);
-  void forget(const device& where, std::size_t nbytes) noexcept;
-  void count_elsewhere(const device& where, std::size_t more) noexcept;
+  [[nodiscard]] Result<void> look(const Device& device, const AllocationRequest& request);
+  void forget(const Device& device, std::size_t nbytes) noexcept;
+  void count_elsewhere(const Device& device, std::size_t more) noexcept;
   [[nodiscard]] bool ride(std::size_t nbytes) noexcept;
 
-  const os::memory_bounds& bounds_;
+  const os::MemoryBounds& bounds_;
   const std::size_t total_;
   std::atomic<std::size_t> promised_{0};
   // Part of `promised_`: for devices other than CPUs, so not in pages of this process.

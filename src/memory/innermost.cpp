@@ -12,12 +12,12 @@
 namespace isthmus {
 namespace {
 
-bool is_inside(const known_memory& part, const cut_block& block) noexcept {
+bool is_inside(const KnownMemory& part, const CutBlock& block) noexcept {
   return part.what.nbytes <= block.nbytes && block.holds(part.what.base);
 }
 
-inner_part of_record(registry::part found) noexcept {
-  const auto now = found.held ? inner_part::state::live : inner_part::state::waiting;
+InnerPart of_record(Registry::Part found) noexcept {
+  const auto now = found.held ? InnerPart::State::live : InnerPart::State::waiting;
   const auto what = found.known.what;
   auto* const from = found.known.from;
   return {now, static_cast<std::byte*>(what.base), what.nbytes, from, std::move(found)};
@@ -25,7 +25,7 @@ inner_part of_record(registry::part found) noexcept {
 
 }  // namespace
 
-std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexcept {
+std::optional<InnerPart> inner_part_at(const void* pointer, bool in_pool) noexcept {
   const auto cut = process_cut_areas().look(pointer, in_pool);
   if (!cut) {
     auto record = process_registry().innermost_part(pointer);
@@ -33,14 +33,14 @@ std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexc
   }
   const auto& block = cut->block;
   if (!block.is_live) {
-    return inner_part{};
+    return InnerPart{};
   }
   // A block's record covers the whole block, also the bytes after those that were requested.
   auto record = process_registry().innermost_part(block.base);
   if (record && is_inside(record->known, block)) {
     return of_record(std::move(*record));
   }
-  return inner_part{inner_part::state::live, block.base, block.nbytes, cut->cutter, std::nullopt};
+  return InnerPart{InnerPart::State::live, block.base, block.nbytes, cut->cutter, std::nullopt};
 }
 
 std::uint64_t cut_since(const void* pointer) noexcept {
@@ -48,7 +48,7 @@ std::uint64_t cut_since(const void* pointer) noexcept {
   if (const auto cut = process_cut_areas().look(pointer, in != nullptr)) {
     return cut->since;
   }
-  const auto owner = in != nullptr ? grain_table::of(in).owner() : ref<pool>{};
+  const auto owner = in != nullptr ? GrainTable::of(in).owner() : Ref<Pool>{};
   return owner ? owner->since(*in) : 0;
 }
 
@@ -56,36 +56,36 @@ bool is_cut(const void* pointer) noexcept {
   return process_cut_areas().look(pointer, false).has_value();
 }
 
-byte_range block_extent::range() const noexcept {
+ByteRange BlockExtent::range() const noexcept {
   const auto begin = address(base) - address(memory->start_of_uses());
   return {begin, begin + nbytes};
 }
 
-result<block_extent> innermost_at(const void* pointer) {
+Result<BlockExtent> innermost_at(const void* pointer) {
   auto around = allocation_at(pointer);
   ISTHMUS_TRY(around);
   auto memory = *std::move(around);
   const bool in_pool = process_page_map.find(pointer) != nullptr;
   const bool is_divided = memory ? memory->has_parts() : is_cut(pointer);
   auto part = is_divided ? inner_part_at(pointer, in_pool) : std::nullopt;
-  if (part && part->now != inner_part::state::live) {
+  if (part && part->now != InnerPart::State::live) {
     return not_allocated(pointer,
-                         part->now == inner_part::state::waiting
+                         part->now == InnerPart::State::waiting
                              ? k_freed_in_use
                              : "memory that a resource sub-allocates, outside of its blocks");
   }
   if (!memory) {
-    return block_extent{};
+    return BlockExtent{};
   }
   if (!part) {
     auto* const base = static_cast<std::byte*>(memory->what().base);
     const auto nbytes = memory->what().nbytes;
-    return block_extent{std::move(memory), base, nbytes};
+    return BlockExtent{std::move(memory), base, nbytes};
   }
   if (part->record) {
     memory = std::move(part->record->held);
   }
-  return block_extent{std::move(memory), part->base, part->nbytes};
+  return BlockExtent{std::move(memory), part->base, part->nbytes};
 }
 
 }  // namespace isthmus

@@ -11,15 +11,15 @@
 namespace isthmus {
 
 // A block in divided memory that the registry or the page map knows.
-struct inner_part {
-  enum class state { live, waiting, free } now = state::free;
+struct InnerPart {
+  enum class State { live, waiting, free } now = State::free;
   std::byte* base = nullptr;  // this and what follows: of live memory only
   std::size_t nbytes = 0;
-  memory_resource* from = nullptr;       // borrowed from the owner of the block
-  std::optional<registry::part> record;  // none: handed out as a bare pointer
+  MemoryResource* from = nullptr;        // borrowed from the owner of the block
+  std::optional<Registry::Part> record;  // none: handed out as a bare pointer
 };
 // None: the memory there is not divided. `in_pool`: the page map knows the address.
-[[nodiscard]] std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexcept;
+[[nodiscard]] std::optional<InnerPart> inner_part_at(const void* pointer, bool in_pool) noexcept;
 
 // When the memory around the innermost block was obtained by the resource that cut the block out of
 // it, as a number from core/order.hpp. Of the notes about that address, those about the block have
@@ -31,17 +31,17 @@ struct inner_part {
 [[nodiscard]] bool is_cut(const void* pointer) noexcept;
 
 // A block, and the record that orders operations on it.
-struct block_extent {
+struct BlockExtent {
   // Its own record, else that of the memory around it; null: not the library's memory.
-  ref<allocation> memory;
+  Ref<Allocation> memory;
   std::byte* base = nullptr;
   std::size_t nbytes = 0;
 
   // As a range of the memory's uses.
-  [[nodiscard]] byte_range range() const noexcept;
+  [[nodiscard]] ByteRange range() const noexcept;
 };
 // The innermost block that holds `pointer`. INVALID_ARGUMENT if it lies in memory that this library
 // manages, but in no live block.
-[[nodiscard]] result<block_extent> innermost_at(const void* pointer);
+[[nodiscard]] Result<BlockExtent> innermost_at(const void* pointer);
 
 }  // namespace isthmus

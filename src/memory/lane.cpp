@@ -18,22 +18,22 @@
 
 namespace isthmus {
 
-constinit lane detail::no_lane;
+constinit Lane detail::no_lane;
 constinit bool detail::has_process_fence = false;
-thread_local constinit lane* detail::last_lane = &detail::no_lane;
+thread_local constinit Lane* detail::last_lane = &detail::no_lane;
 
 namespace {
 
 // Guards which pool a thread cache (`lane`) belongs to, and the spare ones. Held while one is
 // emptied, so that its pool is not destroyed meanwhile; never held during a driver call.
 std::mutex& lanes_lock() noexcept {
-  static never_destroyed<std::mutex> only;
+  static NeverDestroyed<std::mutex> only;
   return *only;
 }
-lane* spare_lanes = nullptr;
+Lane* spare_lanes = nullptr;
 
 // Which threads use which shard of the central lists. Guarded by `lanes_lock()`.
-class shard_numbers {
+class ShardNumbers {
  public:
   // Returns a shard that the fewest threads use.
   [[nodiscard]] unsigned join() noexcept {
@@ -44,27 +44,27 @@ class shard_numbers {
   void leave(unsigned shard) noexcept { --threads_[shard]; }
 
  private:
-  std::array<std::uint32_t, central_lists::k_shards> threads_{};
+  std::array<std::uint32_t, CentralLists::k_shards> threads_{};
 };
-shard_numbers shards;
+ShardNumbers shards;
 
-void attach(lane& mine, pool& to, queue* key, queue_slots::slot slot,
+void attach(Lane& mine, Pool& pool, Queue* key, QueueSlots::Slot slot,
             std::uint32_t share) noexcept {
   mine.slot = slot;
-  to.slots().attach_lane(slot);
+  pool.slots().attach_lane(slot);
   mine.behind = key;
   mine.queue_key = key != nullptr ? key->key() : 0;
   mine.before = nullptr;
-  mine.next = to.lanes();
+  mine.next = pool.lanes();
   if (mine.next != nullptr) {
     mine.next->before = &mine;
   }
-  to.set_lanes(&mine);
-  to.lay_out(mine, share);
-  mine.owner.store(&to, k_relaxed);
+  pool.set_lanes(&mine);
+  pool.lay_out(mine, share);
+  mine.owner.store(&pool, k_relaxed);
 }
 
-void detach(lane& mine) noexcept {
+void detach(Lane& mine) noexcept {
   auto& from = *mine.owner.load(k_relaxed);
   from.empty(mine);
   from.slots().detach_lane(mine.slot);
@@ -80,39 +80,39 @@ void detach(lane& mine) noexcept {
 }
 
 // Whether its queue can no longer be used: only pools still reference it.
-bool is_dead(const lane& of) noexcept {
-  return of.behind != nullptr && of.behind->known_to_pools_alone();
+bool is_dead(const Lane& lane) noexcept {
+  return lane.behind != nullptr && lane.behind->known_to_pools_alone();
 }
 
-lane* new_lane() noexcept {
+Lane* new_lane() noexcept {
   [[maybe_unused]] static const bool known = detail::has_process_fence = os::arm_process_fence();
   if (auto* spare = spare_lanes; spare != nullptr) {
     spare_lanes = spare->next;
     return spare;
   }
-  auto pages = os::map_sparse_pages(sizeof(lane));
-  return pages ? new (*pages) lane : nullptr;
+  auto pages = os::map_sparse_pages(sizeof(Lane));
+  return pages ? new (*pages) Lane : nullptr;
 }
 
 // The thread caches of one thread, hashed by pool and queue into sets, so that a search takes as
 // long among a hundred as among two. The most recently used one of a set comes first.
-class thread_lanes {
+class ThreadLanes {
  public:
   // Precondition: lanes_lock() is held.
-  thread_lanes() noexcept : shard_{shards.join()} {}
+  ThreadLanes() noexcept : shard_{shards.join()} {}
 
-  [[nodiscard]] lane* find(pool& of, queue* key) noexcept {
-    const auto hashed = hash_of(hash_of(address(&of)) ^ address(key));
+  [[nodiscard]] Lane* find(Pool& pool, Queue* key) noexcept {
+    const auto hashed = hash_of(hash_of(address(&pool)) ^ address(key));
     auto& set = sets_[hashed >> (64 - k_set_bits)];
-    auto found = std::find_if(set.begin(), set.end(), [&](const place& each) {
-      return each.hashed == hashed && each.its != nullptr && each.its->serves(of, key);
+    auto found = std::find_if(set.begin(), set.end(), [&](const Place& each) {
+      return each.hashed == hashed && each.its != nullptr && each.its->serves(pool, key);
     });
     if (found == set.end()) {
-      found = std::ranges::find_if(set, &place::is_free);
+      found = std::ranges::find_if(set, &Place::is_free);
       if (found == set.end()) {
         found = std::prev(found);  // the least recently used one is reused
       }
-      if (!serve(found->its, of, key)) {
+      if (!serve(found->its, pool, key)) {
         return nullptr;
       }
       found->hashed = hashed;
@@ -122,27 +122,27 @@ class thread_lanes {
     return set.front().its;
   }
 
-  [[nodiscard]] std::size_t collect(const pool& of, std::span<lane*> out) noexcept {
+  [[nodiscard]] std::size_t collect(const Pool& pool, std::span<Lane*> out) noexcept {
     std::size_t found = 0;
-    for_each([&](lane*& each) {
-      if (each->owner.load(k_relaxed) == &of) {
+    for_each([&](Lane*& each) {
+      if (each->owner.load(k_relaxed) == &pool) {
         out[found++] = each;
       }
     });
     return found;
   }
 
-  [[nodiscard]] bool pays_to_empty(const pool& of, std::size_t grains) noexcept {
+  [[nodiscard]] bool pays_to_empty(const Pool& pool, std::size_t grains) noexcept {
     unsettled_ += grains;
-    return unsettled_ >= count(of) && std::exchange(unsettled_, 0) != 0;
+    return unsettled_ >= count(pool) && std::exchange(unsettled_, 0) != 0;
   }
 
-  void empty(pool& of) noexcept {
-    for_each([&](lane*& each) {
-      if (each->owner.load(k_relaxed) == &of) {
-        const lane::hold held{*each};
-        if (held && each->owner.load(k_relaxed) == &of) {
-          of.empty(*each);
+  void empty(Pool& pool) noexcept {
+    for_each([&](Lane*& each) {
+      if (each->owner.load(k_relaxed) == &pool) {
+        const Lane::Hold held{*each};
+        if (held && each->owner.load(k_relaxed) == &pool) {
+          pool.empty(*each);
         }
       }
     });
@@ -150,7 +150,7 @@ class thread_lanes {
 
   // Precondition: lanes_lock() is held.
   void give_up() noexcept {
-    for_each([](lane*& each) {
+    for_each([](Lane*& each) {
       if (each->owner.load(k_relaxed) != nullptr) {
         detach(*each);
       }
@@ -163,19 +163,19 @@ class thread_lanes {
  private:
   static constexpr unsigned k_set_bits = 6;
   static constexpr std::uint32_t k_lanes_before_sharing = 16;  // of one pool
-  struct place {
+  struct Place {
     std::uint64_t hashed = 0;  // hash it was last found by; most others are not accessed
-    lane* its = nullptr;
+    Lane* its = nullptr;
 
     [[nodiscard]] bool is_free() const noexcept {
       return its == nullptr || its->owner.load(k_relaxed) == nullptr;
     }
   };
-  using lane_set = std::array<place, 8>;
+  using LaneSet = std::array<Place, 8>;
 
-  [[nodiscard]] std::uint32_t count(const pool& of) noexcept {
+  [[nodiscard]] std::uint32_t count(const Pool& pool) noexcept {
     std::uint32_t found = 0;
-    for_each([&](lane*& each) { found += each->owner.load(k_relaxed) == &of ? 1U : 0U; });
+    for_each([&](Lane*& each) { found += each->owner.load(k_relaxed) == &pool ? 1U : 0U; });
     return found;
   }
 
@@ -190,12 +190,12 @@ class thread_lanes {
     }
   }
 
-  [[nodiscard]] bool serve(lane*& which, pool& of, queue* key) noexcept {
+  [[nodiscard]] bool serve(Lane*& which, Pool& pool, Queue* key) noexcept {
     if (key != nullptr) {
-      of.make_room_for(*key);
+      pool.make_room_for(*key);
     }
-    const auto slot = of.slots().find(key);
-    if (slot == queue_slots::k_quiet && key != nullptr) {
+    const auto slot = pool.slots().find(key);
+    if (slot == QueueSlots::k_quiet && key != nullptr) {
       return false;  // no longer in one order, or no free entry is left
     }
     const std::lock_guard hold{lanes_lock()};
@@ -212,14 +212,14 @@ class thread_lanes {
       detach(*which);
     }
     which->shard = shard_;
-    attach(*which, of, key, slot, 1 + count(of) / k_lanes_before_sharing);
+    attach(*which, pool, key, slot, 1 + count(pool) / k_lanes_before_sharing);
     return true;
   }
 
   // Takes one whose pool or queue is gone, so that there are only as many as were in use at once.
-  [[nodiscard]] lane* take_idle() noexcept {
-    lane* idle = nullptr;
-    for_each([&](lane*& each) {
+  [[nodiscard]] Lane* take_idle() noexcept {
+    Lane* idle = nullptr;
+    for_each([&](Lane*& each) {
       if (idle == nullptr && (each->owner.load(k_relaxed) == nullptr || is_dead(*each))) {
         idle = std::exchange(each, nullptr);
       }
@@ -230,18 +230,18 @@ class thread_lanes {
   const unsigned shard_;
   std::size_t unsettled_ = 0;  // pages
   std::uint64_t finds_ = 0;
-  std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
-  static_assert(sizeof sets_ / sizeof(place) == lane::k_most_own);
+  std::array<LaneSet, std::size_t{1} << k_set_bits> sets_{};
+  static_assert(sizeof sets_ / sizeof(Place) == Lane::k_most_own);
 };
 
 // On separate pages, since static thread-local storage is small.
-struct mapped_lanes {
-  thread_lanes* its = nullptr;
+struct MappedLanes {
+  ThreadLanes* its = nullptr;
 
-  mapped_lanes() noexcept = default;
-  mapped_lanes(const mapped_lanes&) = delete;
-  mapped_lanes& operator=(const mapped_lanes&) = delete;
-  ~mapped_lanes() {
+  MappedLanes() noexcept = default;
+  MappedLanes(const MappedLanes&) = delete;
+  MappedLanes& operator=(const MappedLanes&) = delete;
+  ~MappedLanes() {
     detail::last_lane = &detail::no_lane;
     if (its == nullptr || os::is_forked_child()) {
       return;  // threads that do not exist here may hold the locks
@@ -250,23 +250,23 @@ struct mapped_lanes {
       const std::lock_guard hold{lanes_lock()};
       its->give_up();
     }
-    os::unmap_pages(its, sizeof(thread_lanes));
+    os::unmap_pages(its, sizeof(ThreadLanes));
   }
 };
-ISTHMUS_TLS_MODEL thread_local constinit owned_by_thread<mapped_lanes> own_lanes;
+ISTHMUS_TLS_MODEL thread_local constinit OwnedByThread<MappedLanes> own_lanes;
 
-thread_lanes* find_own_lanes() noexcept {
+ThreadLanes* find_own_lanes() noexcept {
   const auto* mine = own_lanes.find();
   return mine != nullptr ? mine->its : nullptr;
 }
 
 // Null if there is no memory, and when the thread is ending.
-thread_lanes* make_own_lanes() noexcept {
+ThreadLanes* make_own_lanes() noexcept {
   auto* const mine = own_lanes.get();
   if (mine != nullptr && mine->its == nullptr) {
-    if (auto pages = os::map_sparse_pages(sizeof(thread_lanes))) {
+    if (auto pages = os::map_sparse_pages(sizeof(ThreadLanes))) {
       const std::lock_guard hold{lanes_lock()};
-      mine->its = new (*pages) thread_lanes;
+      mine->its = new (*pages) ThreadLanes;
     }
   }
   return mine != nullptr ? mine->its : nullptr;
@@ -274,18 +274,18 @@ thread_lanes* make_own_lanes() noexcept {
 
 }  // namespace
 
-lane* lane::find(pool& of, queue* key) noexcept {
+Lane* Lane::find(Pool& pool, Queue* key) noexcept {
   auto* const own = on_library_thread() ? nullptr : make_own_lanes();
-  auto* const found = own != nullptr ? own->find(of, key) : nullptr;
+  auto* const found = own != nullptr ? own->find(pool, key) : nullptr;
   if (found != nullptr) {
     detail::last_lane = found;
   }
   return found;
 }
 
-void* lane::take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept {
+void* Lane::take_run(std::size_t nbytes, std::uintptr_t key, GrainTable& table) noexcept {
   const auto grains = grains_for(nbytes);
-  const hold held{*this};
+  const Hold held{*this};
   for (std::size_t back = 0; held && back < k_runs; ++back) {
     auto& kept = runs[(newest - back) % k_runs];
     if (kept.count == grains) {
@@ -295,14 +295,14 @@ void* lane::take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table)
   return nullptr;
 }
 
-void* lane::take_block(unsigned size_class) noexcept {
-  const hold held{*this};
+void* Lane::take_block(unsigned size_class) noexcept {
+  const Hold held{*this};
   auto& from = bins[size_class];
   return held && from.count != 0 ? from.blocks[--from.count] : nullptr;
 }
 
-std::size_t lane::keep_blocks(unsigned size_class, std::span<void* const> blocks) noexcept {
-  const hold held{*this};
+std::size_t Lane::keep_blocks(unsigned size_class, std::span<void* const> blocks) noexcept {
+  const Hold held{*this};
   auto& to = bins[size_class];
   if (!held) {
     return 0;
@@ -313,52 +313,52 @@ std::size_t lane::keep_blocks(unsigned size_class, std::span<void* const> blocks
   return kept;
 }
 
-std::size_t lane::next_refill(unsigned size_class) noexcept {
-  const hold held{*this};
+std::size_t Lane::next_refill(unsigned size_class) noexcept {
+  const Hold held{*this};
   auto& of = bins[size_class];
   return held ? std::exchange(of.wanted, std::min(2 * of.wanted, of.most / 2)) : 1;
 }
 
-bool lane::pays_to_empty_own(const pool& of, std::size_t grains) noexcept {
+bool Lane::pays_to_empty_own(const Pool& pool, std::size_t grains) noexcept {
   auto* const own = find_own_lanes();
-  return own == nullptr || own->pays_to_empty(of, grains);
+  return own == nullptr || own->pays_to_empty(pool, grains);
 }
 
-void lane::empty_own(pool& of) noexcept {
+void Lane::empty_own(Pool& pool) noexcept {
   auto* const own = find_own_lanes();
   if (own != nullptr && !on_library_thread()) {
-    own->empty(of);
+    own->empty(pool);
   }
 }
 
-std::size_t lane::find_own(const pool& of, std::span<lane*, k_most_own> out) noexcept {
+std::size_t Lane::find_own(const Pool& pool, std::span<Lane*, k_most_own> out) noexcept {
   auto* const own = on_library_thread() ? nullptr : find_own_lanes();
-  return own != nullptr ? own->collect(of, out) : 0;
+  return own != nullptr ? own->collect(pool, out) : 0;
 }
 
 // Whether the owner used it since the last call.
-bool lane::used_lately() noexcept {
-  auto seen = use::lately;
-  return use_.compare_exchange_strong(seen, use::none, std::memory_order_acq_rel) ||
-         seen != use::none;
+bool Lane::used_lately() noexcept {
+  auto seen = Use::lately;
+  return use_.compare_exchange_strong(seen, Use::none, std::memory_order_acq_rel) ||
+         seen != Use::none;
 }
 
 // The wait is bounded: the owner may be preempted while it accesses its thread cache.
-bool lane::is_at_rest(revoked which) const noexcept {
+bool Lane::is_at_rest(Revoked which) const noexcept {
   constexpr int k_most_looks = 100;
   auto seen = use_.load(std::memory_order_seq_cst);
-  for (int looks = 0; which == revoked::all && seen == use::now && looks < k_most_looks; ++looks) {
+  for (int looks = 0; which == Revoked::all && seen == Use::now && looks < k_most_looks; ++looks) {
     std::this_thread::yield();
     seen = use_.load(std::memory_order_seq_cst);
   }
-  return which == revoked::all ? seen != use::now : seen == use::none;
+  return which == Revoked::all ? seen != Use::now : seen == Use::none;
 }
 
 // Precondition: lanes_lock() is held.
 template <class Choose>
-void lane::empty_some(pool& of, revoked which, Choose&& choose) noexcept {
+void Lane::empty_some(Pool& pool, Revoked which, Choose&& choose) noexcept {
   bool any = false;
-  for (auto* each = of.lanes(); each != nullptr; each = each->next) {
+  for (auto* each = pool.lanes(); each != nullptr; each = each->next) {
     if (choose(*each)) {
       each->is_being_revoked_.store(true, std::memory_order_seq_cst);
       any = true;
@@ -366,32 +366,32 @@ void lane::empty_some(pool& of, revoked which, Choose&& choose) noexcept {
   }
   // Without a fence the owner may be accessing its thread cache without being seen.
   const bool told_all = !any || !detail::has_process_fence || os::process_fence();
-  for (auto *each = of.lanes(), *after = each; any && each != nullptr; each = after) {
+  for (auto *each = pool.lanes(), *after = each; any && each != nullptr; each = after) {
     after = each->next;
     if (each->is_being_revoked_.load(k_relaxed)) {
       if (told_all && each->is_at_rest(which)) {
-        is_dead(*each) ? detach(*each) : of.empty(*each);
+        is_dead(*each) ? detach(*each) : pool.empty(*each);
       }
       each->is_being_revoked_.store(false, std::memory_order_release);
     }
   }
 }
 
-void lane::revoke(pool& of, revoked which) noexcept {
+void Lane::revoke(Pool& pool, Revoked which) noexcept {
   const std::lock_guard hold{lanes_lock()};
-  empty_some(of, which,
-             [which](lane& each) { return which == revoked::all || !each.used_lately(); });
+  empty_some(pool, which,
+             [which](Lane& each) { return which == Revoked::all || !each.used_lately(); });
 }
 
-void lane::detach_dead(pool& from) noexcept {
+void Lane::detach_dead(Pool& pool) noexcept {
   const std::lock_guard hold{lanes_lock()};
-  empty_some(from, revoked::all, [](lane& each) { return is_dead(each); });
+  empty_some(pool, Revoked::all, [](Lane& each) { return is_dead(each); });
 }
 
-void lane::detach_all(pool& from) noexcept {
+void Lane::detach_all(Pool& pool) noexcept {
   const std::lock_guard hold{lanes_lock()};
-  while (from.lanes() != nullptr) {
-    detach(*from.lanes());
+  while (pool.lanes() != nullptr) {
+    detach(*pool.lanes());
   }
 }
 

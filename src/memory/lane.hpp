@@ -11,7 +11,7 @@
 // another pool.
 //
 // Memory that a thread keeps without using it would be lost to other threads. Therefore another
-// thread can revoke a thread cache, that is, empty it. The owner marks its accesses (`lane::hold`)
+// thread can revoke a thread cache, that is, empty it. The owner marks its accesses (`Lane::hold`)
 // with plain stores; the revoking thread pays for the memory fences of both (os/process_fence.hpp).
 //
 // A thread cache is accessed by its thread, during a successful `hold`, or by another thread under
@@ -33,13 +33,13 @@
 
 namespace isthmus {
 
-class pool;
+class Pool;
 
-class lane {
+class Lane {
  public:
   // The last blocks of one size class that the thread freed or got from the central list.
-  struct bin {
-    static constexpr std::uint32_t k_most = 2 * central_shard::k_most_in_batch;
+  struct Bin {
+    static constexpr std::uint32_t k_most = 2 * CentralShard::k_most_in_batch;
     std::uint32_t count = 0;
     std::uint32_t most = 0;
     std::uint32_t wanted = 0;  // blocks to get with the next refill
@@ -47,7 +47,7 @@ class lane {
 
     void begin_with_few() noexcept { wanted = std::max(most / 16, 1U); }
   };
-  struct run {
+  struct Run {
     std::byte* base = nullptr;
     std::uint32_t first = 0;  // its page
     std::uint32_t count = 0;  // pages; 0: none
@@ -55,32 +55,32 @@ class lane {
   static constexpr std::size_t k_runs = 16;
   static constexpr std::size_t k_most_cached_grains = 1024;  // 64 MiB, or a single run
 
-  // The calling thread's thread cache of `of` for a key (`lane_key`), created if necessary. Null if
-  // there is no memory or no entry in `queue_slots`, if the thread is ending, or on a thread of the
-  // library, which frees but does not allocate.
-  [[nodiscard]] static lane* find(pool& of, queue* key) noexcept;
+  // The calling thread's thread cache of `pool` for a key (`lane_key`), created if necessary. Null
+  // if there is no memory or no entry in `QueueSlots`, if the thread is ending, or on a thread of
+  // the library, which frees but does not allocate.
+  [[nodiscard]] static Lane* find(Pool& pool, Queue* key) noexcept;
   // Moves what the calling thread keeps of the pool to the pool's central lists.
-  static void empty_own(pool& of) noexcept;
+  static void empty_own(Pool& pool) noexcept;
   // Adds `grains` to the pages that this thread has requested, of any pool, since this last
   // returned true. Returns whether they justify emptying all its thread caches of this pool: at
   // least one page for each.
-  [[nodiscard]] static bool pays_to_empty_own(const pool& of, std::size_t grains) noexcept;
+  [[nodiscard]] static bool pays_to_empty_own(const Pool& pool, std::size_t grains) noexcept;
   // As `empty_own` for all threads, or only for thread caches that were not used since the last
   // such call. A thread cache that is in constant use may keep its content, and all may if the
   // kernel has come to forbid the fence.
-  enum class revoked { idle, all };
-  static void revoke(pool& of, revoked which) noexcept;
+  enum class Revoked { idle, all };
+  static void revoke(Pool& pool, Revoked which) noexcept;
   // Stores this thread's thread caches of a pool. Returns how many.
   static constexpr std::size_t k_most_own = 512;
-  [[nodiscard]] static std::size_t find_own(const pool& of,
-                                            std::span<lane*, k_most_own> out) noexcept;
+  [[nodiscard]] static std::size_t find_own(const Pool& pool,
+                                            std::span<Lane*, k_most_own> out) noexcept;
   // Empties the thread caches of a pool that is being destroyed, and detaches them from it.
-  static void detach_all(pool& from) noexcept;
+  static void detach_all(Pool& pool) noexcept;
   // As `detach_all`, for thread caches whose queues only pools still reference: they keep the
   // queues alive, and their entries in use.
-  static void detach_dead(pool& from) noexcept;
+  static void detach_dead(Pool& pool) noexcept;
 
-  class hold;
+  class Hold;
 
   // Takes one of the cached blocks of a class; null if there is none.
   [[nodiscard]] void* take_block(unsigned size_class) noexcept;
@@ -94,18 +94,18 @@ class lane {
   // Takes the most recently cached run with as many pages as the request needs, and makes it live;
   // null if there is none. `key` is the key of the requesting queue, since a thread cache without a
   // queue serves several.
-  [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept;
+  [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key, GrainTable& table) noexcept;
 
   // As `take_run`, for the most recently cached run only. Precondition: held.
-  [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
+  [[nodiscard]] void* take_last_run(std::size_t nbytes, GrainTable& table) noexcept;
   // Caches the live run that begins there. Returns false if there is no space, or no live run
   // begins there. Precondition: held.
-  [[nodiscard]] bool keep_run(grain& first, std::byte* base, grain_table& table) noexcept;
+  [[nodiscard]] bool keep_run(Grain& first, std::byte* base, GrainTable& table) noexcept;
 
-  // Whether it belongs to this pool and queue. The entry in `queue_slots` keeps the queue alive, so
+  // Whether it belongs to this pool and queue. The entry in `QueueSlots` keeps the queue alive, so
   // no other queue can have its address.
-  [[nodiscard]] bool serves(const pool& of, const queue* on) const noexcept {
-    return owner.load(k_relaxed) == &of && behind == on;
+  [[nodiscard]] bool serves(const Pool& pool, const Queue* queue) const noexcept {
+    return owner.load(k_relaxed) == &pool && behind == queue;
   }
 
  private:  // here, beside the fields that are read with them
@@ -119,40 +119,40 @@ class lane {
   //
   // `none`: not used since a revoking thread last looked; `now`: the owner is accessing it;
   // `lately`: the owner has accessed it since.
-  enum class use : std::uint8_t { none, now, lately };
+  enum class Use : std::uint8_t { none, now, lately };
   // Written by the owner; other threads only reset `lately`.
-  std::atomic<use> use_{use::none};
+  std::atomic<Use> use_{Use::none};
   std::atomic<bool> is_being_revoked_{false};
 
  public:
-  std::atomic<pool*> owner{nullptr};
-  queue* behind =
+  std::atomic<Pool*> owner{nullptr};
+  Queue* behind =
       nullptr;  // its queue; only the owner accesses this and the fields below, except the links
   std::uintptr_t queue_key = 0;  // of `behind`
-  queue_slots::slot slot = queue_slots::k_quiet;
+  QueueSlots::Slot slot = QueueSlots::k_quiet;
   unsigned shard = 0;          // the thread's shard of the pool's central lists
   std::uint64_t found_at = 0;  // number of the thread's last search that found it; only grows
-  lane* next = nullptr;        // in the pool's list or that of spare ones
-  lane* before = nullptr;
+  Lane* next = nullptr;        // in the pool's list or that of spare ones
+  Lane* before = nullptr;
   std::size_t cached_grains = 0;
   std::uint32_t newest = 0;
-  std::array<run, k_runs> runs{};
-  std::array<bin, size_classes::k_most> bins{};
+  std::array<Run, k_runs> runs{};
+  std::array<Bin, SizeClasses::k_most> bins{};
 
  private:
   // Hands a cached run to a caller. Precondition: it is cached.
-  [[nodiscard]] void* hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
-                               grain_table& table) noexcept;
+  [[nodiscard]] void* hand_out(Run& kept, std::size_t nbytes, std::uintptr_t key,
+                               GrainTable& table) noexcept;
   [[nodiscard]] bool used_lately() noexcept;
-  [[nodiscard]] bool is_at_rest(revoked which) const noexcept;
+  [[nodiscard]] bool is_at_rest(Revoked which) const noexcept;
   template <class Choose>
-  static void empty_some(pool& of, revoked which, Choose&& choose) noexcept;
+  static void empty_some(Pool& pool, Revoked which, Choose&& choose) noexcept;
 };
 
 namespace detail {
 // Never null: initially one that belongs to no pool.
-extern constinit lane no_lane;
-ISTHMUS_TLS_MODEL extern thread_local constinit lane* last_lane;
+extern constinit Lane no_lane;
+ISTHMUS_TLS_MODEL extern thread_local constinit Lane* last_lane;
 // Set before the first thread cache exists.
 extern constinit bool has_process_fence;
 }  // namespace detail
@@ -160,24 +160,24 @@ extern constinit bool has_process_fence;
 // Marks that the owner accesses its thread cache. False if another thread is revoking it: the
 // content must not be used then. While a hold lives, take no lock but those of the pool's own
 // lists.
-class lane::hold {
+class Lane::Hold {
  public:
-  explicit hold(lane& own) noexcept : own_{own} {
+  explicit Hold(Lane& own) noexcept : own_{own} {
     if (detail::has_process_fence) [[likely]] {
-      own.use_.store(use::now, std::memory_order_relaxed);
+      own.use_.store(Use::now, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);
     } else {
-      own.use_.exchange(use::now, std::memory_order_seq_cst);
+      own.use_.exchange(Use::now, std::memory_order_seq_cst);
     }
     may_ = !own.is_being_revoked_.load(std::memory_order_seq_cst);
   }
-  ~hold() { own_.use_.store(use::lately, std::memory_order_release); }
-  hold(const hold&) = delete;
-  hold& operator=(const hold&) = delete;
+  ~Hold() { own_.use_.store(Use::lately, std::memory_order_release); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
   [[nodiscard]] explicit operator bool() const noexcept { return may_; }
 
  private:
-  lane& own_;
+  Lane& own_;
   bool may_;
 };
 
@@ -186,15 +186,15 @@ class lane::hold {
   return (nbytes - 1) / k_grain_bytes + 1;
 }
 
-inline void* lane::hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
-                            grain_table& table) noexcept {
+inline void* Lane::hand_out(Run& kept, std::size_t nbytes, std::uintptr_t key,
+                            GrainTable& table) noexcept {
   table.origin_of(kept.first).set(nbytes, key);
-  table[kept.first].is.store(grain::state::live, k_relaxed);
+  table[kept.first].is.store(Grain::State::live, k_relaxed);
   cached_grains -= std::exchange(kept.count, 0);
   return kept.base;
 }
 
-inline void* lane::take_last_run(std::size_t nbytes, grain_table& table) noexcept {
+inline void* Lane::take_last_run(std::size_t nbytes, GrainTable& table) noexcept {
   auto& last = runs[newest % k_runs];
   if (last.count == 0 || last.count != grains_for(nbytes)) {
     return nullptr;
@@ -203,13 +203,13 @@ inline void* lane::take_last_run(std::size_t nbytes, grain_table& table) noexcep
   return hand_out(last, nbytes, queue_key, table);
 }
 
-inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) noexcept {
+inline bool Lane::keep_run(Grain& first, std::byte* base, GrainTable& table) noexcept {
   auto& place = runs[(newest + 1) % k_runs];
   const auto count = first.span.load(k_relaxed);
-  auto expected = grain::state::live;
+  auto expected = Grain::State::live;
   if (place.count != 0 || address(base) % k_grain_bytes != 0 ||
       cached_grains + count > std::max<std::size_t>(k_most_cached_grains, count) ||
-      !first.is.compare_exchange_strong(expected, grain::state::cached, k_relaxed)) {
+      !first.is.compare_exchange_strong(expected, Grain::State::cached, k_relaxed)) {
     return false;
   }
   place = {base, table.number_of(&first), count};
@@ -220,8 +220,8 @@ inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) no
 
 // The key of the thread cache for a queue. Null for no queue, and for queues where work may
 // overtake other work (`in_one_order`). Query it once in a call, since that may change meanwhile.
-[[nodiscard]] inline queue* lane_key(queue* on) noexcept {
-  return on == nullptr || !on->in_one_order() ? nullptr : on;
+[[nodiscard]] inline Queue* lane_key(Queue* queue) noexcept {
+  return queue == nullptr || !queue->in_one_order() ? nullptr : queue;
 }
 
 }  // namespace isthmus

@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-struct late_memory {
+struct LateMemory {
   static constexpr int k_most_in_vain = 4;
 
   std::atomic<std::int64_t> bytes{0};

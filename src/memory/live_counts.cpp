@@ -8,28 +8,28 @@
 namespace isthmus {
 namespace {
 
-std::size_t index_of(usm_kind kind) noexcept { return static_cast<std::size_t>(kind) - 1; }
+std::size_t index_of(UsmKind kind) noexcept { return static_cast<std::size_t>(kind) - 1; }
 
 }  // namespace
 
-live_counts::shard& live_counts::shard_of(const void* pointer) noexcept {
+LiveCounts::Shard& LiveCounts::shard_of(const void* pointer) noexcept {
   return shards_[hash_of(address(pointer)) >> 58];
 }
 
-void live_counts::add(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
+void LiveCounts::add(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
   auto& mine = shard_of(pointer);
   mine.count[index_of(kind)].fetch_add(1, std::memory_order_relaxed);
   mine.bytes[index_of(kind)].fetch_add(nbytes, std::memory_order_relaxed);
 }
 
-void live_counts::remove(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
+void LiveCounts::remove(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
   auto& mine = shard_of(pointer);
   mine.count[index_of(kind)].fetch_sub(1, std::memory_order_relaxed);
   mine.bytes[index_of(kind)].fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
-live_total live_counts::total(usm_kind kind) const noexcept {
-  live_total sum;
+LiveTotal LiveCounts::total(UsmKind kind) const noexcept {
+  LiveTotal sum;
   for (const auto& each : shards_) {
     for (std::size_t index = 0; index < k_kinds; ++index) {
       if (kind == ISTHMUS_KIND_UNKNOWN || index == index_of(kind)) {
@@ -41,8 +41,8 @@ live_total live_counts::total(usm_kind kind) const noexcept {
   return sum;
 }
 
-live_counts& process_live_counts() noexcept {
-  static never_destroyed<live_counts> only;
+LiveCounts& process_live_counts() noexcept {
+  static NeverDestroyed<LiveCounts> only;
   return *only;
 }
 

@@ -12,30 +12,30 @@
 
 namespace isthmus {
 
-struct live_total {
+struct LiveTotal {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
 };
 
-class live_counts {
+class LiveCounts {
  public:
-  void add(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
-  void remove(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
+  void add(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
+  void remove(const void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
   // Of one kind, or of all (UNKNOWN).
-  [[nodiscard]] live_total total(usm_kind kind) const noexcept;
+  [[nodiscard]] LiveTotal total(UsmKind kind) const noexcept;
 
  private:
   static constexpr std::size_t k_kinds = 3;
-  struct alignas(64) shard {
+  struct alignas(64) Shard {
     std::array<std::atomic<std::uint64_t>, k_kinds> count{};
     std::array<std::atomic<std::uint64_t>, k_kinds> bytes{};
   };
-  [[nodiscard]] shard& shard_of(const void* pointer) noexcept;
+  [[nodiscard]] Shard& shard_of(const void* pointer) noexcept;
 
-  std::array<shard, 64> shards_;
+  std::array<Shard, 64> shards_;
 };
 
 // Of the process; never destroyed.
-[[nodiscard]] live_counts& process_live_counts() noexcept;
+[[nodiscard]] LiveCounts& process_live_counts() noexcept;
 
 }  // namespace isthmus

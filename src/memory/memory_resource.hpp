@@ -15,48 +15,48 @@
 
 namespace isthmus {
 
-class pool;
+class Pool;
 
-class memory_resource : public ref_counted {
+class MemoryResource : public RefCounted {
  public:
-  memory_resource(context& home, device& where, usm_kind kind, pool* self = nullptr)
-      : memory_resource{home, where, kind, {self != nullptr, set_of(kind)}, self} {}
+  MemoryResource(Context& context, Device& device, UsmKind kind, Pool* self = nullptr)
+      : MemoryResource{context, device, kind, {self != nullptr, set_of(kind)}, self} {}
 
-  [[nodiscard]] context& home() const noexcept { return *home_; }
-  [[nodiscard]] device& where() const noexcept { return where_; }
-  [[nodiscard]] usm_kind kind() const noexcept { return kind_; }
+  [[nodiscard]] Context& home() const noexcept { return *home_; }
+  [[nodiscard]] Device& where() const noexcept { return where_; }
+  [[nodiscard]] UsmKind kind() const noexcept { return kind_; }
   // A set of kinds: bit 1 << kind for each.
-  using kind_set = std::uint32_t;
-  [[nodiscard]] static constexpr kind_set set_of(usm_kind kind) noexcept {
-    return kind_set{1} << static_cast<unsigned>(kind);
+  using KindSet = std::uint32_t;
+  [[nodiscard]] static constexpr KindSet set_of(UsmKind kind) noexcept {
+    return KindSet{1} << static_cast<unsigned>(kind);
   }
   // The kinds of memory that it may return.
-  [[nodiscard]] kind_set kinds() const noexcept { return nature_.kinds; }
+  [[nodiscard]] KindSet kinds() const noexcept { return nature_.kinds; }
   // This resource, if it is a pool, else null. Avoids virtual calls, each of which would take as
   // long as a pool's warm path.
-  [[nodiscard]] pool* as_pool() const noexcept { return self_; }
+  [[nodiscard]] Pool* as_pool() const noexcept { return self_; }
   // Adds the resources at the end of its chain of upstreams, each once; itself if it has none.
-  virtual void collect_bases(std::vector<memory_resource*>& out) {
+  virtual void collect_bases(std::vector<MemoryResource*>& out) {
     if (std::find(out.begin(), out.end(), this) == out.end()) {
       out.push_back(this);
     }
   }
 
-  // The memory may be used by work that is submitted to `on`, a queue of this context, from now on.
-  // Pre: nbytes > 0; alignment is 0 or any number.
-  [[nodiscard]] virtual result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                               queue& on) = 0;
+  // The memory may be used by work that is submitted to `queue`, a queue of this context, from now
+  // on. Pre: nbytes > 0; alignment is 0 or any number.
+  [[nodiscard]] virtual Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                               Queue& queue) = 0;
   // The fast path of `allocate` and `deallocate`, at the cost of a pool's warm path. Returns null,
   // or false, if more is needed and for every error: the caller then calls the full function. Pre:
   // not in a forked child.
   [[nodiscard]] virtual void* allocate_warm([[maybe_unused]] std::size_t nbytes,
                                             [[maybe_unused]] std::size_t alignment,
-                                            [[maybe_unused]] queue* on) noexcept {
+                                            [[maybe_unused]] Queue* queue) noexcept {
     return nullptr;
   }
   [[nodiscard]] virtual bool deallocate_warm([[maybe_unused]] void* pointer,
                                              [[maybe_unused]] std::size_t nbytes,
-                                             [[maybe_unused]] queue* on) noexcept {
+                                             [[maybe_unused]] Queue* queue) noexcept {
     return false;
   }
   // Whether all memory of this resource may be deallocated while work on the queue still uses it.
@@ -67,10 +67,10 @@ class memory_resource : public ref_counted {
   // if nothing uses the memory, as is required where `orders_frees` is false. INVALID_ARGUMENT, and
   // nothing is done, for a pointer that did not come from here or was freed before, as far as the
   // resource can detect it.
-  virtual result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept = 0;
+  virtual Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept = 0;
   // The resource at the end of the chain of upstreams that a block came from.
-  [[nodiscard]] virtual memory_resource& giver_of([[maybe_unused]] const void* pointer,
-                                                  [[maybe_unused]] std::size_t nbytes) noexcept {
+  [[nodiscard]] virtual MemoryResource& giver_of([[maybe_unused]] const void* pointer,
+                                                 [[maybe_unused]] std::size_t nbytes) noexcept {
     return *this;
   }
   // Whether the memory that it returns may be part of an allocation that has a record.
@@ -78,7 +78,7 @@ class memory_resource : public ref_counted {
   // The block at an address inside an area that this resource entered into the table of cut areas
   // (cut_areas.hpp). Called under that table's lock, so it calls no driver and takes only locks of
   // this resource.
-  [[nodiscard]] virtual cut_block block_at([[maybe_unused]] const void* pointer) noexcept {
+  [[nodiscard]] virtual CutBlock block_at([[maybe_unused]] const void* pointer) noexcept {
     return {};
   }
 
@@ -88,13 +88,13 @@ class memory_resource : public ref_counted {
   // Whether it may release blocks that the caller has not freed, as a monotonic resource does.
   [[nodiscard]] virtual bool may_take_back() const noexcept { return false; }
 
-  struct memory_usage {
+  struct MemoryUsage {
     std::size_t held_bytes = 0;  // obtained from the driver
     std::size_t free_bytes = 0;  // of those: in no caller's block, thread cache or slab
     std::uint64_t maps = 0;      // allocations by the driver so far, and mappings at a new address
     std::uint64_t unmaps = 0;    // releases to the driver so far, and removed mappings
 
-    memory_usage& operator+=(const memory_usage& other) noexcept {
+    MemoryUsage& operator+=(const MemoryUsage& other) noexcept {
       held_bytes += other.held_bytes;
       free_bytes += other.free_bytes;
       maps += other.maps;
@@ -102,28 +102,29 @@ class memory_resource : public ref_counted {
       return *this;
     }
   };
-  [[nodiscard]] virtual memory_usage usage() noexcept { return {}; }
+  [[nodiscard]] virtual MemoryUsage usage() noexcept { return {}; }
   // Returns free memory to the driver while more than `keep` bytes are held. Returns the bytes
   // released.
   virtual std::size_t trim([[maybe_unused]] std::size_t keep) noexcept { return 0; }
   // Checks all metadata of the resource for damage: INTERNAL for its own, INVALID_ARGUMENT for
   // damage by the caller. Takes long and may block other threads.
-  [[nodiscard]] virtual result<void> verify() { return {}; }
+  [[nodiscard]] virtual Result<void> verify() { return {}; }
 
  protected:
-  struct nature {
+  struct Nature {
     bool orders_frees;
-    kind_set kinds;
+    KindSet kinds;
   };
-  memory_resource(context& home, device& where, usm_kind kind, nature of, pool* self = nullptr)
-      : home_{&home}, where_{where}, kind_{kind}, nature_{of}, self_{self} {}
+  MemoryResource(Context& context, Device& device, UsmKind kind, Nature nature,
+                 Pool* self = nullptr)
+      : home_{&context}, where_{device}, kind_{kind}, nature_{nature}, self_{self} {}
 
  private:
-  ref<context> home_;
-  device& where_;
-  usm_kind kind_;
-  const nature nature_;
-  pool* const self_;
+  Ref<Context> home_;
+  Device& where_;
+  UsmKind kind_;
+  const Nature nature_;
+  Pool* const self_;
 };
 
 }  // namespace isthmus

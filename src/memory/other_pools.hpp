@@ -21,7 +21,7 @@
 namespace isthmus {
 
 // All pools of the process that are referenced. Never destroyed; thread-safe.
-[[nodiscard]] pool_list& process_pools() noexcept;
+[[nodiscard]] PoolList& process_pools() noexcept;
 
 // Requests of this thread that a driver, or a resource of the program, refused for lack of memory.
 // A caller compares two values to distinguish such a refusal from that of a limit, which releasing
@@ -31,11 +31,11 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t driver_refusals = 
 // its caller does. 0: unknown.
 ISTHMUS_TLS_MODEL inline thread_local constinit std::size_t driver_refused_bytes = 0;
 
-struct driver_shortage {
-  device& where;
-  usm_kind kind;
+struct DriverShortage {
+  Device& where;
+  UsmKind kind;
   std::size_t nbytes;
-  const pool* asker = nullptr;  // the requesting pool, which is not trimmed; null: no pool
+  const Pool* asker = nullptr;  // the requesting pool, which is not trimmed; null: no pool
   // Release only memory of resources that are `is_drivers_own`, since the caller may hold locks of
   // other resources.
   bool plain_only = true;
@@ -43,29 +43,29 @@ struct driver_shortage {
 
 // What is released, in the order in which it is tried: as much of the pools' free memory as is
 // missing, if they have that much; all of the pools' free memory; also what adaptors keep unused.
-enum class releases : std::uint8_t { missing, pools, everything };
+enum class Releases : std::uint8_t { missing, pools, everything };
 // Returns the bytes released, 0 if there were none; some may have gone to the requesting pool, or
 // be counted twice. Calls the driver, so the caller holds no lock, except those of resources if
-// `of.plain_only` is set.
-std::size_t release_unused(const driver_shortage& of, releases which) noexcept;
+// `shortage.plain_only` is set.
+std::size_t release_unused(const DriverShortage& shortage, Releases which) noexcept;
 // Waits, until `until` at most, for the work that freed memory still waits for, then releases
 // everything unused. CALLBACK if the thread's interrupt function ended the wait.
-[[nodiscard]] result<std::size_t> trim_after_work(const driver_shortage& of,
-                                                  const os::deadline& until) noexcept;
+[[nodiscard]] Result<std::size_t> trim_after_work(const DriverShortage& shortage,
+                                                  const os::Deadline& until) noexcept;
 
 template <class Value>
-[[nodiscard]] bool is_short(const result<Value>& of) noexcept {
-  return !of && of.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
+[[nodiscard]] bool is_short(const Result<Value>& result) noexcept {
+  return !result && result.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
 }
 
 // Returns `refused` if nothing could be released, else the result of `retry`. The released memory
 // may be in pieces that are too small, or be taken by another thread, so more is released as long
 // as `retry` fails.
 template <class Retry>
-[[nodiscard]] auto with_other_pools(const driver_shortage& of, Retry&& retry,
+[[nodiscard]] auto with_other_pools(const DriverShortage& shortage, Retry&& retry,
                                     decltype(retry()) refused) -> decltype(retry()) {
-  for (const auto which : {releases::missing, releases::pools, releases::everything}) {
-    if (is_short(refused) && release_unused(of, which) != 0) {
+  for (const auto which : {Releases::missing, Releases::pools, Releases::everything}) {
+    if (is_short(refused) && release_unused(shortage, which) != 0) {
       refused = retry();
     }
   }
@@ -77,18 +77,18 @@ template <class Retry>
 // a resource. If no pool served the request (pools wait themselves), it waits at most one second
 // for work that still uses freed memory. Pre: the caller holds no lock of the library.
 template <class Retry>
-[[nodiscard]] auto with_all_pools(driver_shortage of, std::uint64_t refusals, Retry&& retry,
+[[nodiscard]] auto with_all_pools(DriverShortage shortage, std::uint64_t refusals, Retry&& retry,
                                   decltype(retry()) refused) -> decltype(retry()) {
   constexpr std::int64_t k_longest_wait_ns = 1'000'000'000;
   if (!is_short(refused) || driver_refusals == refusals || no_wait != 0 || in_continuation()) {
     return refused;
   }
-  of.plain_only = driver_serves_thread::is_on();
-  refused = with_other_pools(of, retry, std::move(refused));
-  if (!is_short(refused) || of.asker != nullptr) {
+  shortage.plain_only = DriverServesThread::is_on();
+  refused = with_other_pools(shortage, retry, std::move(refused));
+  if (!is_short(refused) || shortage.asker != nullptr) {
     return refused;
   }
-  auto given = trim_after_work(of, os::deadline_after(k_longest_wait_ns));
+  auto given = trim_after_work(shortage, os::deadline_after(k_longest_wait_ns));
   ISTHMUS_TRY(given);
   return *given != 0 ? retry() : std::move(refused);
 }

@@ -19,20 +19,20 @@ void sort_unique(std::vector<Kept>& all) {
 
 // The elements with one key.
 template <class Kept, class Key>
-auto find_sorted(const std::vector<Kept>& all, Key what) noexcept {
-  return std::ranges::equal_range(all, what, {}, &Kept::what);
+auto find_sorted(const std::vector<Kept>& all, Key key) noexcept {
+  return std::ranges::equal_range(all, key, {}, &Kept::what);
 }
 
 }  // namespace
 
-own_caches::own_caches(const pool& of, queue_slots& slots, const central_lists& central) noexcept
-    : pool_{of},
+OwnCaches::OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& central) noexcept
+    : pool_{pool},
       slots_{slots},
       central_{central},
       all_idle_{slots.all_idle()},
-      count_{lane::find_own(of, lanes_)} {
+      count_{Lane::find_own(pool, lanes_)} {
   const auto lanes = all();
-  const auto last = std::max_element(lanes.begin(), lanes.end(), [](const lane* a, const lane* b) {
+  const auto last = std::max_element(lanes.begin(), lanes.end(), [](const Lane* a, const Lane* b) {
     return a->found_at < b->found_at;
   });
   last_ = last != lanes.end() ? *last : nullptr;
@@ -45,8 +45,8 @@ own_caches::own_caches(const pool& of, queue_slots& slots, const central_lists& 
 }
 
 template <class Visit>
-void own_caches::visit(lane& mine, Visit&& visit) const noexcept {
-  const lane::hold held{mine};
+void OwnCaches::visit(Lane& mine, Visit&& visit) const noexcept {
+  const Lane::Hold held{mine};
   if (held && mine.owner.load(k_relaxed) == &pool_) {
     visit(mine);
   }
@@ -54,19 +54,19 @@ void own_caches::visit(lane& mine, Visit&& visit) const noexcept {
 
 // Counts first, then reserves memory, then collects: nothing may be allocated while a thread cache
 // is held.
-void own_caches::find_kept() {
+void OwnCaches::find_kept() {
   std::size_t blocks = 0;
   for (auto* const each : all()) {
-    visit(*each, [&](const lane& mine) {
+    visit(*each, [&](const Lane& mine) {
       for (const auto& bin : mine.bins) {
         blocks += bin.count;
       }
     });
   }
-  runs_.reserve(count_ * lane::k_runs);
+  runs_.reserve(count_ * Lane::k_runs);
   slabs_.reserve(blocks);
   for (auto* const each : all()) {
-    visit(*each, [&](lane& mine) {
+    visit(*each, [&](Lane& mine) {
       for (const auto& run : mine.runs) {
         if (run.count != 0) {
           runs_.push_back({run.first, &mine});
@@ -86,18 +86,18 @@ void own_caches::find_kept() {
 }
 
 // Of the memory that a flush returns to the pool: it waits for the next fence of the cache's queue.
-readiness own_caches::of_lane(const lane& mine) const noexcept {
+Readiness OwnCaches::of_lane(const Lane& mine) const noexcept {
   const auto slot = mine.slot;
-  return slot == queue_slots::k_quiet || slots_.is_idle(slot) ? readiness::anybody
-         : slot == whom()                                     ? readiness::in_order
-                                                              : readiness::none;
+  return slot == QueueSlots::k_quiet || slots_.is_idle(slot) ? Readiness::anybody
+         : slot == whom()                                    ? Readiness::in_order
+                                                             : Readiness::none;
 }
 
-readiness own_caches::of_run(std::uint32_t first) const noexcept {
-  auto found = readiness::none;
+Readiness OwnCaches::of_run(std::uint32_t first) const noexcept {
+  auto found = Readiness::none;
   for (const auto& [run, by] : find_sorted(runs_, first)) {
-    visit(*by, [&](const lane& mine) {
-      if (std::ranges::any_of(mine.runs, [first](const lane::run& each) {
+    visit(*by, [&](const Lane& mine) {
+      if (std::ranges::any_of(mine.runs, [first](const Lane::Run& each) {
             return each.count != 0 && each.first == first;
           })) {
         found = of_lane(mine);
@@ -107,8 +107,8 @@ readiness own_caches::of_run(std::uint32_t first) const noexcept {
   return found;
 }
 
-std::uint32_t own_caches::blocks_for(const slab& owner, unsigned size_class,
-                                     const lane& mine) const noexcept {
+std::uint32_t OwnCaches::blocks_for(const Slab& owner, unsigned size_class,
+                                    const Lane& mine) const noexcept {
   const auto& bin = mine.bins.at(size_class);
   const auto nbytes = std::size_t{owner.blocks} * owner.block_bytes;
   const auto found = std::count_if(
@@ -121,15 +121,15 @@ std::uint32_t own_caches::blocks_for(const slab& owner, unsigned size_class,
 
 // A slab exists as long as a thread cache has one of its blocks, so only then is its share read. A
 // slab that was dissolved meanwhile has none.
-readiness own_caches::of_slab(const slab& owner, unsigned size_class) const noexcept {
-  if (size_class >= size_classes::k_most) {
-    return readiness::none;  // the page belongs to a page run by now
+Readiness OwnCaches::of_slab(const Slab& owner, unsigned size_class) const noexcept {
+  if (size_class >= SizeClasses::k_most) {
+    return Readiness::none;  // the page belongs to a page run by now
   }
-  auto found = readiness::anybody;
+  auto found = Readiness::anybody;
   std::uint32_t blocks = 0;  // of the slab, in this thread's caches
-  central_shard::share in_slab{};
+  CentralShard::Share in_slab{};
   for (const auto& [slab, by] : find_sorted(slabs_, &owner)) {
-    visit(*by, [&](const lane& mine) {
+    visit(*by, [&](const Lane& mine) {
       if (const auto its = blocks_for(owner, size_class, mine); its != 0) {
         blocks += its;
         found = std::min(found, of_lane(mine));
@@ -138,13 +138,13 @@ readiness own_caches::of_slab(const slab& owner, unsigned size_class) const noex
     });
   }
   return blocks != 0 && blocks + in_slab.blocks == owner.blocks ? std::min(found, of(in_slab.until))
-                                                                : readiness::none;
+                                                                : Readiness::none;
 }
 
-bool own_caches::has_block(unsigned size_class) const noexcept {
+bool OwnCaches::has_block(unsigned size_class) const noexcept {
   bool found = false;
   if (last_ != nullptr) {
-    visit(*last_, [&](const lane& mine) { found = mine.bins.at(size_class).count != 0; });
+    visit(*last_, [&](const Lane& mine) { found = mine.bins.at(size_class).count != 0; });
   }
   return found;
 }

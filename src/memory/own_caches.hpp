@@ -2,7 +2,7 @@
 #pragma once
 // The contents of the calling thread's caches (`lane`) of a pool, for counting the pool's memory
 // (snapshot.hpp). Reports what the thread's next request could obtain from them: a request that
-// finds nothing else flushes them all (`pool::settle`). Changes nothing.
+// finds nothing else flushes them all (`Pool::settle`). Changes nothing.
 //
 // Used by one thread. Costs: n log n once, for n blocks and page runs in the caches, then log n for
 // each page run or slab that is queried, regardless of the number of caches.
@@ -20,65 +20,65 @@ namespace isthmus {
 
 // Who could reuse memory that is returned to the pool, once the fences that a request submits have
 // completed.
-enum class readiness : std::uint8_t {
+enum class Readiness : std::uint8_t {
   none,      // no request yet: work on another queue is unfinished
   in_order,  // a request on the queue whose work is unfinished
   anybody,
 };
 
-class own_caches {
+class OwnCaches {
  public:
   // The next request is assumed to be on the queue on which the thread used the pool last. If the
   // host has no memory for the sorted lists, no page runs and slabs are counted.
-  own_caches(const pool& of, queue_slots& slots, const central_lists& central) noexcept;
+  OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& central) noexcept;
 
   // The entry of that queue; k_quiet if the thread has no cache of the pool.
-  [[nodiscard]] queue_slots::slot whom() const noexcept {
-    return last_ != nullptr ? last_->slot : queue_slots::k_quiet;
+  [[nodiscard]] QueueSlots::Slot whom() const noexcept {
+    return last_ != nullptr ? last_->slot : QueueSlots::k_quiet;
   }
   [[nodiscard]] std::size_t lanes() const noexcept { return count_; }
-  [[nodiscard]] readiness of(ticket when) const noexcept {
-    return slots_.would_pass(when, all_idle_) ? readiness::anybody
-           : when.slot() == whom()            ? readiness::in_order
-                                              : readiness::none;
+  [[nodiscard]] Readiness of(Ticket when) const noexcept {
+    return slots_.would_pass(when, all_idle_) ? Readiness::anybody
+           : when.slot() == whom()            ? Readiness::in_order
+                                              : Readiness::none;
   }
   // Of a page run that begins at that page; none if it is in another thread's cache.
-  [[nodiscard]] readiness of_run(std::uint32_t first) const noexcept;
+  [[nodiscard]] Readiness of_run(std::uint32_t first) const noexcept;
   // Of a slab; none if it would not have all its blocks back.
-  [[nodiscard]] readiness of_slab(const slab& owner, unsigned size_class) const noexcept;
+  [[nodiscard]] Readiness of_slab(const Slab& owner, unsigned size_class) const noexcept;
   // Whether the thread cache alone can serve a request of that class.
   [[nodiscard]] bool has_block(unsigned size_class) const noexcept;
 
  private:
-  [[nodiscard]] std::span<lane* const> all() const noexcept {
+  [[nodiscard]] std::span<Lane* const> all() const noexcept {
     return std::span{lanes_}.first(count_);
   }
   // The thread cache that had a page run which begins at that page, or a block of that slab, when
   // this object was created.
   template <class Key>
-  struct kept {
+  struct Kept {
     Key what;
-    lane* by;
-    friend auto operator<=>(const kept&, const kept&) noexcept = default;
+    Lane* by;
+    friend auto operator<=>(const Kept&, const Kept&) noexcept = default;
   };
   void find_kept();
   // Calls visit(lane) if it still belongs to the pool and no other thread is revoking it.
   template <class Visit>
-  void visit(lane& mine, Visit&& visit) const noexcept;
-  [[nodiscard]] readiness of_lane(const lane& mine) const noexcept;
+  void visit(Lane& mine, Visit&& visit) const noexcept;
+  [[nodiscard]] Readiness of_lane(const Lane& mine) const noexcept;
   // The number of blocks in the thread cache that a flush would return to the slab.
-  [[nodiscard]] std::uint32_t blocks_for(const slab& owner, unsigned size_class,
-                                         const lane& mine) const noexcept;
+  [[nodiscard]] std::uint32_t blocks_for(const Slab& owner, unsigned size_class,
+                                         const Lane& mine) const noexcept;
 
-  const pool& pool_;
-  queue_slots& slots_;
-  const central_lists& central_;
+  const Pool& pool_;
+  QueueSlots& slots_;
+  const CentralLists& central_;
   const bool all_idle_;                          // no queue that tickets wait for has work
-  std::array<lane*, lane::k_most_own> lanes_{};  // the first `count_`
+  std::array<Lane*, Lane::k_most_own> lanes_{};  // the first `count_`
   std::size_t count_;
-  lane* last_ = nullptr;                   // used last by this thread; null: it has none
-  std::vector<kept<std::uint32_t>> runs_;  // sorted
-  std::vector<kept<const slab*>> slabs_;   // sorted
+  Lane* last_ = nullptr;                   // used last by this thread; null: it has none
+  std::vector<Kept<std::uint32_t>> runs_;  // sorted
+  std::vector<Kept<const Slab*>> slabs_;   // sorted
 };
 
 }  // namespace isthmus

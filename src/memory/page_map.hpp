@@ -20,8 +20,8 @@
 
 namespace isthmus {
 
-struct grain;
-struct slab;
+struct Grain;
+struct Slab;
 inline constexpr unsigned k_grain_bits = 16;
 inline constexpr std::size_t k_grain_bytes = std::size_t{1} << k_grain_bits;
 
@@ -33,15 +33,15 @@ inline constexpr std::size_t k_grain_bytes = std::size_t{1} << k_grain_bits;
 // (slab pages in which no block begins that has an allocation record). The slab is stored before
 // the word is stored with release, and the word is loaded with acquire, so a reader that sees
 // `k_is_bare` also sees the slab.
-class map_entry {
+class MapEntry {
  public:
   // One consistent reading of the word.
-  class seen {
+  class Seen {
    public:
-    explicit constexpr seen(std::uint64_t word) noexcept : word_{word} {}
+    explicit constexpr Seen(std::uint64_t word) noexcept : word_{word} {}
     // Null for memory of no pool.
-    [[nodiscard]] grain* record() const noexcept {
-      return reinterpret_cast<grain*>(word_ & k_record);
+    [[nodiscard]] Grain* record() const noexcept {
+      return reinterpret_cast<Grain*>(word_ & k_record);
     }
     // Whether the page is in a slab and no block that begins in it has an allocation record.
     [[nodiscard]] bool is_bare() const noexcept { return (word_ & k_is_bare) != 0; }
@@ -59,35 +59,35 @@ class map_entry {
     std::uint64_t word_;
   };
 
-  [[nodiscard]] seen look() const noexcept { return seen{word_.load(std::memory_order_acquire)}; }
+  [[nodiscard]] Seen look() const noexcept { return Seen{word_.load(std::memory_order_acquire)}; }
   // The slab that the page belongs to, or belonged to last. Slab records are never unmapped. Pre:
   // `look` has returned a bare entry once.
-  [[nodiscard]] slab& last_slab() const noexcept {
+  [[nodiscard]] Slab& last_slab() const noexcept {
     return *last_slab_.load(std::memory_order_relaxed);
   }
 
  private:
-  friend class page_map;
+  friend class PageMap;
   static constexpr unsigned k_class_shift = 48;
   static constexpr unsigned k_class_mask = 0x7F;
   static constexpr std::uint64_t k_record = (std::uint64_t{1} << k_class_shift) - 1;
   static constexpr std::uint64_t k_is_bare = std::uint64_t{1} << 63;
 
-  void set(grain* record) noexcept { word_.store(address(record), std::memory_order_release); }
-  void set_slab(slab& owner, unsigned size_class) noexcept {
+  void set(Grain* record) noexcept { word_.store(address(record), std::memory_order_release); }
+  void set_slab(Slab& owner, unsigned size_class) noexcept {
     last_slab_.store(&owner, std::memory_order_relaxed);
     word_.store(address(look().record()) | std::uint64_t{size_class} << k_class_shift | k_is_bare,
                 std::memory_order_release);
   }
 
   std::atomic<std::uint64_t> word_{0};
-  std::atomic<slab*> last_slab_{nullptr};
+  std::atomic<Slab*> last_slab_{nullptr};
 };
-static_assert(sizeof(map_entry) == 16, "0.024 % of the memory it describes");
+static_assert(sizeof(MapEntry) == 16, "0.024 % of the memory it describes");
 
-class page_map {
+class PageMap {
  public:
-  [[nodiscard]] const map_entry& at(const void* pointer) const noexcept {
+  [[nodiscard]] const MapEntry& at(const void* pointer) const noexcept {
     const auto number = address(pointer) >> k_grain_bits;
     if (number >> (k_leaf_bits + k_root_bits) != 0) [[unlikely]] {
       return k_nothing;
@@ -96,20 +96,20 @@ class page_map {
     return in == nullptr ? k_nothing : (*in)[number & (k_leaf_grains - 1)];
   }
   // Null for memory of no pool.
-  [[nodiscard]] grain* find(const void* pointer) const noexcept {
+  [[nodiscard]] Grain* find(const void* pointer) const noexcept {
     return at(pointer).look().record();
   }
 
   // Allocates the leaves for `count` pages from `begin` on. OUT_OF_MEMORY; UNSUPPORTED for
   // addresses that the map does not cover.
-  [[nodiscard]] result<void> prepare(const void* begin, std::size_t count);
+  [[nodiscard]] Result<void> prepare(const void* begin, std::size_t count);
   // Enters pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the
   // start of a page; none of the pages is in the map.
-  void enter(const void* begin, std::size_t count, grain* first) noexcept;
+  void enter(const void* begin, std::size_t count, Grain* first) noexcept;
   void remove(const void* begin, std::size_t count) noexcept;
 
   // Pre: the pages are in the map.
-  void set_slab(const void* begin, std::size_t count, slab& owner, unsigned size_class) noexcept;
+  void set_slab(const void* begin, std::size_t count, Slab& owner, unsigned size_class) noexcept;
   void forget_slab(const void* begin, std::size_t count) noexcept;
   // Notes that the live block or page run which begins at `pointer` has an allocation record. Does
   // nothing for memory of no pool.
@@ -119,19 +119,19 @@ class page_map {
   static constexpr unsigned k_leaf_bits = 14;
   static constexpr unsigned k_root_bits = k_address_bits - k_grain_bits - k_leaf_bits;
   static constexpr std::size_t k_leaf_grains = std::size_t{1} << k_leaf_bits;
-  using leaf = std::array<map_entry, k_leaf_grains>;
-  static const map_entry k_nothing;
+  using Leaf = std::array<MapEntry, k_leaf_grains>;
+  static const MapEntry k_nothing;
 
-  [[nodiscard]] leaf* leaf_for(std::size_t number);
+  [[nodiscard]] Leaf* leaf_for(std::size_t number);
   // Calls visit(entry, index) for every page. Pre: prepared.
   template <class Visit>
   void visit(const void* begin, std::size_t count, Visit&& visit) noexcept;
 
   // In .bss: only those of its OS pages that are touched take memory.
-  std::array<std::atomic<leaf*>, std::size_t{1} << k_root_bits> root_{};
+  std::array<std::atomic<Leaf*>, std::size_t{1} << k_root_bits> root_{};
 };
 
 // Of the whole process. Never destroyed.
-extern constinit page_map process_page_map;
+extern constinit PageMap process_page_map;
 
 }  // namespace isthmus

@@ -13,39 +13,44 @@ namespace isthmus {
 
 namespace {
 
-std::uintptr_t end_of(const host_range& what) noexcept { return address(what.start) + what.nbytes; }
+std::uintptr_t end_of(const HostRange& range) noexcept {
+  return address(range.start) + range.nbytes;
+}
 
 }  // namespace
 
-std::uintptr_t pinned_range::end() const noexcept { return end_of(bytes_); }
+std::uintptr_t PinnedRange::end() const noexcept { return end_of(bytes_); }
 
 // Runs on the thread of the deferred releases (reaper.hpp), after the last copy has ended. No pin
 // contains the range.
-void pinned_range::let_go() noexcept {
+void PinnedRange::let_go() noexcept {
   const auto self = std::move(self_);
   process_pins().unregister(self);
 }
 
 template <class Visit>
-void pin_table::visit(const platform& by, std::uintptr_t begin, std::uintptr_t end, Visit&& each) {
-  auto next = ranges_.upper_bound({&by, begin});
-  if (next != ranges_.begin() && std::prev(next)->first.first == &by &&
+void PinTable::visit(const Platform& platform, std::uintptr_t begin, std::uintptr_t end,
+                     Visit&& each) {
+  auto next = ranges_.upper_bound({&platform, begin});
+  if (next != ranges_.begin() && std::prev(next)->first.first == &platform &&
       std::prev(next)->second->end() > begin) {
     --next;
   }
-  for (; next != ranges_.end() && next->first.first == &by && next->first.second < end; ++next) {
+  for (; next != ranges_.end() && next->first.first == &platform && next->first.second < end;
+       ++next) {
     each(next->second);
   }
 }
 
-pinned_ranges pin_table::settled(lock& held, const platform& by, const host_range& what) {
+PinnedRanges PinTable::settled(Lock& held, const Platform& platform, const HostRange& range) {
   for (;;) {
-    pinned_ranges found;
+    PinnedRanges found;
     bool all_settled = true;
-    visit(by, address(what.start), end_of(what), [&](const std::shared_ptr<pinned_range>& each) {
-      found.push_back(each);
-      all_settled = all_settled && each->state_ != pinned_range::state::changing;
-    });
+    visit(platform, address(range.start), end_of(range),
+          [&](const std::shared_ptr<PinnedRange>& each) {
+            found.push_back(each);
+            all_settled = all_settled && each->state_ != PinnedRange::State::changing;
+          });
     if (all_settled) {
       return found;
     }
@@ -53,22 +58,22 @@ pinned_ranges pin_table::settled(lock& held, const platform& by, const host_rang
   }
 }
 
-// Pre: the lock is held; `known` are the ranges in `what`, in order.
-pinned_ranges pin_table::add_gaps(device& where, const host_range& what, const pinned_ranges& known,
-                                  const std::shared_ptr<const owner>& keep) {
-  pinned_ranges added;
-  undo taken_out{[&] {
+// Pre: the lock is held; `known` are the ranges in `range`, in order.
+PinnedRanges PinTable::add_gaps(Device& device, const HostRange& range, const PinnedRanges& known,
+                                const std::shared_ptr<const Owner>& keep) {
+  PinnedRanges added;
+  Undo taken_out{[&] {
     for (const auto& each : added) {
-      ranges_.erase({&where.home(), address(each->bytes_.start)});
+      ranges_.erase({&device.home(), address(each->bytes_.start)});
     }
   }};
-  auto* at = what.start;
+  auto* at = range.start;
   const auto add_till = [&](std::byte* end) {
     if (at < end) {
-      const host_range gap{at, static_cast<std::size_t>(end - at), what.read_only};
+      const HostRange gap{at, static_cast<std::size_t>(end - at), range.read_only};
       added.reserve(added.size() + 1);
-      auto made = std::make_shared<pinned_range>(where, gap, keep);
-      ranges_.emplace(key{&where.home(), address(at)}, made);
+      auto made = std::make_shared<PinnedRange>(device, gap, keep);
+      ranges_.emplace(Key{&device.home(), address(at)}, made);
       added.push_back(std::move(made));
     }
   };
@@ -76,15 +81,15 @@ pinned_ranges pin_table::add_gaps(device& where, const host_range& what, const p
     add_till(each->bytes_.start);
     at = each->bytes_.start + each->bytes_.nbytes;
   }
-  add_till(what.start + what.nbytes);
+  add_till(range.start + range.nbytes);
   taken_out.dismiss();
   count_.fetch_add(added.size(), std::memory_order_release);
   return added;
 }
 
 // Stops at the first failure: the ranges after it are not registered.
-error pin_table::register_all(const pinned_ranges& added) noexcept {
-  error failure;
+Error PinTable::register_all(const PinnedRanges& added) noexcept {
+  Error failure;
   for (const auto& each : added) {
     if (failure) {
       break;
@@ -93,16 +98,16 @@ error pin_table::register_all(const pinned_ranges& added) noexcept {
     const std::lock_guard hold{lock_};
     if (registered) {
       each->is_ours_ = *registered;
-      each->state_ = pinned_range::state::here;
+      each->state_ = PinnedRange::State::here;
     } else {
       failure = registered.take_error();
     }
   }
   const std::lock_guard hold{lock_};
   for (const auto& each : added) {
-    if (each->state_ == pinned_range::state::changing) {
+    if (each->state_ == PinnedRange::State::changing) {
       ranges_.erase({&each->where_->home(), address(each->bytes_.start)});
-      each->state_ = pinned_range::state::gone;
+      each->state_ = PinnedRange::State::gone;
       count_.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -110,15 +115,15 @@ error pin_table::register_all(const pinned_ranges& added) noexcept {
   return failure;
 }
 
-result<pinned_ranges> pin_table::pin(device& where, const host_range& what,
-                                     const std::shared_ptr<const owner>& keep) {
-  pinned_ranges all;
-  pinned_ranges added;
+Result<PinnedRanges> PinTable::pin(Device& device, const HostRange& range,
+                                   const std::shared_ptr<const Owner>& keep) {
+  PinnedRanges all;
+  PinnedRanges added;
   {
-    lock held{lock_};
-    all = settled(held, where.home(), what);
+    Lock held{lock_};
+    all = settled(held, device.home(), range);
     all.reserve(2 * all.size() + 1);  // nothing may throw once ranges were added
-    added = add_gaps(where, what, all, keep);
+    added = add_gaps(device, range, all, keep);
     all.insert(all.end(), added.begin(), added.end());
     for (const auto& each : all) {
       ++each->pins_;
@@ -131,15 +136,15 @@ result<pinned_ranges> pin_table::pin(device& where, const host_range& what,
   return all;
 }
 
-void pin_table::await_uses(lock& held, pinned_range& of) noexcept {
-  ++of.waiting_;
+void PinTable::await_uses(Lock& held, PinnedRange& range) noexcept {
+  ++range.waiting_;
   changed_.wait(held, [&] {
-    return of.pins_ != 0 || of.state_ == pinned_range::state::gone || of.is_free();
+    return range.pins_ != 0 || range.state_ == PinnedRange::State::gone || range.is_free();
   });
-  --of.waiting_;
+  --range.waiting_;
 }
 
-void pin_table::unpin(const pinned_ranges& ranges, bool wait) noexcept {
+void PinTable::unpin(const PinnedRanges& ranges, bool wait) noexcept {
   {
     const std::lock_guard hold{lock_};
     for (const auto& each : ranges) {
@@ -148,33 +153,33 @@ void pin_table::unpin(const pinned_ranges& ranges, bool wait) noexcept {
   }
   for (const auto& each : ranges) {
     {
-      lock held{lock_};
+      Lock held{lock_};
       if (wait) {
         await_uses(held, *each);
       }
       if (!each->is_free()) {
         continue;
       }
-      each->state_ = pinned_range::state::changing;
+      each->state_ = PinnedRange::State::changing;
     }
     unregister(each);
   }
 }
 
 // Pre: this thread set its state to `changing`.
-void pin_table::unregister(const std::shared_ptr<pinned_range>& gone) noexcept {
+void PinTable::unregister(const std::shared_ptr<PinnedRange>& gone) noexcept {
   if (gone->is_ours_ && !os::drivers_are_gone()) {
     gone->where_->unregister_host(gone->bytes_.start);
   }
   const std::lock_guard hold{lock_};
   ranges_.erase({&gone->where_->home(), address(gone->bytes_.start)});
-  gone->state_ = pinned_range::state::gone;
+  gone->state_ = PinnedRange::State::gone;
   count_.fetch_sub(1, std::memory_order_release);
   changed_.notify_all();
 }
 
-result<void> pin_table::wait(const pinned_ranges& ranges, const os::deadline& until) {
-  lock held{lock_};
+Result<void> PinTable::wait(const PinnedRanges& ranges, const os::Deadline& until) {
+  Lock held{lock_};
   const auto unused = [&] {
     return std::all_of(ranges.begin(), ranges.end(),
                        [](const auto& each) { return each->uses_ == 0; });
@@ -189,9 +194,9 @@ result<void> pin_table::wait(const pinned_ranges& ranges, const os::deadline& un
   return {};
 }
 
-pinned_ranges pin_table::hold(const platform& by, const std::byte* start, std::size_t nbytes) {
-  lock held{lock_};
-  auto found = settled(held, by, {const_cast<std::byte*>(start), nbytes, false});
+PinnedRanges PinTable::hold(const Platform& platform, const std::byte* start, std::size_t nbytes) {
+  Lock held{lock_};
+  auto found = settled(held, platform, {const_cast<std::byte*>(start), nbytes, false});
   for (const auto& each : found) {
     ++each->uses_;
   }
@@ -200,12 +205,12 @@ pinned_ranges pin_table::hold(const platform& by, const std::byte* start, std::s
 
 // May run in a driver's callback, which must not call the driver: the thread of the deferred
 // releases unregisters the ranges.
-void pin_table::let_go(const pinned_ranges& held) noexcept {
+void PinTable::let_go(const PinnedRanges& held) noexcept {
   for (const auto& each : held) {
     const std::lock_guard hold{lock_};
     --each->uses_;
     if (each->is_free() && each->waiting_ == 0) {
-      each->state_ = pinned_range::state::changing;
+      each->state_ = PinnedRange::State::changing;
       each->self_ = each;
       retire_later(*each);
     }
@@ -213,15 +218,15 @@ void pin_table::let_go(const pinned_ranges& held) noexcept {
   changed_.notify_all();
 }
 
-bool pin_table::has(const platform& by, const void* pointer) {
+bool PinTable::has(const Platform& platform, const void* pointer) {
   bool found = false;
   const std::lock_guard hold{lock_};
-  visit(by, address(pointer), address(pointer) + 1, [&](const auto&) { found = true; });
+  visit(platform, address(pointer), address(pointer) + 1, [&](const auto&) { found = true; });
   return found;
 }
 
-pin_table& process_pins() noexcept {
-  static never_destroyed<pin_table> only;
+PinTable& process_pins() noexcept {
+  static NeverDestroyed<PinTable> only;
   return *only;
 }
 

@@ -18,82 +18,87 @@ namespace {
 constexpr std::size_t k_bin_bytes = std::size_t{2} << 20;
 
 // Callers expect the alignment of the driver's own allocations from a pool too.
-std::size_t unit_for(const device& where) noexcept {
-  return std::clamp(std::bit_ceil(where.properties().base_alignment), size_classes::k_smallest_unit,
-                    size_classes::k_largest_unit);
+std::size_t unit_for(const Device& device) noexcept {
+  return std::clamp(std::bit_ceil(device.properties().base_alignment), SizeClasses::k_smallest_unit,
+                    SizeClasses::k_largest_unit);
 }
 
 // The capacity of a bin: two batches, and at most `k_bin_bytes`. The larger a batch, the less each
 // block pays for moving between threads. Blocks above 4 KiB get smaller batches, since one thread
 // would otherwise keep too much memory.
 std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
-  const auto most = block_bytes <= 4096 ? lane::bin::k_most : lane::bin::k_most / 2;
+  const auto most = block_bytes <= 4096 ? Lane::Bin::k_most : Lane::Bin::k_most / 2;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, most));
 }
 
-error not_ours(const void* pointer) {
+Error not_ours(const void* pointer) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "pointer {} was not allocated by this pool: free it through the resource that allocated it",
       pointer);
 }
-error inner(const void* pointer) {
+Error inner(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} lies inside a block of this pool: free the pointer that was allocated", pointer);
 }
-error freed_before(const void* pointer) {
+Error freed_before(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
 }
 
 }  // namespace
 
-result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, const options& how) {
-  if (how.upstream) {
-    ISTHMUS_TRY(pool_upstream::check(*how.upstream));
+Result<Ref<Pool>> Pool::create(Context& context, Device& device, UsmKind kind,
+                               const Options& options) {
+  if (options.upstream) {
+    ISTHMUS_TRY(PoolUpstream::check(*options.upstream));
   }
-  auto made = make_ref<pool>(home, where, kind, how);
+  auto made = make_ref<Pool>(context, device, kind, options);
   ISTHMUS_TRY(made->source_.upstream().open());
   ISTHMUS_TRY(made->regions_.open());
   auto& table = made->regions_.table();
   table.common().kind.store(kind, k_relaxed);
-  table.common().where.store(&where, k_relaxed);
-  table.common().context_key.store(home.key(), k_relaxed);
-  table.common().home.store(&home, k_relaxed);
-  table.common().knows_live.store(how.checks, k_relaxed);
+  table.common().where.store(&device, k_relaxed);
+  table.common().context_key.store(context.key(), k_relaxed);
+  table.common().home.store(&context, k_relaxed);
+  table.common().knows_live.store(options.checks, k_relaxed);
   table.set_owner(made.get());
   process_pools().join(*made);
-  if (how.shared) {
-    how.shared->members().join(*made);
+  if (options.shared) {
+    options.shared->members().join(*made);
   }
   if (made->window_.is_on()) {
-    decaying_pools::only().join(*made);
+    DecayingPools::only().join(*made);
   }
-  if (how.initial_bytes != 0) {
-    ISTHMUS_TRY(made->begin_with(how.initial_bytes));
+  if (options.initial_bytes != 0) {
+    ISTHMUS_TRY(made->begin_with(options.initial_bytes));
   }
   return made;
 }
 
-pool::pool(context& home, device& where, usm_kind kind, const options& how)
-    : memory_resource{home, where, kind, this},
-      classes_{unit_for(where)},
-      checks_{how.checks},
-      longest_wait_{how.longest_wait},
-      device_wait_{how.device_wait},
-      slots_{make_ref<queue_slots>()},
-      source_{
-          home,       where,
-          kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes, how.initial_bytes},
-          how.shared, how.upstream,
-          how.remaps, how.live},
+Pool::Pool(Context& context, Device& device, UsmKind kind, const Options& options)
+    : MemoryResource{context, device, kind, this},
+      classes_{unit_for(device)},
+      checks_{options.checks},
+      longest_wait_{options.longest_wait},
+      device_wait_{options.device_wait},
+      slots_{make_ref<QueueSlots>()},
+      source_{context,
+              device,
+              kind,
+              {options.growth_bytes, options.soft_limit_bytes, options.limit_bytes,
+               options.initial_bytes},
+              options.shared,
+              options.upstream,
+              options.remaps,
+              options.live},
       regions_{source_, *slots_},
-      window_{how.decay},
+      window_{options.decay},
       central_{*slots_, source_.poison(), classes_,
                [](std::size_t block_bytes) { return most_in_bin(block_bytes) / 2; }} {}
 
-pool::~pool() { slots_->forget_queues(); }
+Pool::~Pool() { slots_->forget_queues(); }
 
-void pool::last_reference_gone() noexcept {
+void Pool::last_reference_gone() noexcept {
   if (os::drivers_are_gone()) {
     return;
   }
@@ -103,9 +108,9 @@ void pool::last_reference_gone() noexcept {
   if (auto* shared = source_.shared()) {
     shared->members().leave(*this);
   }
-  decaying_pools::only().leave(*this);
+  DecayingPools::only().leave(*this);
   process_pools().leave(*this);
-  lane::detach_all(*this);
+  Lane::detach_all(*this);
   if (in_continuation()) {
     retire_later(*this);  // a continuation must not call the driver, as `let_go` does
   } else {
@@ -117,7 +122,7 @@ void pool::last_reference_gone() noexcept {
 // still uses is returned after that work, and the pool is destroyed then. If callers still have
 // blocks, or the driver accepts no fence, the pool is never freed: that leaks memory but loses no
 // data.
-void pool::let_go() noexcept {
+void Pool::let_go() noexcept {
   constexpr int k_most_tries = 1000;
   try {
     const auto running =
@@ -133,7 +138,7 @@ void pool::let_go() noexcept {
   }
 }
 
-void pool::lay_out(lane& mine, std::uint32_t share) const noexcept {
+void Pool::lay_out(Lane& mine, std::uint32_t share) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = mine.bins.at(each);
     bin.most = std::max(most_in_bin(classes_.bytes_of(each)) / share, 2U);
@@ -141,7 +146,7 @@ void pool::lay_out(lane& mine, std::uint32_t share) const noexcept {
   }
 }
 
-void pool::empty(lane& mine) noexcept {
+void Pool::empty(Lane& mine) noexcept {
   const auto freed = slots_->next(mine.slot);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = mine.bins.at(each);
@@ -152,38 +157,38 @@ void pool::empty(lane& mine) noexcept {
   flush_runs(mine);
 }
 
-result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   if (only_at_hand()) {
-    auto* const block = allocate_warm(nbytes, alignment, &on);
-    return block != nullptr ? result<void*>{block} : error::no_memory();
+    auto* const block = allocate_warm(nbytes, alignment, &queue);
+    return block != nullptr ? Result<void*>{block} : Error::no_memory();
   }
-  if (auto refused = on.refuse_allocation()) {
+  if (auto refused = queue.refuse_allocation()) {
     return refused;
   }
   const bool is_plain = (alignment & (alignment - 1)) == 0 && alignment <= classes_.unit();
-  if (nbytes <= size_classes::k_largest && is_plain) [[likely]] {
-    return allocate_block(classes_.class_of(nbytes), &on);
+  if (nbytes <= SizeClasses::k_largest && is_plain) [[likely]] {
+    return allocate_block(classes_.class_of(nbytes), &queue);
   }
   if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {
     return bad;
   }
-  if (std::max(nbytes, alignment) <= size_classes::k_largest && alignment <= k_grain_bytes) {
-    return allocate_block(classes_.class_of(nbytes, alignment), &on);
+  if (std::max(nbytes, alignment) <= SizeClasses::k_largest && alignment <= k_grain_bytes) {
+    return allocate_block(classes_.class_of(nbytes, alignment), &queue);
   }
-  return allocate_run(nbytes, alignment, &on);
+  return allocate_run(nbytes, alignment, &queue);
 }
 
-result<void*> pool::allocate_block(unsigned size_class, queue* on) {
-  auto* const key = lane_key(on);
+Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
+  auto* const key = lane_key(queue);
   auto* const mine = lane_for(key);
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
     const std::size_t wanted = mine != nullptr ? mine->next_refill(size_class) : 1;
-    std::array<void*, central_shard::k_most_in_batch> taken;
-    auto count = refill(size_class, {taken.data(), wanted}, on, shard_of(mine));
+    std::array<void*, CentralShard::k_most_in_batch> taken;
+    auto count = refill(size_class, {taken.data(), wanted}, queue, shard_of(mine));
     ISTHMUS_TRY(count);
     block = taken[*count - 1];
-    keep(size_class, {taken.data(), *count - 1}, on, key);
+    keep(size_class, {taken.data(), *count - 1}, queue, key);
   }
   if (checks_) {
     auto& owner = process_page_map.at(block).last_slab();
@@ -194,39 +199,39 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
 
 // Looks the thread cache up again: finding the blocks may have called code of the program, which
 // may have used this thread's caches for something else.
-void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
-                queue* key) noexcept {
+void Pool::keep(unsigned size_class, std::span<void* const> blocks, Queue* queue,
+                Queue* key) noexcept {
   auto* const mine = blocks.empty() ? nullptr : lane_for(key);
   if (mine != nullptr) {
     blocks = blocks.subspan(mine->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
-    put_back(size_class, blocks, behind(on), shard_of(mine));
+    put_back(size_class, blocks, behind(queue), shard_of(mine));
   }
 }
 
-result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queue* on) {
-  constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
+Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue) {
+  constexpr auto k_most_bytes = std::size_t{GrainTable::k_grains} * k_grain_bytes;
   if (nbytes > k_most_bytes || alignment > k_most_bytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "a pool cannot allocate {} aligned to {}: the limit of both is {}",
                 describe_bytes(nbytes), describe_bytes(alignment), describe_bytes(k_most_bytes));
   }
-  const auto count = static_cast<region_heap::index>(grains_for(nbytes));
-  const auto key = on->key();
-  if (auto* mine = lane_for(lane_key(on)); mine != nullptr && alignment <= k_grain_bytes) {
+  const auto count = static_cast<RegionHeap::Index>(grains_for(nbytes));
+  const auto key = queue->key();
+  if (auto* mine = lane_for(lane_key(queue)); mine != nullptr && alignment <= k_grain_bytes) {
     if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
       return opened(kept, count * k_grain_bytes);
     }
   }
   slots_->fence_if_due();
-  auto run = take_run({nbytes, count, count, alignment, slots_->find(on)}, on);
+  auto run = take_run({nbytes, count, count, alignment, slots_->find(queue)}, queue);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
   return opened(run->base, count * k_grain_bytes);
 }
 
-void pool::flush_runs(lane& mine) noexcept {
+void Pool::flush_runs(Lane& mine) noexcept {
   const auto freed = slots_->next(mine.slot);
   for (auto& cached : mine.runs) {
     if (cached.count != 0) {
@@ -237,70 +242,70 @@ void pool::flush_runs(lane& mine) noexcept {
   mine.cached_grains = 0;
 }
 
-result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
+Result<void> Pool::deallocate(void* pointer, std::size_t, Queue* queue) noexcept {
   auto* in = process_page_map.find(pointer);
   if (in == nullptr || !regions_.has(in)) {
     return not_ours(pointer);
   }
   note_free_behind_work();
-  if (in->is.load(k_relaxed) == grain::state::slab) [[likely]] {
-    return free_block(*in, pointer, on);
+  if (in->is.load(k_relaxed) == Grain::State::slab) [[likely]] {
+    return free_block(*in, pointer, queue);
   }
   if (in->is_recorded()) {
     const auto* const start = block_holding(*in, pointer).start;  // the key of its record
     if (auto known = process_registry().find_block(start)) {
-      return take_back_recorded(*known, pointer, on);
+      return take_back_recorded(*known, pointer, queue);
     }
     if (process_registry().is_dying_block(start)) {
       return freed_before(pointer);
     }
   }
-  return in->is_slab() ? free_block(*in, pointer, on) : free_run(*in, pointer, on);
+  return in->is_slab() ? free_block(*in, pointer, queue) : free_run(*in, pointer, queue);
 }
 
-void pool::take_in(void* pointer, queue* on) noexcept {
+void Pool::take_in(void* pointer, Queue* queue) noexcept {
   auto& in = *process_page_map.find(pointer);
-  static_cast<void>(in.is_slab() ? free_block(in, pointer, on) : free_run(in, pointer, on));
+  static_cast<void>(in.is_slab() ? free_block(in, pointer, queue) : free_run(in, pointer, queue));
 }
 
-result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
+Result<void> Pool::free_block(Grain& in, void* pointer, Queue* queue) noexcept {
   const auto size_class = in.span.load(k_relaxed);
   if (checks_) {
     auto* owner = in.in_slab();
-    const auto block = owner == nullptr ? slab::k_no_block : owner->block_at(pointer);
-    if (block == slab::k_no_block) {
+    const auto block = owner == nullptr ? Slab::k_no_block : owner->block_at(pointer);
+    if (block == Slab::k_no_block) {
       return inner(pointer);
     }
     if (!owner->mark_dead(block)) {
       return freed_before(pointer);
     }
   }
-  put_in_lane(size_class, pointer, on);
+  put_in_lane(size_class, pointer, queue);
   return {};
 }
 
-void pool::make_room_for(queue& on) noexcept {
-  if (!slots_->have_room_for(on)) {
-    lane::detach_dead(*this);
+void Pool::make_room_for(Queue& queue) noexcept {
+  if (!slots_->have_room_for(queue)) {
+    Lane::detach_dead(*this);
   }
 }
 
-ticket pool::behind(queue* on) noexcept {
-  if (on != nullptr) {
-    make_room_for(*on);
+Ticket Pool::behind(Queue* queue) noexcept {
+  if (queue != nullptr) {
+    make_room_for(*queue);
   }
-  return slots_->behind(on);
+  return slots_->behind(queue);
 }
 
-void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
-  shut(pointer, classes_.bytes_of(size_class), on);
-  if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
-    put_back(size_class, {&pointer, 1}, behind(on), shard_of(mine));
+void Pool::put_in_lane(unsigned size_class, void* pointer, Queue* queue) noexcept {
+  shut(pointer, classes_.bytes_of(size_class), queue);
+  if (auto* mine = lane_behind(queue); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
+    put_back(size_class, {&pointer, 1}, behind(queue), shard_of(mine));
   }
 }
 
-bool pool::keep_block(lane& mine, unsigned size_class, void* block) noexcept {
-  const lane::hold held{mine};
+bool Pool::keep_block(Lane& mine, unsigned size_class, void* block) noexcept {
+  const Lane::Hold held{mine};
   if (!held) {
     return false;
   }
@@ -315,7 +320,7 @@ bool pool::keep_block(lane& mine, unsigned size_class, void* block) noexcept {
   return true;
 }
 
-result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
+Result<void> Pool::free_run(Grain& in, void* pointer, Queue* queue) noexcept {
   auto* first = first_of_run(&in);
   if (first == nullptr) {
     return freed_before(pointer);
@@ -325,16 +330,16 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
   }
   auto was = first->is.load(k_relaxed);
   do {
-    if (was == grain::state::cached) {
+    if (was == Grain::State::cached) {
       return freed_before(pointer);
     }
-  } while (!first->is.compare_exchange_weak(was, grain::state::cached, k_relaxed));
-  put_run_in_lane(*first, pointer, on);
+  } while (!first->is.compare_exchange_weak(was, Grain::State::cached, k_relaxed));
+  put_run_in_lane(*first, pointer, queue);
   return {};
 }
 
-void pool::put_run_in_lane(grain& first, void* pointer, queue* order) noexcept {
-  const lane::run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(&first),
+void Pool::put_run_in_lane(Grain& first, void* pointer, Queue* order) noexcept {
+  const Lane::Run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(&first),
                         first.span.load(k_relaxed)};
   shut(pointer, freed.count * k_grain_bytes, order);
   if (auto* mine = lane_behind(order); mine == nullptr || !keep_run(*mine, freed)) {
@@ -342,17 +347,17 @@ void pool::put_run_in_lane(grain& first, void* pointer, queue* order) noexcept {
   }
 }
 
-bool pool::keep_run(lane& mine, const lane::run& freed) noexcept {
-  const lane::hold held{mine};
+bool Pool::keep_run(Lane& mine, const Lane::Run& freed) noexcept {
+  const Lane::Hold held{mine};
   if (!held) {
     return false;
   }
-  auto& oldest = mine.runs[++mine.newest % lane::k_runs];
+  auto& oldest = mine.runs[++mine.newest % Lane::k_runs];
   if (oldest.count != 0) {
     regions_.give(oldest.first, slots_->next(mine.slot));
     mine.cached_grains -= std::exchange(oldest.count, 0);
   }
-  if (mine.cached_grains + freed.count > lane::k_most_cached_grains) {
+  if (mine.cached_grains + freed.count > Lane::k_most_cached_grains) {
     flush_runs(mine);  // a run that is larger than the limit is kept alone
   }
   oldest = freed;
@@ -360,7 +365,7 @@ bool pool::keep_run(lane& mine, const lane::run& freed) noexcept {
   return true;
 }
 
-memory_resource::memory_usage pool::usage() noexcept {
+MemoryResource::MemoryUsage Pool::usage() noexcept {
   const auto& counts = source_.counts();
   return {counts.held_bytes(), regions_.free_bytes(), counts.maps(), counts.unmaps()};
 }

@@ -9,7 +9,7 @@
 // Thread-safe.
 //
 // A free never allocates or fails. It calls the driver only for a queue whose order the pool cannot
-// rely on (`queue::in_one_order`: one that external work may use), to submit a fence. Memory that
+// rely on (`Queue::in_one_order`: one that external work may use), to submit a fence. Memory that
 // was freed while work on a queue used it is reused on that queue at once, elsewhere after that
 // work has completed (queue_slots.hpp). Memory returns to the driver by `trim`, by decay, when this
 // pool or another one of its budget cannot grow otherwise, and when the pool is destroyed. Where
@@ -30,9 +30,9 @@
 
 namespace isthmus {
 
-class pool final : public memory_resource, public reclaimable {
+class Pool final : public MemoryResource, public Reclaimable {
  public:
-  struct options {
+  struct Options {
     std::size_t growth_bytes = 0;        // least size of a driver request; 0: chosen by the pool
     std::size_t initial_bytes = 0;       // obtained from the driver on creation
     std::size_t limit_bytes = SIZE_MAX;  // most that it holds of the driver's memory
@@ -40,53 +40,53 @@ class pool final : public memory_resource, public reclaimable {
     bool remaps = true;                  // remaps free memory for large requests, if the driver can
     // Before the pool would exceed it, it returns its free memory to the driver.
     std::size_t soft_limit_bytes = SIZE_MAX;
-    ref<budget> shared = {};  // limits what it holds together with other pools
+    Ref<Budget> shared = {};  // limits what it holds together with other pools
     // Where its memory comes from, of the same context, device and kind. Null: the driver.
-    ref<memory_resource> upstream = {};
+    Ref<MemoryResource> upstream = {};
     // Memory that was not needed for this long returns to the driver (decay.hpp). 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before a request fails
     bool device_wait = false;  // the request's queue waits for work of other queues, not the host
     // Counts memory obtained from the driver. Null: nothing does, as default pools count blocks
     // instead.
-    live_counts* live = &process_live_counts();
+    LiveCounts* live = &process_live_counts();
   };
 
-  [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
-                                                const options& how);
+  [[nodiscard]] static Result<Ref<Pool>> create(Context& context, Device& device, UsmKind kind,
+                                                const Options& options);
   // Only for `create`.
-  pool(context& home, device& where, usm_kind kind, const options& how);
+  Pool(Context& context, Device& device, UsmKind kind, const Options& options);
 
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   // The fast paths, in this thread's cache alone. Return null, or false, if more is needed and for
   // every error. Pre: not in a forked child.
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override;
+                                    Queue* queue) noexcept override;
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override;
+                                     Queue* queue) noexcept override;
   // INVALID_ARGUMENT for a pointer that is no block of this pool, points inside a block, or was
   // freed before.
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* queue) noexcept override;
 
   // Frees a block whose allocation record has ended, without searching for a record.
-  void take_in(void* pointer, queue* on) noexcept;
+  void take_in(void* pointer, Queue* queue) noexcept;
 
   // The same in two steps. After `end_block` the block is no longer live but not reusable yet;
   // `take_in_ended` makes it reusable. `page` is the record of the page where the block begins.
-  void end_block(grain& page, void* pointer) noexcept {
+  void end_block(Grain& page, void* pointer) noexcept {
     if (!page.is_slab()) {
-      page.is.store(grain::state::cached, k_relaxed);
+      page.is.store(Grain::State::cached, k_relaxed);
     } else if (checks_) {
       auto& owner = *page.in_slab();
       owner.mark_ended(owner.number_of(pointer));
     }
   }
-  void take_in_ended(grain& page, void* pointer, queue* on) noexcept {
+  void take_in_ended(Grain& page, void* pointer, Queue* queue) noexcept {
     if (page.is_slab()) {
-      put_in_lane(page.span.load(k_relaxed), pointer, on);
+      put_in_lane(page.span.load(k_relaxed), pointer, queue);
     } else {
-      put_run_in_lane(page, pointer, on);
+      put_run_in_lane(page, pointer, queue);
     }
   }
 
@@ -109,11 +109,11 @@ class pool final : public memory_resource, public reclaimable {
   }
 
   // Creates, or finds, the record of a block that was allocated without one. Errors as
-  // `context::create_queue`.
-  [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
+  // `Context::create_queue`.
+  [[nodiscard]] Result<Ref<Allocation>> record(const PooledBlock& block);
 
-  [[nodiscard]] memory_usage usage() noexcept override;
-  // As `region_heap::trim`, after flushing the thread caches of all threads. Memory that has
+  [[nodiscard]] MemoryUsage usage() noexcept override;
+  // As `RegionHeap::trim`, after flushing the thread caches of all threads. Memory that has
   // decayed is released even if less than `keep` bytes remain.
   std::size_t trim(std::size_t keep) noexcept override;
   // The same for its own memory alone: calls no other resource and performs no pending releases.
@@ -122,41 +122,43 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] bool is_drivers_own() const noexcept override {
     return !source_.upstream().is_there();
   }
-  [[nodiscard]] result<void> verify() override;
+  [[nodiscard]] Result<void> verify() override;
   // If a decay window has ended, returns the memory that was not needed in it to the driver.
   // Returns the bytes released.
-  std::size_t decay(decay_window::clock::time_point now = decay_window::clock::now()) noexcept;
-  [[nodiscard]] const decay_window& window() const noexcept { return window_; }
-  [[nodiscard]] snapshot count() const { return regions_.count(nullptr).seen; }
+  std::size_t decay(DecayWindow::Clock::time_point now = DecayWindow::Clock::now()) noexcept;
+  [[nodiscard]] const DecayWindow& window() const noexcept { return window_; }
+  [[nodiscard]] Snapshot count() const { return regions_.count(nullptr).seen; }
   // The same, with the largest request that this thread could make without growing the pool.
-  [[nodiscard]] snapshot count_with_largest_request() const noexcept;
-  // As `region_heap::since`.
-  [[nodiscard]] std::uint64_t since(const grain& of) const noexcept { return regions_.since(of); }
-  [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }
+  [[nodiscard]] Snapshot count_with_largest_request() const noexcept;
+  // As `RegionHeap::since`.
+  [[nodiscard]] std::uint64_t since(const Grain& grain) const noexcept {
+    return regions_.since(grain);
+  }
+  [[nodiscard]] const Pressure& under_pressure() const noexcept { return pressure_; }
 
   // For thread caches. `lanes` and `set_lanes` need their lock.
-  [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
-  [[nodiscard]] lane* lanes() const noexcept { return lanes_; }
-  void set_lanes(lane* first) noexcept { lanes_ = first; }
+  [[nodiscard]] QueueSlots& slots() noexcept { return *slots_; }
+  [[nodiscard]] Lane* lanes() const noexcept { return lanes_; }
+  void set_lanes(Lane* first) noexcept { lanes_ = first; }
   // Sets the capacity of the bins of a thread cache: 1 / `share` of that of a thread's only cache.
-  void lay_out(lane& mine, std::uint32_t share) const noexcept;
+  void lay_out(Lane& mine, std::uint32_t share) const noexcept;
   // If the pool knows as many queues as it can, detaches the thread caches of queues that only
-  // pools still reference, so that `on` can have their entry.
-  void make_room_for(queue& on) noexcept;
-  void empty(lane& mine) noexcept;
+  // pools still reference, so that `queue` can have their entry.
+  void make_room_for(Queue& queue) noexcept;
+  void empty(Lane& mine) noexcept;
 
  private:
-  ~pool() override;
+  ~Pool() override;
   void last_reference_gone() noexcept override;
   void let_go() noexcept override;
 
   // `own` may be null: the thread has no cache.
-  [[nodiscard]] static unsigned shard_of(const lane* own) noexcept {
+  [[nodiscard]] static unsigned shard_of(const Lane* own) noexcept {
     return own != nullptr ? own->shard : 0;
   }
-  [[nodiscard]] lane* lane_for(queue* key) noexcept {
+  [[nodiscard]] Lane* lane_for(Queue* key) noexcept {
     auto* last = detail::last_lane;
-    return last->serves(*this, key) ? last : lane::find(*this, key);
+    return last->serves(*this, key) ? last : Lane::find(*this, key);
   }
   // Unpoison a block that is allocated and poison one that is freed, in builds with a sanitizer
   // (free_poison.hpp). Whether work still uses the block is determined without calling the driver.
@@ -164,105 +166,106 @@ class pool final : public memory_resource, public reclaimable {
     source_.poison().lift(block, nbytes);
     return block;
   }
-  void shut(const void* block, std::size_t nbytes, queue* on) const noexcept {
-    if (source_.poison().is_on() && (on == nullptr || on->quiet())) {
+  void shut(const void* block, std::size_t nbytes, Queue* queue) const noexcept {
+    if (source_.poison().is_on() && (queue == nullptr || queue->quiet())) {
       source_.poison().put(block, nbytes);
     }
   }
-  // The thread cache for a free ordered after the work on `on`. Null if there is none, or if the
+  // The thread cache for a free ordered after the work on `queue`. Null if there is none, or if the
   // free needs a fence of its own.
-  [[nodiscard]] lane* lane_behind(queue* on) noexcept {
-    auto* key = lane_key(on);
-    return on != nullptr && key == nullptr ? nullptr : lane_for(key);
+  [[nodiscard]] Lane* lane_behind(Queue* queue) noexcept {
+    auto* key = lane_key(queue);
+    return queue != nullptr && key == nullptr ? nullptr : lane_for(key);
   }
-  [[nodiscard]] result<void*> allocate_block(unsigned size_class, queue* on);
-  [[nodiscard]] result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, queue* on);
+  [[nodiscard]] Result<void*> allocate_block(unsigned size_class, Queue* queue);
+  [[nodiscard]] Result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue);
   // Gets at least one block, at most as many as `out` has elements.
-  [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on,
+  [[nodiscard]] Result<std::size_t> refill(unsigned size_class, std::span<void*> out, Queue* queue,
                                            unsigned shard);
-  void keep(unsigned size_class, std::span<void* const> blocks, queue* on, queue* key) noexcept;
-  [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on,
-                                             unsigned shard);
-  [[nodiscard]] slab_shape next_slab(unsigned size_class) const noexcept;
-  [[nodiscard]] std::size_t largest_block(const own_caches& mine,
-                                          const region_heap::counted& runs) const noexcept;
+  void keep(unsigned size_class, std::span<void* const> blocks, Queue* queue, Queue* key) noexcept;
+  [[nodiscard]] Result<std::size_t> add_slab(unsigned size_class, std::span<void*> out,
+                                             Queue* queue, unsigned shard);
+  [[nodiscard]] SlabShape next_slab(unsigned size_class) const noexcept;
+  [[nodiscard]] std::size_t largest_block(const OwnCaches& mine,
+                                          const RegionHeap::Counted& runs) const noexcept;
   // Whether the free blocks in the central lists and one more slab are a small part of what the
   // pool holds: at most 1 / k_part_to_spare.
   [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
   // Cuts a slab from memory that is free now, without growing. Returns 0 if there is no page run.
-  [[nodiscard]] std::size_t add_slab_at_hand(unsigned size_class, std::span<void*> out, queue* on,
-                                             unsigned shard);
-  [[nodiscard]] result<std::size_t> cut(unsigned size_class, const slab_shape& shape,
-                                        const region_heap::run& run, std::span<void*> out,
+  [[nodiscard]] std::size_t add_slab_at_hand(unsigned size_class, std::span<void*> out,
+                                             Queue* queue, unsigned shard);
+  [[nodiscard]] Result<std::size_t> cut(unsigned size_class, const SlabShape& shape,
+                                        const RegionHeap::Run& run, std::span<void*> out,
                                         unsigned shard);
   static constexpr std::size_t k_part_to_spare = 64;
-  class ladder;
+  class Ladder;
 
-  struct wanted_run {
-    std::size_t nbytes;        // requested
-    region_heap::index count;  // pages
-    region_heap::index least;  // pages that suffice if there are no more
+  struct WantedRun {
+    std::size_t nbytes;       // requested
+    RegionHeap::Index count;  // pages
+    RegionHeap::Index least;  // pages that suffice if there are no more
     std::size_t alignment;
-    queue_slots::slot whom;
+    QueueSlots::Slot whom;
   };
-  [[nodiscard]] result<region_heap::run> grow(const wanted_run& wanted);
-  [[nodiscard]] result<void> begin_with(std::size_t nbytes);
+  [[nodiscard]] Result<RegionHeap::Run> grow(const WantedRun& wanted);
+  [[nodiscard]] Result<void> begin_with(std::size_t nbytes);
   void give_way(std::size_t needed) noexcept;
   template <class Grow>
   [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
-  [[nodiscard]] result<region_heap::run> grow_with_siblings(const wanted_run& wanted);
+  [[nodiscard]] Result<RegionHeap::Run> grow_with_siblings(const WantedRun& wanted);
   void settle() noexcept;
   void settle_shared() noexcept;
   [[nodiscard]] bool revoke_idle_lanes() noexcept;
-  void gather(lane::revoked which) noexcept;
-  [[nodiscard]] result<region_heap::run> take_run(const wanted_run& wanted, queue* on);
+  void gather(Lane::Revoked which) noexcept;
+  [[nodiscard]] Result<RegionHeap::Run> take_run(const WantedRun& wanted, Queue* queue);
 
-  [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
-  void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
+  [[nodiscard]] Result<void> free_block(Grain& in, void* pointer, Queue* queue) noexcept;
+  void put_in_lane(unsigned size_class, void* pointer, Queue* queue) noexcept;
   // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
-  void put_run_in_lane(grain& first, void* pointer, queue* order) noexcept;
-  [[nodiscard]] ticket behind(queue* on) noexcept;
-  [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
+  void put_run_in_lane(Grain& first, void* pointer, Queue* order) noexcept;
+  [[nodiscard]] Ticket behind(Queue* queue) noexcept;
+  [[nodiscard]] Result<void> free_run(Grain& in, void* pointer, Queue* queue) noexcept;
   // These return false while another thread revokes the thread cache.
-  [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
-  [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
-  void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed,
+  [[nodiscard]] bool keep_block(Lane& mine, unsigned size_class, void* block) noexcept;
+  [[nodiscard]] bool keep_run(Lane& mine, const Lane::Run& freed) noexcept;
+  void put_back(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                 unsigned shard) noexcept;
-  void dissolve(slab* whole) noexcept;
-  void flush_runs(lane& mine) noexcept;
+  void dissolve(Slab* whole) noexcept;
+  void flush_runs(Lane& mine) noexcept;
 
-  const size_classes classes_;
+  const SizeClasses classes_;
   const bool checks_;
   std::atomic<bool> frees_behind_work_{false};
   const std::chrono::nanoseconds longest_wait_;
   const bool device_wait_;
-  const ref<queue_slots> slots_;
-  region_source source_;
-  region_heap regions_;
-  decay_window window_;
-  central_lists central_;
-  lane* lanes_ = nullptr;
+  const Ref<QueueSlots> slots_;
+  RegionSource source_;
+  RegionHeap regions_;
+  DecayWindow window_;
+  CentralLists central_;
+  Lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
-  pressure pressure_;
+  Pressure pressure_;
   // When thread caches are next searched for idle ones.
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};
-  late_memory late_;
+  LateMemory late_;
 
   std::mutex records_lock_;
-  ref<queue> records_queue_;  // of blocks whose record is created after their allocation
+  Ref<Queue> records_queue_;  // of blocks whose record is created after their allocation
 };
 
-inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
+inline void* Pool::allocate_warm(std::size_t nbytes, std::size_t alignment, Queue* queue) noexcept {
   auto& mine = *detail::last_lane;
-  if (!mine.serves(*this, on) || alignment > classes_.unit() ||
-      (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent() || !on->in_one_order()) {
+  if (!mine.serves(*this, queue) || alignment > classes_.unit() ||
+      (alignment & (alignment - 1)) != 0 || queue == nullptr || queue->lent() ||
+      !queue->in_one_order()) {
     return nullptr;
   }
-  const lane::hold held{mine};
+  const Lane::Hold held{mine};
   if (!held) [[unlikely]] {
     return nullptr;
   }
-  if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // also true for 0 bytes
+  if (nbytes - 1 >= SizeClasses::k_largest) [[unlikely]] {  // also true for 0 bytes
     auto* const run = mine.take_last_run(nbytes, regions_.table());
     return run == nullptr ? nullptr : opened(run, grains_for(nbytes) * k_grain_bytes);
   }
@@ -279,15 +282,15 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
   return opened(block, classes_.bytes_of(size_class));
 }
 
-inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* on) noexcept {
+inline bool Pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, Queue* queue) noexcept {
   auto& mine = *detail::last_lane;
   const auto& at = process_page_map.at(pointer);
   const auto seen = at.look();
-  if (!mine.serves(*this, on) || on == nullptr || !on->in_one_order()) [[unlikely]] {
+  if (!mine.serves(*this, queue) || queue == nullptr || !queue->in_one_order()) [[unlikely]] {
     return false;
   }
   note_free_behind_work();
-  const lane::hold held{mine};
+  const Lane::Hold held{mine};
   if (!held) [[unlikely]] {
     return false;
   }
@@ -297,7 +300,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
         !mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table())) {
       return false;
     }
-    shut(pointer, in->span.load(k_relaxed) * k_grain_bytes, on);
+    shut(pointer, in->span.load(k_relaxed) * k_grain_bytes, queue);
     return true;
   }
   auto& bin = mine.bins[seen.size_class()];
@@ -307,11 +310,11 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   if (checks_) {
     auto& owner = at.last_slab();
     const auto block = owner.block_at(pointer);
-    if (block == slab::k_no_block || !owner.mark_dead(block)) [[unlikely]] {
+    if (block == Slab::k_no_block || !owner.mark_dead(block)) [[unlikely]] {
       return false;
     }
   }
-  shut(pointer, classes_.bytes_of(seen.size_class()), on);
+  shut(pointer, classes_.bytes_of(seen.size_class()), queue);
   bin.blocks[bin.count++] = pointer;
   return true;
 }

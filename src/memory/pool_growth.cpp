@@ -21,18 +21,18 @@ namespace {
 // request finds it, so a program in steady state would grow its pool.
 constinit std::array<std::atomic<int>, 64> collecting{};
 
-std::atomic<int>& collecting_of(const pool& one) noexcept {
-  return collecting[address(&one) / alignof(pool) % collecting.size()];
+std::atomic<int>& collecting_of(const Pool& one) noexcept {
+  return collecting[address(&one) / alignof(Pool) % collecting.size()];
 }
 
-class collection {
+class Collection {
  public:
-  explicit collection(const pool& of) noexcept : count_{collecting_of(of)} {
+  explicit Collection(const Pool& pool) noexcept : count_{collecting_of(pool)} {
     count_.fetch_add(1, std::memory_order_acq_rel);
   }
-  collection(const collection&) = delete;
-  collection& operator=(const collection&) = delete;
-  ~collection() { count_.fetch_sub(1, std::memory_order_acq_rel); }
+  Collection(const Collection&) = delete;
+  Collection& operator=(const Collection&) = delete;
+  ~Collection() { count_.fetch_sub(1, std::memory_order_acq_rel); }
 
  private:
   std::atomic<int>& count_;
@@ -40,9 +40,9 @@ class collection {
 
 // Waits for a collection to end, which takes some 10 us. The wait is bounded, since the collecting
 // thread may be descheduled or in a driver call, and growing instead is no error.
-void let_collection_end(const pool& of) noexcept {
+void let_collection_end(const Pool& pool) noexcept {
   constexpr auto k_longest = std::chrono::milliseconds{5};
-  const auto& count = collecting_of(of);
+  const auto& count = collecting_of(pool);
   if (count.load(std::memory_order_acquire) == 0) {
     return;
   }
@@ -58,7 +58,7 @@ void let_collection_end(const pool& of) noexcept {
 // tries again: several times, since another pool may take what was released, but not indefinitely,
 // since those pools may grow as fast as they release.
 template <class Grow>
-auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
+auto Pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
   constexpr int k_most_turns = 4;
   auto* const shared = source_.shared();
   for (int turn = 1;; ++turn) {
@@ -71,7 +71,7 @@ auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
   }
 }
 
-result<void> pool::begin_with(std::size_t nbytes) {
+Result<void> Pool::begin_with(std::size_t nbytes) {
   const auto refusals = driver_refusals;
   const auto try_it = [&] {
     return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
@@ -85,11 +85,11 @@ result<void> pool::begin_with(std::size_t nbytes) {
                                  begun.failure().message(), source_.remedy(nbytes, 0));
 }
 
-result<region_heap::run> pool::grow(const wanted_run& wanted) {
+Result<RegionHeap::Run> Pool::grow(const WantedRun& wanted) {
   if (window_.is_on() && no_wait == 0) {
     let_collection_end(*this);
     if (const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom,
-                                         region_heap::cut::sparing_idle);
+                                         RegionHeap::Cut::sparing_idle);
         found.count != 0) {
       return found;
     }
@@ -98,12 +98,12 @@ result<region_heap::run> pool::grow(const wanted_run& wanted) {
   give_way(std::size_t{wanted.count} * k_grain_bytes);
   auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.whom);
   if (window_.is_on()) {
-    decaying_pools::only().wake(window_);
+    DecayingPools::only().wake(window_);
   }
   return grown;
 }
 
-result<region_heap::run> pool::grow_with_siblings(const wanted_run& wanted) {
+Result<RegionHeap::Run> Pool::grow_with_siblings(const WantedRun& wanted) {
   return with_siblings(std::size_t{wanted.count} * k_grain_bytes, [&] { return grow(wanted); });
 }
 
@@ -111,7 +111,7 @@ result<region_heap::run> pool::grow_with_siblings(const wanted_run& wanted) {
 // Where memory cannot be remapped: free regions that did not fit the request, as many bytes as it
 // is about to obtain. A recorded training run held 1.5 times what it requested without this, and
 // 1.05 times with it.
-void pool::give_way(std::size_t needed) noexcept {
+void Pool::give_way(std::size_t needed) noexcept {
   const auto held = source_.counts().held_bytes();
   const auto soft = source_.how().soft_limit_bytes;
   if (held > soft - std::min(needed, soft)) {
@@ -123,13 +123,13 @@ void pool::give_way(std::size_t needed) noexcept {
 
 // Flushes this thread's caches, so that their memory can be coalesced with free memory, then does
 // what `settle_shared` does.
-void pool::settle() noexcept {
-  lane::empty_own(*this);
+void Pool::settle() noexcept {
+  Lane::empty_own(*this);
   settle_shared();
 }
 
 // Submits the fences that tickets wait for, and coalesces free memory whose tickets have passed.
-void pool::settle_shared() noexcept {
+void Pool::settle_shared() noexcept {
   slots_->fence();
   regions_.settle();
 }
@@ -137,23 +137,23 @@ void pool::settle_shared() noexcept {
 // Flushes the thread caches that were not used since the last call. Runs at most every 10 ms, not
 // at every growth: between two growths in quick succession, caches of working threads would seem
 // unused.
-bool pool::revoke_idle_lanes() noexcept {
+bool Pool::revoke_idle_lanes() noexcept {
   constexpr auto k_look_every = std::chrono::milliseconds{10};
   const auto now = std::chrono::steady_clock::now();
   auto due = next_look_.load(k_relaxed);
   if (now < due || !next_look_.compare_exchange_strong(due, now + k_look_every, k_relaxed)) {
     return false;  // done less than 10 ms ago, or by another thread right now
   }
-  lane::revoke(*this, lane::revoked::idle);
+  Lane::revoke(*this, Lane::Revoked::idle);
   return true;
 }
 
 // Makes all free memory available to every request: flushes this thread's caches, those of other
 // threads (`idle`: only ones not used lately) and the central lists. A cache that its thread is
 // using at the moment may keep some blocks.
-void pool::gather(lane::revoked which) noexcept {
-  lane::empty_own(*this);
-  lane::revoke(*this, which);
+void Pool::gather(Lane::Revoked which) noexcept {
+  Lane::empty_own(*this);
+  Lane::revoke(*this, which);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     dissolve(central_.flush(each));
   }
@@ -161,24 +161,24 @@ void pool::gather(lane::revoked which) noexcept {
   regions_.settle();
 }
 
-std::size_t pool::trim(std::size_t keep) noexcept {
+std::size_t Pool::trim(std::size_t keep) noexcept {
   start_letting_go();
   let_go_on_demand();
   const auto given_back = decay() + trim_free(keep);
   return std::max(given_back, source_.upstream().trim(keep));
 }
 
-std::size_t pool::trim_free(std::size_t keep) noexcept {
-  gather(lane::revoked::all);
+std::size_t Pool::trim_free(std::size_t keep) noexcept {
+  gather(Lane::Revoked::all);
   return regions_.trim(keep);
 }
 
-std::size_t pool::decay(decay_window::clock::time_point now) noexcept {
+std::size_t Pool::decay(DecayWindow::Clock::time_point now) noexcept {
   if (!window_.is_on() || !window_.turn(now)) {
     return 0;
   }
-  const collection until_it_is_free{*this};
-  gather(lane::revoked::idle);
+  const Collection until_it_is_free{*this};
+  gather(Lane::Revoked::idle);
   const auto held = source_.counts().held_bytes();
   return regions_.trim(held - std::min(held, regions_.least_free_bytes()));
 }

@@ -7,23 +7,23 @@
 
 namespace isthmus {
 
-void pool_list::join(pool& member) {
+void PoolList::join(Pool& member) {
   const std::lock_guard hold{lock_};
   members_.push_back(&member);
 }
 
-void pool_list::leave(pool& member) noexcept {
+void PoolList::leave(Pool& member) noexcept {
   const std::lock_guard hold{lock_};
   std::erase(members_, &member);
 }
 
-std::vector<ref<pool>> pool_list::alive(const std::function<bool(const pool&)>& fits) {
-  std::vector<ref<pool>> found;
+std::vector<Ref<Pool>> PoolList::alive(const std::function<bool(const Pool&)>& fits) {
+  std::vector<Ref<Pool>> found;
   const std::lock_guard hold{lock_};
   found.reserve(members_.size());
   for (auto* each : members_) {
     if ((!fits || fits(*each)) && each->try_retain()) {
-      found.push_back(ref<pool>::adopt(each));
+      found.push_back(Ref<Pool>::adopt(each));
     }
   }
   return found;

@@ -11,20 +11,20 @@
 
 namespace isthmus {
 
-class pool;
+class Pool;
 
 // Thread-safe. Does not keep pools alive: a pool leaves the list before it is destroyed.
-class pool_list {
+class PoolList {
  public:
   // Throws std::bad_alloc.
-  void join(pool& member);
+  void join(Pool& member);
   // Does nothing for a pool that never joined.
-  void leave(pool& member) noexcept;
+  void leave(Pool& member) noexcept;
   // References to the pools that are still referenced and, if `fits` is given, accepted by it.
   // `fits` is called under the lock. It selects before references are taken, so that no reference
   // to a rejected pool is dropped here, which might be its last. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<ref<pool>> alive(
-      const std::function<bool(const pool&)>& fits = nullptr);
+  [[nodiscard]] std::vector<Ref<Pool>> alive(
+      const std::function<bool(const Pool&)>& fits = nullptr);
 
   // Calls `look` for each pool, under the lock. It must not release a pool.
   template <class Look>
@@ -37,7 +37,7 @@ class pool_list {
 
  private:
   std::mutex lock_;
-  std::vector<pool*> members_;
+  std::vector<Pool*> members_;
 };
 
 }  // namespace isthmus

@@ -28,18 +28,18 @@ constexpr std::chrono::nanoseconds k_soon = std::chrono::milliseconds{4};
 }  // namespace
 
 // One request's way through the out-of-memory stages. Used by one thread.
-class pool::ladder {
+class Pool::Ladder {
  public:
-  ladder(pool& of, const wanted_run& wanted, queue& on) noexcept
-      : of_{of}, wanted_{wanted}, on_{on} {}
+  Ladder(Pool& pool, const WantedRun& wanted, Queue& queue) noexcept
+      : of_{pool}, wanted_{wanted}, on_{queue} {}
 
-  [[nodiscard]] result<region_heap::run> climb() {
+  [[nodiscard]] Result<RegionHeap::Run> climb() {
     if (auto never = of_.source_.fits(wanted_.least * k_grain_bytes); !never) {
       refusal_ = never.take_error();
       return no_memory();
     }
     for (unsigned each = 0; each < k_rungs; ++each) {
-      const auto step = static_cast<rung>(each);
+      const auto step = static_cast<Rung>(each);
       if (!may(step)) {
         continue;
       }
@@ -64,41 +64,40 @@ class pool::ladder {
   }
   // Inside a continuation, and while `no_wait` is set, a request skips the stages after `grow`:
   // they may take long or call code of the program.
-  [[nodiscard]] bool may(rung step) const noexcept {
-    if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
-        (step == rung::device_wait &&
-         (!of_.device_wait_ || wanted_.whom == queue_slots::k_quiet)) ||
-        (step == rung::budget && of_.source_.shared() == nullptr && !is_drivers_refusal())) {
+  [[nodiscard]] bool may(Rung step) const noexcept {
+    if ((step == Rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
+        (step == Rung::device_wait && (!of_.device_wait_ || wanted_.whom == QueueSlots::k_quiet)) ||
+        (step == Rung::budget && of_.source_.shared() == nullptr && !is_drivers_refusal())) {
       return false;
     }
-    return step <= rung::grow || !(no_wait != 0 || in_continuation());
+    return step <= Rung::grow || !(no_wait != 0 || in_continuation());
   }
 
   // A thread with many caches (`lane`) would flush them all for each slab, and the caches would
   // then take blocks from one another: an allocation and its free took 1,400 ns on 64 queues used
   // alternately, and the pool never grew.
   [[nodiscard]] bool pays_to_empty_lanes() const noexcept {
-    return wanted_.nbytes > size_classes::k_largest || lane::pays_to_empty_own(of_, wanted_.count);
+    return wanted_.nbytes > SizeClasses::k_largest || Lane::pays_to_empty_own(of_, wanted_.count);
   }
 
-  [[nodiscard]] result<region_heap::run> try_or_refuse(rung step) {
+  [[nodiscard]] Result<RegionHeap::Run> try_or_refuse(Rung step) {
     try {
       return try_at(step);
     } catch (const std::bad_alloc&) {  // the host is out of memory too
-      return error::no_memory();
+      return Error::no_memory();
     }
   }
 
-  [[nodiscard]] result<region_heap::run> try_at(rung step) {
+  [[nodiscard]] Result<RegionHeap::Run> try_at(Rung step) {
     switch (step) {
-      case rung::settle: return settle_first();
-      case rung::revoke: return revoke();
-      case rung::grow: return grow();
-      case rung::trim: return trim();
-      case rung::budget: return budget();
-      case rung::device_wait: return wait_on_device();
-      case rung::reclaim: return reclaim();
-      case rung::wait: return wait();
+      case Rung::settle: return settle_first();
+      case Rung::revoke: return revoke();
+      case Rung::grow: return grow();
+      case Rung::trim: return trim();
+      case Rung::budget: return budget();
+      case Rung::device_wait: return wait_on_device();
+      case Rung::reclaim: return reclaim();
+      case Rung::wait: return wait();
     }
     return refusal_;
   }
@@ -107,10 +106,10 @@ class pool::ladder {
   [[nodiscard]] bool is_drivers_refusal() const noexcept {
     return driver_refusals != refusals_before_;
   }
-  [[nodiscard]] driver_shortage shortage_of_driver() const noexcept {
+  [[nodiscard]] DriverShortage shortage_of_driver() const noexcept {
     return {of_.where(), of_.kind(), needed(), &of_};
   }
-  [[nodiscard]] result<region_heap::run> budget() {
+  [[nodiscard]] Result<RegionHeap::Run> budget() {
     auto found = of_.grow_with_siblings(wanted_);
     return is_drivers_refusal()
                ? with_other_pools(
@@ -118,31 +117,31 @@ class pool::ladder {
                : std::move(found);
   }
 
-  [[nodiscard]] result<region_heap::run> take(region_heap::cut from = region_heap::cut::any) {
-    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, wanted_.whom, from);
-    return found.count != 0 ? result<region_heap::run>{found} : result<region_heap::run>{refusal_};
+  [[nodiscard]] Result<RegionHeap::Run> take(RegionHeap::Cut cut = RegionHeap::Cut::any) {
+    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, wanted_.whom, cut);
+    return found.count != 0 ? Result<RegionHeap::Run>{found} : Result<RegionHeap::Run>{refusal_};
   }
-  [[nodiscard]] result<region_heap::run> settle(region_heap::cut from = region_heap::cut::any) {
+  [[nodiscard]] Result<RegionHeap::Run> settle(RegionHeap::Cut cut = RegionHeap::Cut::any) {
     of_.settle();
     spared_lanes_ = false;
-    return take(from);
+    return take(cut);
   }
-  [[nodiscard]] result<region_heap::run> settle_first() {
+  [[nodiscard]] Result<RegionHeap::Run> settle_first() {
     if (pays_to_empty_lanes()) {
-      return settle(region_heap::cut::sparing_idle);
+      return settle(RegionHeap::Cut::sparing_idle);
     }
     spared_lanes_ = true;
     of_.settle_shared();
-    return take(region_heap::cut::sparing_idle);
+    return take(RegionHeap::Cut::sparing_idle);
   }
-  [[nodiscard]] result<region_heap::run> revoke() {
-    return of_.revoke_idle_lanes() ? settle(region_heap::cut::sparing_idle)
-                                   : result<region_heap::run>{refusal_};
+  [[nodiscard]] Result<RegionHeap::Run> revoke() {
+    return of_.revoke_idle_lanes() ? settle(RegionHeap::Cut::sparing_idle)
+                                   : Result<RegionHeap::Run>{refusal_};
   }
   // Tries in order: pending releases; the driver; if it refuses, regions that earlier stages spared
-  // (`region_heap::cut`); this thread's caches if they were spared; and from here on the least
+  // (`RegionHeap::cut`); this thread's caches if they were spared; and from here on the least
   // number of pages.
-  [[nodiscard]] result<region_heap::run> grow() {
+  [[nodiscard]] Result<RegionHeap::Run> grow() {
     if (auto found = take_on_demand()) {
       return found;
     }
@@ -160,7 +159,7 @@ class pool::ladder {
     return grow_or_take();
   }
   // From pending releases whose queue is queried on demand only.
-  [[nodiscard]] result<region_heap::run> take_on_demand() {
+  [[nodiscard]] Result<RegionHeap::Run> take_on_demand() {
     if (no_wait != 0 || !let_much_go_on_demand()) {
       return refusal_;
     }
@@ -171,7 +170,7 @@ class pool::ladder {
   // Otherwise a program that releases memory faster than the library thread queries the driver
   // would grow the pool without bound. If no memory is released in time, the pool grows without a
   // wait until it holds twice as much or a release was made; the next wait is twice as long.
-  [[nodiscard]] result<region_heap::run> take_late() {
+  [[nodiscard]] Result<RegionHeap::Run> take_late() {
     if (!may_wait_for_late()) {
       return refusal_;
     }
@@ -182,7 +181,7 @@ class pool::ladder {
       auto came = wait_for_reclaim(seen, until);
       ISTHMUS_TRY(came);
       if (!*came) {
-        if (os::clock::now() >= until) {  // earlier only if there was nothing to wait for
+        if (os::Clock::now() >= until) {  // earlier only if there was nothing to wait for
           of_.late_.note_in_vain(seen, held());
         }
         return refusal_;
@@ -204,7 +203,7 @@ class pool::ladder {
     const auto late = of_.late_.bytes.load(std::memory_order_relaxed);
     return late > 0 && static_cast<std::size_t>(late) >= held() / 2;
   }
-  [[nodiscard]] result<region_heap::run> grow_or_take() {
+  [[nodiscard]] Result<RegionHeap::Run> grow_or_take() {
     auto grown = of_.grow(wanted_);
     if (!is_short(grown)) {
       return grown;
@@ -212,14 +211,14 @@ class pool::ladder {
     refusal_ = grown.take_error();
     return take();
   }
-  [[nodiscard]] result<region_heap::run> trim() {
+  [[nodiscard]] Result<RegionHeap::Run> trim() {
     const auto given_back = of_.trim(0);
     trimmed_ += given_back;
     auto found = take();  // from slabs that the trim dissolved
     return found || given_back == 0 ? std::move(found) : of_.grow(wanted_);
   }
   // Tries again after memory may have been freed.
-  [[nodiscard]] result<region_heap::run> again() {
+  [[nodiscard]] Result<RegionHeap::Run> again() {
     if (auto found = settle()) {
       return found;
     }
@@ -227,13 +226,13 @@ class pool::ladder {
     return is_short(grown) ? trim() : std::move(grown);
   }
 
-  [[nodiscard]] result<region_heap::run> wait_on_device() {
-    auto found = of_.regions_.take(wanted_.count, wanted_.alignment, queue_slots::k_anybody,
-                                   region_heap::cut::any);
+  [[nodiscard]] Result<RegionHeap::Run> wait_on_device() {
+    auto found = of_.regions_.take(wanted_.count, wanted_.alignment, QueueSlots::k_anybody,
+                                   RegionHeap::Cut::any);
     if (found.count == 0) {
       return refusal_;
     }
-    undo back{[&] { of_.regions_.give(found.first, found.until); }};
+    Undo back{[&] { of_.regions_.give(found.first, found.until); }};
     if (auto waits = of_.slots_->wait_behind(found.until, on_); !waits) {
       if (waits.failure().code() == ISTHMUS_ERROR_CALLBACK) {
         return waits.take_error();  // interrupted
@@ -249,16 +248,16 @@ class pool::ladder {
     return found;
   }
 
-  [[nodiscard]] result<region_heap::run> reclaim() {
+  [[nodiscard]] Result<RegionHeap::Run> reclaim() {
     reclaimed_ = process_reclaimers().ask(request_for(of_.where(), of_.kind(), needed()));
-    return reclaimed_.asked != 0 ? again() : result<region_heap::run>{refusal_};
+    return reclaimed_.asked != 0 ? again() : Result<RegionHeap::Run>{refusal_};
   }
 
   // Never waits indefinitely: collectives may wait for one another, and for this thread
   // (tensorflow#50699). Waits first for work that freed memory waits for, on the request's own
-  // queue only if chunks wait for it that no request can use (`region_heap::late_bytes`). Then
+  // queue only if chunks wait for it that no request can use (`RegionHeap::late_bytes`). Then
   // waits for pending releases, and for other threads that are in the upstream resource.
-  [[nodiscard]] result<region_heap::run> wait() {
+  [[nodiscard]] Result<RegionHeap::Run> wait() {
     const auto until = os::deadline_after(of_.longest_wait_.count());
     auto first = wait_for(of_.slots_->running(wanted_.whom), until);
     if (is_short(first) && of_.regions_.late_bytes() != 0) {
@@ -291,14 +290,14 @@ class pool::ladder {
   }
   // Memory may have been returned since the last try. If the driver refused, first waits for work
   // that the memory of other pools waits for.
-  [[nodiscard]] result<region_heap::run> try_last(const os::deadline& until) {
+  [[nodiscard]] Result<RegionHeap::Run> try_last(const os::Deadline& until) {
     if (is_drivers_refusal()) {
       ISTHMUS_TRY(trim_after_work(shortage_of_driver(), until));
     }
     return again();
   }
 
-  [[nodiscard]] result<region_heap::run> wait_for(wait_list running, const os::deadline& until) {
+  [[nodiscard]] Result<RegionHeap::Run> wait_for(WaitList running, const os::Deadline& until) {
     for (const auto& each : running) {
       ISTHMUS_TRY(each->wait_interruptibly(until));  // the event itself reports its failure
       if (auto found = settle()) {
@@ -320,7 +319,7 @@ class pool::ladder {
     for (unsigned each = 0; each < k_rungs; ++each) {
       if ((tried_ >> each & 1) != 0) {
         text += text.empty() ? "" : ", ";
-        text += rung_name(static_cast<rung>(each));
+        text += rung_name(static_cast<Rung>(each));
       }
     }
     return text.empty() ? "nothing"
@@ -328,7 +327,7 @@ class pool::ladder {
                                       describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
                                       reclaimed_.asked, reclaimed_.asked == 1 ? "" : "s");
   }
-  [[nodiscard]] const char* advice(const snapshot& seen) const noexcept {
+  [[nodiscard]] const char* advice(const Snapshot& seen) const noexcept {
     if (seen.largest_free >= needed()) {
       return "it has become free in the meantime: retry";
     }
@@ -344,8 +343,8 @@ class pool::ladder {
     }
     return of_.source_.remedy(needed(), seen.free);
   }
-  [[nodiscard]] error no_memory() const {
-    shortage what{of_.count_with_largest_request(), {}, of_.kind(), wanted_.nbytes, tried_};
+  [[nodiscard]] Error no_memory() const {
+    Shortage what{of_.count_with_largest_request(), {}, of_.kind(), wanted_.nbytes, tried_};
     of_.where().properties().filter.copy(what.device.data(), what.device.size() - 1);
     find_holders(of_, what.seen);
     what.advice = advice(what.seen);
@@ -353,7 +352,7 @@ class pool::ladder {
     remember_shortage(made, what);
     return made;
   }
-  [[nodiscard]] error told(const snapshot& seen) const noexcept {
+  [[nodiscard]] Error told(const Snapshot& seen) const noexcept {
     const auto* kind = kind_name(of_.kind());
     const auto& where = of_.where().properties().filter;
     try {
@@ -376,20 +375,20 @@ class pool::ladder {
     }
   }
 
-  pool& of_;
-  wanted_run wanted_;
-  queue& on_;
-  error refusal_ = error::no_memory();
+  Pool& of_;
+  WantedRun wanted_;
+  Queue& on_;
+  Error refusal_ = Error::no_memory();
   const std::uint64_t refusals_before_ = driver_refusals;
   unsigned tried_ = 0;
   bool spared_lanes_ = false;
   std::size_t trimmed_ = 0;
-  reclaimers::outcome reclaimed_;
+  Reclaimers::Outcome reclaimed_;
 };
 
-result<region_heap::run> pool::take_run(const wanted_run& wanted, queue* on) {
+Result<RegionHeap::Run> Pool::take_run(const WantedRun& wanted, Queue* queue) {
   const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom);
-  return found.count != 0 ? result<region_heap::run>{found} : ladder{*this, wanted, *on}.climb();
+  return found.count != 0 ? Result<RegionHeap::Run>{found} : Ladder{*this, wanted, *queue}.climb();
 }
 
 }  // namespace isthmus

@@ -10,25 +10,27 @@
 
 namespace isthmus {
 
-result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on,
+Result<std::size_t> Pool::refill(unsigned size_class, std::span<void*> out, Queue* queue,
                                  unsigned shard) {
   slots_->fence_if_due();
-  const auto take_own = [&] { return central_.take_own(size_class, out, slots_->find(on), shard); };
+  const auto take_own = [&] {
+    return central_.take_own(size_class, out, slots_->find(queue), shard);
+  };
   const auto take_others = [&] {
-    return central_.take_others(size_class, out, slots_->find(on), shard);
+    return central_.take_others(size_class, out, slots_->find(queue), shard);
   };
   if (const auto taken = take_own(); taken != 0) {
     return taken;
   }
   if (can_spare_slab(size_class)) {
-    if (const auto taken = add_slab_at_hand(size_class, out, on, shard); taken != 0) {
+    if (const auto taken = add_slab_at_hand(size_class, out, queue, shard); taken != 0) {
       return taken;
     }
   }
   if (const auto taken = take_others(); taken != 0) {
     return taken;
   }
-  auto added = add_slab(size_class, out, on, shard);
+  auto added = add_slab(size_class, out, queue, shard);
   if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
     const auto own = take_own();  // work that blocks waited for may have completed meanwhile
     if (const auto taken = own != 0 ? own : take_others(); taken != 0) {
@@ -38,21 +40,21 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
   return added;
 }
 
-slab_shape pool::next_slab(unsigned size_class) const noexcept {
+SlabShape Pool::next_slab(unsigned size_class) const noexcept {
   const auto nbytes = classes_.bytes_of(size_class);
-  return central_.slabs(size_class) < slab_shape::k_first ? slab_shape::of_first(nbytes)
-                                                          : slab_shape::of_later(nbytes);
+  return central_.slabs(size_class) < SlabShape::k_first ? SlabShape::of_first(nbytes)
+                                                         : SlabShape::of_later(nbytes);
 }
 
-bool pool::can_spare_slab(unsigned size_class) const noexcept {
+bool Pool::can_spare_slab(unsigned size_class) const noexcept {
   const auto slab_bytes = next_slab(size_class).grains * k_grain_bytes;
   return central_.free_bytes() + slab_bytes <= source_.counts().held_bytes() / k_part_to_spare;
 }
 
-std::size_t pool::add_slab_at_hand(unsigned size_class, std::span<void*> out, queue* on,
+std::size_t Pool::add_slab_at_hand(unsigned size_class, std::span<void*> out, Queue* queue,
                                    unsigned shard) {
   const auto shape = next_slab(size_class);
-  const auto run = regions_.take(shape.grains, 1, slots_->find(on));
+  const auto run = regions_.take(shape.grains, 1, slots_->find(queue));
   if (run.count == 0) {
     return 0;
   }
@@ -60,24 +62,24 @@ std::size_t pool::add_slab_at_hand(unsigned size_class, std::span<void*> out, qu
   return added ? *added : 0;
 }
 
-result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on,
+Result<std::size_t> Pool::add_slab(unsigned size_class, std::span<void*> out, Queue* queue,
                                    unsigned shard) {
-  const auto least = slab_shape::of_least(classes_.bytes_of(size_class));
+  const auto least = SlabShape::of_least(classes_.bytes_of(size_class));
   const auto shape = next_slab(size_class);
   auto run = take_run(
-      {classes_.bytes_of(size_class), shape.grains, least.grains, 1, slots_->find(on)}, on);
+      {classes_.bytes_of(size_class), shape.grains, least.grains, 1, slots_->find(queue)}, queue);
   ISTHMUS_TRY(run);
   return cut(size_class, run->count == shape.grains ? shape : least, *run, out, shard);
 }
 
 // Takes the first blocks of a new slab for the caller before other threads can find the slab in the
 // central list, since they might take them all.
-result<std::size_t> pool::cut(unsigned size_class, const slab_shape& shape,
-                              const region_heap::run& run, std::span<void*> out, unsigned shard) {
+Result<std::size_t> Pool::cut(unsigned size_class, const SlabShape& shape,
+                              const RegionHeap::Run& run, std::span<void*> out, unsigned shard) {
   auto* made = take_slab_record(shape);
   if (made == nullptr) {
     regions_.give(run.first, run.until);
-    return error::no_memory();
+    return Error::no_memory();
   }
   made->base.store(run.base, k_relaxed);
   const bool waits = !slots_->passed(run.until);
@@ -92,7 +94,7 @@ result<std::size_t> pool::cut(unsigned size_class, const slab_shape& shape,
     made->held_back()[word] = waits ? all : 0;
   }
   made->forget_live();
-  for (region_heap::index each = 0; each < shape.grains; ++each) {
+  for (RegionHeap::Index each = 0; each < shape.grains; ++each) {
     regions_.table()[run.first + each].set_slab(*made, size_class);
   }
   process_page_map.set_slab(run.base, shape.grains, *made, size_class);
@@ -100,24 +102,24 @@ result<std::size_t> pool::cut(unsigned size_class, const slab_shape& shape,
 }
 
 // Returns slabs that have all their blocks to the run heap. `whole` is a list linked by `after`.
-void pool::dissolve(slab* whole) noexcept {
+void Pool::dissolve(Slab* whole) noexcept {
   auto& table = regions_.table();
   while (whole != nullptr) {
     auto* gone = std::exchange(whole, whole->after);
     const auto first = gone->first_grain;
     const auto grains = gone->grains();
     process_page_map.forget_slab(gone->address_of(0), grains);
-    for (region_heap::index each = 0; each < grains; ++each) {
-      table[first + each].is.store(grain::state::none, k_relaxed);
+    for (RegionHeap::Index each = 0; each < grains; ++each) {
+      table[first + each].is.store(Grain::State::none, k_relaxed);
     }
     table[first].span.store(grains, k_relaxed);
-    const auto until = gone->waiting == 0 ? ticket{} : gone->until;
+    const auto until = gone->waiting == 0 ? Ticket{} : gone->until;
     give_slab_record(*gone);
     regions_.give(first, until);
   }
 }
 
-void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket freed,
+void Pool::put_back(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                     unsigned shard) noexcept {
   if (!blocks.empty()) {
     dissolve(central_.give(size_class, blocks, freed, shard));

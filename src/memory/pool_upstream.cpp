@@ -10,9 +10,9 @@
 namespace isthmus {
 namespace {
 
-bool is_a_pools(const allocation::facts& what) noexcept {
-  const auto* at = static_cast<const std::byte*>(what.base);
-  const auto* const last = at + what.nbytes - 1;
+bool is_a_pools(const Allocation::Facts& facts) noexcept {
+  const auto* at = static_cast<const std::byte*>(facts.base);
+  const auto* const last = at + facts.nbytes - 1;
   bool found = process_page_map.find(last) != nullptr;
   for (; !found && at < last; at += k_grain_bytes) {
     found = process_page_map.find(at) != nullptr;
@@ -22,33 +22,33 @@ bool is_a_pools(const allocation::facts& what) noexcept {
 
 }  // namespace
 
-result<void> pool_upstream::check(memory_resource& of) {
+Result<void> PoolUpstream::check(MemoryResource& resource) {
   const char* wrong = nullptr;
-  std::vector<memory_resource*> bases;
-  of.collect_bases(bases);
+  std::vector<MemoryResource*> bases;
+  resource.collect_bases(bases);
   if (std::any_of(bases.begin(), bases.end(),
                   [](auto* each) { return each->as_pool() != nullptr; })) {
     wrong =
         "is built on another pool, whose memory this one cannot manage: use the upstream of that "
         "pool";
-  } else if (of.kinds() != memory_resource::set_of(of.kind())) {
+  } else if (resource.kinds() != MemoryResource::set_of(resource.kind())) {
     wrong =
         "returns memory of several kinds, which a pool cannot mix: put the fallback over the pool";
   } else if (std::any_of(bases.begin(), bases.end(),
-                         [&](auto* each) { return &each->where() != &of.where(); })) {
+                         [&](auto* each) { return &each->where() != &resource.where(); })) {
     wrong =
         "returns memory of several devices, which a pool cannot mix: put the fallback over pools";
-  } else if (of.may_take_back()) {
+  } else if (resource.may_take_back()) {
     wrong = "releases memory that was not freed, as monotonic resources do: put it over the pool";
   }
   if (wrong != nullptr) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "the upstream of a pool, of {} memory on {}, {}",
-                kind_name(of.kind()), of.where().properties().filter, wrong);
+                kind_name(resource.kind()), resource.where().properties().filter, wrong);
   }
   return {};
 }
 
-result<void> pool_upstream::open() {
+Result<void> PoolUpstream::open() {
   if (is_there()) {
     auto made = of_->home().create_queue(of_->where());
     ISTHMUS_TRY(made);
@@ -58,11 +58,11 @@ result<void> pool_upstream::open() {
 }
 
 // Waits for work that upstream submitted to the queue, for example a prefetch.
-result<ref<allocation>> pool_upstream::allocate(const allocation_request& request) {
-  auto chunk = allocation::create(*quiet_, request, of_.get());
+Result<Ref<Allocation>> PoolUpstream::allocate(const AllocationRequest& request) {
+  auto chunk = Allocation::create(*quiet_, request, of_.get());
   ISTHMUS_TRY(chunk);
   if (!quiet_->quiet()) {
-    std::vector<ref<event>> running;
+    std::vector<Ref<Event>> running;
     ISTHMUS_TRY(quiet_->unfinished(running));
     ISTHMUS_TRY(let_end_interruptibly(running));
   }

@@ -11,28 +11,28 @@
 
 namespace isthmus {
 
-class pool_upstream {
+class PoolUpstream {
  public:
   // UNSUPPORTED for a resource that returns memory of several kinds or devices, may release memory
   // that was not freed, or allocates from a pool: the page map has one pool per page.
-  [[nodiscard]] static result<void> check(memory_resource& of);
+  [[nodiscard]] static Result<void> check(MemoryResource& resource);
 
   // Null: none.
-  explicit pool_upstream(ref<memory_resource> of) noexcept : of_{std::move(of)} {}
+  explicit PoolUpstream(Ref<MemoryResource> resource) noexcept : of_{std::move(resource)} {}
   [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(of_); }
 
-  // Pre: called once, before the other functions. Errors as `context::create_queue`.
-  [[nodiscard]] result<void> open();
+  // Pre: called once, before the other functions. Errors as `Context::create_queue`.
+  [[nodiscard]] Result<void> open();
   // Memory usable on any queue. Errors as upstream's; CALLBACK if it returns memory of a pool.
-  [[nodiscard]] result<ref<allocation>> allocate(const allocation_request& request);
+  [[nodiscard]] Result<Ref<Allocation>> allocate(const AllocationRequest& request);
   std::size_t trim(std::size_t keep) const noexcept { return is_there() ? of_->trim(keep) : 0; }
-  [[nodiscard]] result<void> verify() const { return is_there() ? of_->verify() : result<void>{}; }
+  [[nodiscard]] Result<void> verify() const { return is_there() ? of_->verify() : Result<void>{}; }
 
  private:
-  ref<memory_resource> of_;
+  Ref<MemoryResource> of_;
   // Upstream returns memory that is usable on the queue of the request. This queue is used for
   // nothing else, so what is usable on it is usable everywhere.
-  ref<queue> quiet_;
+  Ref<Queue> quiet_;
 };
 
 }  // namespace isthmus

@@ -11,12 +11,12 @@
 
 namespace isthmus {
 
-using grain_state = grain::state;
+using GrainState = Grain::State;
 
-bool run_heap::is_sound_free(index first) const noexcept {
+bool RunHeap::is_sound_free(Index first) const noexcept {
   const auto count = length_of(first);
   const auto& last = table_[first + count - 1];
-  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != grain_state::free_last ||
+  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != GrainState::free_last ||
                                    last.span.load(k_relaxed) != count - 1))) {
     return false;
   }
@@ -28,23 +28,23 @@ bool run_heap::is_sound_free(index first) const noexcept {
          (parts_.at(doubling) >> part & 1) != 0 && (doublings_ >> doubling & 1) != 0;
 }
 
-bool run_heap::is_sound_taken(index first) const noexcept {
+bool RunHeap::is_sound_taken(Index first) const noexcept {
   const auto count = length_of(first);
-  for (index back = 1; back < count; ++back) {
+  for (Index back = 1; back < count; ++back) {
     const auto& body = table_[first + back];
-    if (body.is.load(k_relaxed) != grain_state::body || body.span.load(k_relaxed) != back) {
+    if (body.is.load(k_relaxed) != GrainState::body || body.span.load(k_relaxed) != back) {
       return false;
     }
   }
   return count != 0;
 }
 
-run_heap::finding run_heap::look_for_damage(index first, index count) const noexcept {
-  finding seen{k_none};
+RunHeap::Finding RunHeap::look_for_damage(Index first, Index count) const noexcept {
+  Finding seen{k_none};
   bool follows_free = false;
   for (auto at = first; at < first + count;) {
     const auto& record = table_[at];
-    const bool is_free = record.is.load(k_relaxed) == grain_state::free_head;
+    const bool is_free = record.is.load(k_relaxed) == GrainState::free_head;
     const bool is_slab = record.is_slab() && record.in_slab() != nullptr;
     if (!is_slab && !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_taken(at))) {
       return {at};
@@ -62,19 +62,19 @@ run_heap::finding run_heap::look_for_damage(index first, index count) const noex
   return seen;
 }
 
-result<void> region_heap::verify() noexcept {
+Result<void> RegionHeap::verify() noexcept {
   const std::lock_guard hold{lock_};
   std::uint64_t free = 0;
   std::uint64_t neighbours = 0;
-  auto damaged = run_heap::k_none;
-  any_row([&](index first, index count) {
+  auto damaged = RunHeap::k_none;
+  any_row([&](Index first, Index count) {
     const auto seen = runs_.look_for_damage(first, count);
     free += seen.free;
     neighbours += seen.neighbours;
     damaged = seen.at;
-    return damaged != run_heap::k_none;
+    return damaged != RunHeap::k_none;
   });
-  if (damaged != run_heap::k_none) {
+  if (damaged != RunHeap::k_none) {
     return fail(ISTHMUS_ERROR_INTERNAL,
                 "the record of the 64 KiB at {} contradicts those beside it",
                 static_cast<void*>(address_of(damaged)));
@@ -92,24 +92,24 @@ result<void> region_heap::verify() noexcept {
   return {};
 }
 
-const slab* slab_list::find_damaged() const noexcept {
-  const auto is_sound = [](slab& of, std::size_t in) {
+const Slab* SlabList::find_damaged() const noexcept {
+  const auto is_sound = [](Slab& slab, std::size_t in) {
     std::uint32_t kept = 0;
     std::uint32_t waiting = 0;
     bool apart = true;
-    for (std::size_t word = 0; word < of.words(); ++word) {
-      kept += static_cast<std::uint32_t>(std::popcount(of.free()[word]));
-      waiting += static_cast<std::uint32_t>(std::popcount(of.held_back()[word]));
-      apart = apart && (of.free()[word] & of.held_back()[word]) == 0;
+    for (std::size_t word = 0; word < slab.words(); ++word) {
+      kept += static_cast<std::uint32_t>(std::popcount(slab.free()[word]));
+      waiting += static_cast<std::uint32_t>(std::popcount(slab.held_back()[word]));
+      apart = apart && (slab.free()[word] & slab.held_back()[word]) == 0;
     }
-    for (std::uint32_t block = 0; block < of.blocks; ++block) {
-      const auto own = of.free()[block / 64] | of.held_back()[block / 64];
-      apart = apart && !((own >> block % 64 & 1) != 0 && of.is_live(block));
+    for (std::uint32_t block = 0; block < slab.blocks; ++block) {
+      const auto own = slab.free()[block / 64] | slab.held_back()[block / 64];
+      apart = apart && !((own >> block % 64 & 1) != 0 && slab.is_live(block));
     }
-    return apart && place(of) == in && kept == of.kept && waiting == of.waiting;
+    return apart && place(slab) == in && kept == slab.kept && waiting == slab.waiting;
   };
   for (std::size_t in = 0; in <= k_waiting; ++in) {
-    const slab* before = nullptr;
+    const Slab* before = nullptr;
     for (auto* each = first_.at(in); each != nullptr; each = each->after) {
       if (each->before != before || !is_sound(*each, in)) {
         return each;
@@ -120,7 +120,7 @@ const slab* slab_list::find_damaged() const noexcept {
   return nullptr;
 }
 
-result<void> central_shard::verify() noexcept {
+Result<void> CentralShard::verify() noexcept {
   const std::lock_guard hold{lock_};
   if (const auto* damaged = slabs_.find_damaged()) {
     return fail(ISTHMUS_ERROR_INTERNAL,
@@ -132,7 +132,7 @@ result<void> central_shard::verify() noexcept {
     for (auto* block : blocks_of(which)) {
       auto& owner = process_page_map.at(block).last_slab();
       const auto number = owner.block_at(block);
-      if (number == slab::k_no_block || owner.is_live(number)) {
+      if (number == Slab::k_no_block || owner.is_live(number)) {
         return fail(ISTHMUS_ERROR_INTERNAL, "the block at {} is both free and allocated", block);
       }
     }
@@ -142,9 +142,9 @@ result<void> central_shard::verify() noexcept {
 
 // Metadata that other threads are changing may be seen half changed, so only damage that persists
 // is reported.
-result<void> pool::verify() {
+Result<void> Pool::verify() {
   constexpr int k_most_looks = 100;
-  result<void> seen;
+  Result<void> seen;
   for (int look = 0; look < k_most_looks; ++look) {
     seen = regions_.verify();
     if (seen) {

@@ -17,14 +17,14 @@ std::byte* start_of_grain(const void* pointer) noexcept {
   return at - address(pointer) % k_grain_bytes;
 }
 
-pooled_block slab_block(grain& in, const void* pointer) noexcept {
+PooledBlock slab_block(Grain& in, const void* pointer) noexcept {
   auto* owner = in.in_slab();
   if (owner == nullptr) {
     return {};
   }
   const auto number = owner->block_holding(pointer);
-  if (number == slab::k_no_block ||
-      (grain_table::of(&in).common().knows_live.load(k_relaxed) && !owner->is_live(number))) {
+  if (number == Slab::k_no_block ||
+      (GrainTable::of(&in).common().knows_live.load(k_relaxed) && !owner->is_live(number))) {
     return {};
   }
   auto* start = owner->address_of(number);
@@ -33,9 +33,9 @@ pooled_block slab_block(grain& in, const void* pointer) noexcept {
   return {&in - back, start, owner->block_bytes};
 }
 
-pooled_block run_block(grain& in, const void* pointer) noexcept {
+PooledBlock run_block(Grain& in, const void* pointer) noexcept {
   auto* first = first_of_run(&in);
-  if (first == nullptr || first->is.load(k_relaxed) == grain::state::cached) {
+  if (first == nullptr || first->is.load(k_relaxed) == Grain::State::cached) {
     return {};
   }
   return {first, start_of_grain(pointer) - (&in - first) * std::ptrdiff_t{k_grain_bytes},
@@ -43,8 +43,8 @@ pooled_block run_block(grain& in, const void* pointer) noexcept {
 }
 
 // The error for an address in free memory of the pool that the page belongs to.
-error is_free_in_pool(const void* pointer, const grain& in) {
-  const auto owner = grain_table::of(&in).owner();
+Error is_free_in_pool(const void* pointer, const Grain& in) {
+  const auto owner = GrainTable::of(&in).owner();
   if (!owner) {
     return not_allocated(pointer, "memory of a pool that is being destroyed");
   }
@@ -55,20 +55,20 @@ error is_free_in_pool(const void* pointer, const grain& in) {
 
 }  // namespace
 
-error not_allocated(const void* pointer, std::string_view in) {
+Error not_allocated(const void* pointer, std::string_view in) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} is not allocated: it lies in {}; use an address in memory that was allocated and "
               "not freed",
               pointer, in);
 }
 
-pooled_block block_holding(grain& in, const void* pointer) noexcept {
+PooledBlock block_holding(Grain& in, const void* pointer) noexcept {
   return in.is_slab() ? slab_block(in, pointer) : run_block(in, pointer);
 }
 
-result<ref<allocation>> pool::record(const pooled_block& of) {
+Result<Ref<Allocation>> Pool::record(const PooledBlock& block) {
   const std::lock_guard hold{records_lock_};
-  if (auto known = process_registry().find_block(of.start)) {
+  if (auto known = process_registry().find_block(block.start)) {
     return known;  // created by another thread meanwhile
   }
   if (!records_queue_) {
@@ -76,10 +76,11 @@ result<ref<allocation>> pool::record(const pooled_block& of) {
     ISTHMUS_TRY(made);
     records_queue_ = *std::move(made);
   }
-  return allocation::record(*records_queue_, {of.start, of.nbytes, classes_.unit(), kind()}, *this);
+  return Allocation::record(*records_queue_, {block.start, block.nbytes, classes_.unit(), kind()},
+                            *this);
 }
 
-result<ref<allocation>> allocation_at(const void* pointer) {
+Result<Ref<Allocation>> allocation_at(const void* pointer) {
   auto* in = process_page_map.find(pointer);
   if (in == nullptr) {
     auto known = process_registry().find(pointer);
@@ -100,7 +101,7 @@ result<ref<allocation>> allocation_at(const void* pointer) {
       return not_allocated(pointer, k_freed_in_use);
     }
   }
-  auto from = grain_table::of(in).owner();
+  auto from = GrainTable::of(in).owner();
   return from ? from->record(found) : is_free_in_pool(pointer, *in);
 }
 

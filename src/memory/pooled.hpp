@@ -10,8 +10,8 @@
 
 namespace isthmus {
 
-struct pooled_block {
-  grain* first = nullptr;  // record of the page that it begins in; null: no block
+struct PooledBlock {
+  Grain* first = nullptr;  // record of the page that it begins in; null: no block
   std::byte* start = nullptr;
   std::size_t nbytes = 0;  // usable bytes
 };
@@ -19,32 +19,32 @@ struct pooled_block {
 // The block that contains `pointer`; none if the memory is free. A pool without checks does not
 // know which blocks of a slab are live, so there a free block is found too. `in` is the record of
 // the page in the page map.
-[[nodiscard]] pooled_block block_holding(grain& in, const void* pointer) noexcept;
+[[nodiscard]] PooledBlock block_holding(Grain& in, const void* pointer) noexcept;
 
 // A live block without an allocation record, and the facts common to all memory of its pool. Null
 // if there is none, or if finding out takes more than a few loads.
-struct bare_block {
-  grain_table::common_facts* common = nullptr;
+struct BareBlock {
+  GrainTable::CommonFacts* common = nullptr;
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
 };
-[[nodiscard]] inline bare_block bare_block_holding(const void* pointer) noexcept {
+[[nodiscard]] inline BareBlock bare_block_holding(const void* pointer) noexcept {
   const auto& at = process_page_map.at(pointer);
   const auto seen = at.look();
   if (!seen.is_bare()) {
     return {};
   }
   auto& owner = at.last_slab();
-  auto& common = grain_table::of(seen.record()).common();
+  auto& common = GrainTable::of(seen.record()).common();
   const auto number = owner.block_holding(pointer);
-  if (number == slab::k_no_block || (common.knows_live.load(k_relaxed) && !owner.is_live(number))) {
+  if (number == Slab::k_no_block || (common.knows_live.load(k_relaxed) && !owner.is_live(number))) {
     return {};
   }
   auto* start = owner.address_of(number);
   // Only the entry of the page that a block begins in shows that it has a record.
   const bool is_bare = address(start) >> k_grain_bits == address(pointer) >> k_grain_bits ||
                        process_page_map.at(start).look().is_bare();
-  return is_bare ? bare_block{&common, start, owner.block_bytes} : bare_block{};
+  return is_bare ? BareBlock{&common, start, owner.block_bytes} : BareBlock{};
 }
 
 // The allocation that contains `pointer`, in pooled or other memory. A pooled block that was
@@ -53,10 +53,10 @@ struct bare_block {
 // memory that it manages but that is not allocated: free memory of a pool, or memory that was freed
 // and is still used by work. If allocations are nested in others, this finds the outer one;
 // `innermost_at` finds the inner one.
-[[nodiscard]] result<ref<allocation>> allocation_at(const void* pointer);
+[[nodiscard]] Result<Ref<Allocation>> allocation_at(const void* pointer);
 
 // The error INVALID_ARGUMENT for such a pointer. `in` says where it lies, as part of a sentence.
-[[nodiscard]] error not_allocated(const void* pointer, std::string_view in);
+[[nodiscard]] Error not_allocated(const void* pointer, std::string_view in);
 inline constexpr std::string_view k_freed_in_use = "memory that was freed while work used it";
 
 }  // namespace isthmus

@@ -11,7 +11,7 @@
 
 namespace isthmus {
 
-enum class rung : unsigned {
+enum class Rung : unsigned {
   settle,       // flush this thread's caches; coalesce memory whose fences have completed
   revoke,       // also flush thread caches that have not been used for a while (lane.hpp)
   grow,         // obtain more from the driver
@@ -23,7 +23,7 @@ enum class rung : unsigned {
 };
 inline constexpr std::size_t k_rungs = 8;
 
-[[nodiscard]] constexpr const char* rung_name(rung which) noexcept {
+[[nodiscard]] constexpr const char* rung_name(Rung which) noexcept {
   constexpr std::array<const char*, k_rungs> k_names{"settle", "revoke",      "grow",    "trim",
                                                      "budget", "device_wait", "reclaim", "wait"};
   return k_names.at(static_cast<std::size_t>(which));
@@ -36,30 +36,30 @@ ISTHMUS_TLS_MODEL inline thread_local constinit int no_wait = 0;
 [[nodiscard]] inline bool only_at_hand() noexcept { return no_wait > 1; }
 
 // The counters of the stages of one pool. Thread-safe.
-class pressure {
+class Pressure {
  public:
-  struct counts {
+  struct Counts {
     std::uint64_t tried = 0;
     std::uint64_t served = 0;  // requests that the stage served
   };
-  void tried(rung which) noexcept { count(which).tried.fetch_add(1, std::memory_order_relaxed); }
-  void served(rung which) noexcept { count(which).served.fetch_add(1, std::memory_order_relaxed); }
+  void tried(Rung which) noexcept { count(which).tried.fetch_add(1, std::memory_order_relaxed); }
+  void served(Rung which) noexcept { count(which).served.fetch_add(1, std::memory_order_relaxed); }
 
-  [[nodiscard]] counts of(rung which) const noexcept {
+  [[nodiscard]] Counts of(Rung which) const noexcept {
     const auto& in = counts_.at(static_cast<std::size_t>(which));
     return {in.tried.load(std::memory_order_relaxed), in.served.load(std::memory_order_relaxed)};
   }
 
  private:
-  struct counters {
+  struct Counters {
     std::atomic<std::uint64_t> tried{0};
     std::atomic<std::uint64_t> served{0};
   };
-  [[nodiscard]] counters& count(rung which) noexcept {
+  [[nodiscard]] Counters& count(Rung which) noexcept {
     return counts_.at(static_cast<std::size_t>(which));
   }
 
-  std::array<counters, k_rungs> counts_{};
+  std::array<Counters, k_rungs> counts_{};
 };
 
 }  // namespace isthmus

@@ -5,7 +5,7 @@
 
 namespace isthmus {
 
-queue_slot_table::~queue_slot_table() {
+QueueSlotTable::~QueueSlotTable() {
   for (auto each = chunks_.begin() + 1; each != chunks_.end(); ++each) {
     delete each->load(std::memory_order_relaxed);
   }
@@ -13,7 +13,7 @@ queue_slot_table::~queue_slot_table() {
 
 // A chain that changes during a walk may form a cycle, so a walk visits at most as many entries as
 // exist.
-queue_slot_table::index queue_slot_table::find(std::uint64_t serial) const noexcept {
+QueueSlotTable::Index QueueSlotTable::find(std::uint64_t serial) const noexcept {
   auto at = chains_[serial % k_chains].load(std::memory_order_acquire);
   for (auto left = used(); at != k_none && left != 0; --left) {
     const auto& in = (*this)[at];
@@ -25,13 +25,13 @@ queue_slot_table::index queue_slot_table::find(std::uint64_t serial) const noexc
   return k_none;
 }
 
-queue_slot_table::index queue_slot_table::add() noexcept {
+QueueSlotTable::Index QueueSlotTable::add() noexcept {
   const auto made = used_.load(std::memory_order_relaxed);
   if (made == k_max) {
     return k_none;
   }
   if (auto& in = chunks_[made / k_chunk]; in.load(std::memory_order_relaxed) == nullptr) {
-    auto* more = new (std::nothrow) chunk;
+    auto* more = new (std::nothrow) Chunk;
     if (more == nullptr) {
       return k_none;
     }
@@ -41,7 +41,7 @@ queue_slot_table::index queue_slot_table::add() noexcept {
   return made;
 }
 
-void queue_slot_table::assign(index slot, std::uint64_t serial) noexcept {
+void QueueSlotTable::assign(Index slot, std::uint64_t serial) noexcept {
   auto& in = (*this)[slot];
   if (in.serial.load(std::memory_order_relaxed) != 0) {
     unlink(slot);
@@ -52,7 +52,7 @@ void queue_slot_table::assign(index slot, std::uint64_t serial) noexcept {
   chain.store(slot, std::memory_order_release);
 }
 
-void queue_slot_table::unlink(index slot) noexcept {
+void QueueSlotTable::unlink(Index slot) noexcept {
   const auto& in = (*this)[slot];
   auto* link = &chain_of(in.serial.load(std::memory_order_relaxed));
   while (link->load(std::memory_order_relaxed) != slot) {

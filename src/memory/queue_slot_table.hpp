@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The entries (`queue_slot`) of a pool's queues, found by the queue's serial number at a cost that
+// The entries (`QueueSlot`) of a pool's queues, found by the queue's serial number at a cost that
 // does not grow with the number of queues.
 //
 // Entries are allocated in blocks of 64 as queues are added: the table of a pool with few queues
@@ -22,65 +22,65 @@ namespace isthmus {
 // the driver, `done` after it has completed. A ticket has the number issued + 1 of the moment of
 // the free, so `wanted` > `issued` means that a fence has to be submitted, and `wanted` > `done`
 // that memory still waits. (queue_slots.hpp explains the protocol.)
-struct alignas(64) queue_slot {
+struct alignas(64) QueueSlot {
   std::atomic<std::uint64_t> serial{0};  // of the queue; 0: never used
   std::atomic<std::uint64_t> wanted{0};  // the highest number that a ticket has
   std::atomic<std::uint64_t> issued{0};  // of the fence begun last
   std::atomic<std::uint64_t> done{0};    // of the last fence that has passed
   std::atomic<std::uint32_t> lanes{0};   // thread caches that hold memory freed on the queue
   std::atomic<std::uint32_t> next{0};    // in its chain; 0: the last
-  ref<queue> on;                         // under the lock
+  Ref<Queue> on;                         // under the lock
   // Under the lock: the fence submitted last, and its number.
-  ref<event> fence;
+  Ref<Event> fence;
   std::uint64_t fence_number = 0;
 };
 
 // Writers hold the owner's lock; `find` and access to entries below `used()` need no lock.
-class queue_slot_table {
+class QueueSlotTable {
  public:
-  using index = std::uint32_t;
-  static constexpr index k_none = 0;
-  static constexpr index k_max = (1U << 16) - 1;
+  using Index = std::uint32_t;
+  static constexpr Index k_none = 0;
+  static constexpr Index k_max = (1U << 16) - 1;
 
   // The first `reserved` entries belong to no queue.
-  explicit queue_slot_table(index reserved) noexcept : used_{reserved} {}
-  ~queue_slot_table();
-  queue_slot_table(const queue_slot_table&) = delete;
-  queue_slot_table& operator=(const queue_slot_table&) = delete;
+  explicit QueueSlotTable(Index reserved) noexcept : used_{reserved} {}
+  ~QueueSlotTable();
+  QueueSlotTable(const QueueSlotTable&) = delete;
+  QueueSlotTable& operator=(const QueueSlotTable&) = delete;
 
-  [[nodiscard]] queue_slot& operator[](index slot) noexcept {
+  [[nodiscard]] QueueSlot& operator[](Index slot) noexcept {
     return chunk_of(slot)[slot % k_chunk];
   }
-  [[nodiscard]] const queue_slot& operator[](index slot) const noexcept {
+  [[nodiscard]] const QueueSlot& operator[](Index slot) const noexcept {
     return chunk_of(slot)[slot % k_chunk];
   }
-  [[nodiscard]] index used() const noexcept { return used_.load(std::memory_order_acquire); }
+  [[nodiscard]] Index used() const noexcept { return used_.load(std::memory_order_acquire); }
 
   // The entry of the queue with that serial number. Without the lock, k_none may be wrong.
-  [[nodiscard]] index find(std::uint64_t serial) const noexcept;
+  [[nodiscard]] Index find(std::uint64_t serial) const noexcept;
   // Adds an entry without a queue. k_none at `k_max`, or if the host is out of memory.
-  [[nodiscard]] index add() noexcept;
+  [[nodiscard]] Index add() noexcept;
   // Assigns the entry to the queue, and removes it from its previous one. Pre: the queue has no
   // other entry.
-  void assign(index slot, std::uint64_t serial) noexcept;
+  void assign(Index slot, std::uint64_t serial) noexcept;
 
  private:
-  static constexpr index k_chunk = 64;
-  static constexpr index k_chains = 1024;
-  using chunk = std::array<queue_slot, k_chunk>;
+  static constexpr Index k_chunk = 64;
+  static constexpr Index k_chains = 1024;
+  using Chunk = std::array<QueueSlot, k_chunk>;
 
-  [[nodiscard]] chunk& chunk_of(index slot) const noexcept {
+  [[nodiscard]] Chunk& chunk_of(Index slot) const noexcept {
     return *chunks_[slot / k_chunk].load(std::memory_order_acquire);
   }
-  [[nodiscard]] std::atomic<index>& chain_of(std::uint64_t serial) noexcept {
+  [[nodiscard]] std::atomic<Index>& chain_of(std::uint64_t serial) noexcept {
     return chains_[serial % k_chains];
   }
-  void unlink(index slot) noexcept;
+  void unlink(Index slot) noexcept;
 
-  chunk first_;
-  std::array<std::atomic<chunk*>, (k_max + k_chunk) / k_chunk> chunks_{&first_};
-  std::array<std::atomic<index>, k_chains> chains_{};
-  std::atomic<index> used_;
+  Chunk first_;
+  std::array<std::atomic<Chunk*>, (k_max + k_chunk) / k_chunk> chunks_{&first_};
+  std::array<std::atomic<Index>, k_chains> chains_{};
+  std::atomic<Index> used_;
 };
 
 }  // namespace isthmus

@@ -11,9 +11,9 @@
 namespace isthmus {
 namespace {
 
-void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) noexcept {
+void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t min) noexcept {
   auto seen = value.load(std::memory_order_relaxed);
-  while (seen < least && !value.compare_exchange_weak(seen, least, std::memory_order_release)) {
+  while (seen < min && !value.compare_exchange_weak(seen, min, std::memory_order_release)) {
   }
 }
 
@@ -21,9 +21,10 @@ void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) noexcept {
 
 // Counts the fences of all queues that one number of k_several waits for. The last one to complete
 // passes that number.
-class queue_slots::passing_of_several final {
+class QueueSlots::PassingOfSeveral final {
  public:
-  passing_of_several(queue_slots& of, std::uint64_t number) noexcept : of_{&of}, number_{number} {}
+  PassingOfSeveral(QueueSlots& slots, std::uint64_t number) noexcept
+      : of_{&slots}, number_{number} {}
   void begin() noexcept { left_.fetch_add(1, std::memory_order_relaxed); }
   // One of the fences could not be submitted: the number passes with a later fence.
   void give_up() noexcept {
@@ -40,18 +41,18 @@ class queue_slots::passing_of_several final {
   }
 
  private:
-  const ref<queue_slots> of_;
+  const Ref<QueueSlots> of_;
   const std::uint64_t number_;
   std::atomic<unsigned> left_{1};  // 1 for the thread that submits the fences
   std::atomic<bool> complete_{true};
 };
 
 // Runs when a fence has completed: passes its number.
-class queue_slots::passing final : public continuation {
+class QueueSlots::Passing final : public Continuation {
  public:
-  passing(queue_slots& of, slot which, std::uint64_t number, passing_of_several* also) noexcept
-      : of_{&of}, which_{which}, number_{number}, also_{also} {}
-  void run(event&) noexcept override {
+  Passing(QueueSlots& slots, Slot which, std::uint64_t number, PassingOfSeveral* also) noexcept
+      : of_{&slots}, which_{which}, number_{number}, also_{also} {}
+  void run(Event&) noexcept override {
     of_->pass(which_, number_);
     if (also_ != nullptr) {
       also_->end();
@@ -60,29 +61,29 @@ class queue_slots::passing final : public continuation {
   }
 
  private:
-  const ref<queue_slots> of_;
-  const slot which_;
+  const Ref<QueueSlots> of_;
+  const Slot which_;
   const std::uint64_t number_;
-  passing_of_several* const also_;
+  PassingOfSeveral* const also_;
 };
 
-void queue_slots::pass(slot of, std::uint64_t number) noexcept {
+void QueueSlots::pass(Slot slot, std::uint64_t number) noexcept {
   passes_begun_.fetch_add(1, std::memory_order_acq_rel);
-  raise_to(entries_[of].done, number);
+  raise_to(entries_[slot].done, number);
   passes_ended_.fetch_add(1, std::memory_order_release);
 }
 
-queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
-  if (const auto known = entries_.find(on.serial()); known != k_quiet) {
+QueueSlots::Slot QueueSlots::entry_of(Queue& queue) noexcept {
+  if (const auto known = entries_.find(queue.serial()); known != k_quiet) {
     return known;
   }
   // Entries of released queues become reusable only after their fences, which possibly no request
   // needs. Therefore every 64th new entry makes fences due: the next allocation submits them, not
   // this call, which may be a free. They are submitted here only if no entry is left.
-  const auto found = enter(on);
+  const auto found = enter(queue);
   if (found == k_quiet) {
     fence();
-    return enter(on);
+    return enter(queue);
   }
   if (found % k_fence_every == 0) {
     fence_is_due_.store(true, std::memory_order_relaxed);
@@ -93,13 +94,13 @@ queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
 // Whether the entry is reusable: only pools still reference its queue, and no thread cache or
 // ticket depends on it. Checked in this order, because the last other owner of the queue may have
 // got a thread cache or a ticket just before it released the queue.
-bool queue_slots::is_over(const queue_slot& in) noexcept {
+bool QueueSlots::is_over(const QueueSlot& in) noexcept {
   return in.on->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
          in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
 }
 
 // Continues where the last search ended. Pre: the lock is held.
-queue_slots::slot queue_slots::find_over(slot most_looks) noexcept {
+QueueSlots::Slot QueueSlots::find_over(Slot most_looks) noexcept {
   const auto used = entries_.used();
   for (auto left = std::min(used - (k_several + 1), most_looks); left != 0; --left) {
     oldest_ = oldest_ + 1 < used ? oldest_ + 1 : k_several + 1;
@@ -113,14 +114,14 @@ queue_slots::slot queue_slots::find_over(slot most_looks) noexcept {
 // A new queue reuses the entry of a released one, so that the number of entries stays close to that
 // of the queues in use. Only a few entries are inspected, so that the cost does not depend on their
 // number.
-queue_slots::slot queue_slots::enter(queue& on) noexcept {
-  ref<queue> gone;  // both are released after the lock
-  ref<event> gone_fence;
+QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
+  Ref<Queue> gone;  // both are released after the lock
+  Ref<Event> gone_fence;
   const std::lock_guard hold{lock_};
-  if (const auto known = entries_.find(on.serial()); known != k_quiet) {
+  if (const auto known = entries_.find(queue.serial()); known != k_quiet) {
     return known;
   }
-  constexpr slot k_few = 64;
+  constexpr Slot k_few = 64;
   auto found = find_over(k_few);
   if (found == k_quiet) {
     found = entries_.add();
@@ -130,52 +131,52 @@ queue_slots::slot queue_slots::enter(queue& on) noexcept {
   }
   if (found != k_quiet) {
     auto& in = entries_[found];
-    gone = std::exchange(in.on, ref<queue>{&on});
+    gone = std::exchange(in.on, Ref<Queue>{&queue});
     gone_fence = std::exchange(in.fence, nullptr);
-    on.note_pool();
+    queue.note_pool();
     if (gone) {
       gone->forget_pool();
     }
-    entries_.assign(found, on.serial());
+    entries_.assign(found, queue.serial());
   }
   return found;
 }
 
-queue_slots::slot queue_slots::find(queue* on) noexcept {
-  return on == nullptr || !on->in_one_order() ? k_quiet : entry_of(*on);
+QueueSlots::Slot QueueSlots::find(Queue* queue) noexcept {
+  return queue == nullptr || !queue->in_one_order() ? k_quiet : entry_of(*queue);
 }
 
-ref<queue> queue_slots::find(std::uint64_t serial) noexcept {
+Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
   const std::lock_guard hold{lock_};
   const auto known = entries_.find(serial);
   if (known == k_quiet) {
     return {};
   }
   auto* const on = entries_[known].on.get();
-  return on->retain_if_known() ? ref<queue>::adopt(on) : ref<queue>{};
+  return on->retain_if_known() ? Ref<Queue>::adopt(on) : Ref<Queue>{};
 }
 
 // `submit` raises `issued` before it calls the driver, so memory that is freed after the fence was
 // submitted gets a later number.
-ticket queue_slots::next(slot of) noexcept {
-  if (of == k_quiet) {
+Ticket QueueSlots::next(Slot slot) noexcept {
+  if (slot == k_quiet) {
     return {};
   }
-  auto& in = entries_[of];
+  auto& in = entries_[slot];
   const auto number = in.issued.load(std::memory_order_acquire) + 1;
   raise_to(in.wanted, number);
-  return {of, number};
+  return {slot, number};
 }
 
-ticket queue_slots::joined(ticket a, ticket b) noexcept {
+Ticket QueueSlots::joined(Ticket a, Ticket b) noexcept {
   if (a.slot() == b.slot()) {
     return a.number() < b.number() ? b : a;
   }
-  if (a == ticket::never() || b == ticket::never()) {
-    return ticket::never();
+  if (a == Ticket::never() || b == Ticket::never()) {
+    return Ticket::never();
   }
   if (passed(a)) {
-    return passed(b) ? ticket{} : b;
+    return passed(b) ? Ticket{} : b;
   }
   if (passed(b)) {
     return a;
@@ -188,10 +189,10 @@ ticket queue_slots::joined(ticket a, ticket b) noexcept {
   return next(k_several);
 }
 
-void queue_slots::submit(slot of, passing_of_several* also) noexcept {
-  auto& in = entries_[of];
+void QueueSlots::submit(Slot slot, PassingOfSeveral* also) noexcept {
+  auto& in = entries_[slot];
   const auto number = in.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
-  if (!try_submit(of, number, also)) {
+  if (!try_submit(slot, number, also)) {
     raise_to(in.wanted, number + 1);  // the next fence replaces this one too
     if (also != nullptr) {
       also->give_up();
@@ -200,37 +201,37 @@ void queue_slots::submit(slot of, passing_of_several* also) noexcept {
 }
 
 // Under the lock, since another thread may reassign the entry at any moment, or be doing so.
-ref<queue> queue_slots::queue_of(slot of) noexcept {
+Ref<Queue> QueueSlots::queue_of(Slot slot) noexcept {
   const std::lock_guard hold{lock_};
-  return entries_[of].on;
+  return entries_[slot].on;
 }
 
-bool queue_slots::try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept try {
-  const auto on = queue_of(of);
+bool QueueSlots::try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept try {
+  const auto on = queue_of(slot);
   if (!on || os::drivers_are_gone()) {
     return false;
   }
   auto ended = on->pending();
   if (!ended && ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
-    pass(of, number);  // nothing runs on a lost device
+    pass(slot, number);  // nothing runs on a lost device
     return true;
   }
-  auto* told = ended ? new (std::nothrow) passing{*this, of, number, also} : nullptr;
+  auto* told = ended ? new (std::nothrow) Passing{*this, slot, number, also} : nullptr;
   if (told == nullptr) {
     return false;
   }
   if (also != nullptr) {
     also->begin();
   }
-  note_fence(of, {*ended, number});
+  note_fence(slot, {*ended, number});
   (*ended)->on_complete(*told);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void queue_slots::note_fence(slot of, fenced made) noexcept {
-  auto& in = entries_[of];
+void QueueSlots::note_fence(Slot slot, Fenced made) noexcept {
+  auto& in = entries_[slot];
   const std::lock_guard hold{lock_};
   if (in.fence_number < made.number) {
     std::swap(in.fence, made.end);  // the previous one is released after the lock
@@ -238,26 +239,26 @@ void queue_slots::note_fence(slot of, fenced made) noexcept {
   }
 }
 
-queue_slots::fenced queue_slots::last_fence(slot of) noexcept {
-  const auto& in = entries_[of];
+QueueSlots::Fenced QueueSlots::last_fence(Slot slot) noexcept {
+  const auto& in = entries_[slot];
   const std::lock_guard hold{lock_};
   return {in.fence, in.fence_number};
 }
 
-queue_slots::fenced queue_slots::covering(slot of) noexcept {
-  const auto wanted = entries_[of].wanted.load(std::memory_order_acquire);
-  auto last = last_fence(of);
+QueueSlots::Fenced QueueSlots::covering(Slot slot) noexcept {
+  const auto wanted = entries_[slot].wanted.load(std::memory_order_acquire);
+  auto last = last_fence(slot);
   if (!last.end || last.number < wanted) {
-    submit(of, nullptr);
-    last = last_fence(of);
+    submit(slot, nullptr);
+    last = last_fence(slot);
   }
-  return last.number < wanted ? fenced{} : std::move(last);
+  return last.number < wanted ? Fenced{} : std::move(last);
 }
 
 // Makes `also` wait for an entry whose tickets are all covered by submitted fences.
-void queue_slots::follow(slot of, passing_of_several& also) noexcept {
-  const auto last = covering(of);
-  auto* told = last.end ? new (std::nothrow) passing{*this, of, last.number, &also} : nullptr;
+void QueueSlots::follow(Slot slot, PassingOfSeveral& also) noexcept {
+  const auto last = covering(slot);
+  auto* told = last.end ? new (std::nothrow) Passing{*this, slot, last.number, &also} : nullptr;
   if (told == nullptr) {
     also.give_up();
     return;
@@ -267,24 +268,24 @@ void queue_slots::follow(slot of, passing_of_several& also) noexcept {
 }
 
 // A queue that no memory waits for is not used: its owner may have destroyed its stream.
-bool queue_slots::is_waited_for(const queue_slot& in) noexcept {
+bool QueueSlots::is_waited_for(const QueueSlot& in) noexcept {
   return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
 }
 
-void queue_slots::fence() noexcept {
-  passing_of_several* also = nullptr;
+void QueueSlots::fence() noexcept {
+  PassingOfSeveral* also = nullptr;
   auto& several = entries_[k_several];
   if (several.wanted.load(std::memory_order_acquire) >
       several.issued.load(std::memory_order_relaxed)) {
     const auto number = several.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
     std::atomic_thread_fence(std::memory_order_seq_cst);  // see `joined`
-    also = new (std::nothrow) passing_of_several{*this, number};
+    also = new (std::nothrow) PassingOfSeveral{*this, number};
     if (also == nullptr) {
       raise_to(several.wanted, number + 1);
     }
   }
   const auto used = entries_.used();
-  for (slot each = k_several + 1; each < used; ++each) {
+  for (Slot each = k_several + 1; each < used; ++each) {
     const auto& in = entries_[each];
     if (in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
       submit(each, also);
@@ -297,48 +298,48 @@ void queue_slots::fence() noexcept {
   }
 }
 
-void queue_slots::fence_if_due() noexcept {
+void QueueSlots::fence_if_due() noexcept {
   if (fence_is_due_.load(std::memory_order_relaxed) &&
       fence_is_due_.exchange(false, std::memory_order_relaxed)) {
     fence();
   }
 }
 
-ticket queue_slots::fence_behind(queue& on) noexcept {
-  const auto of = entry_of(on);
+Ticket QueueSlots::fence_behind(Queue& queue) noexcept {
+  const auto of = entry_of(queue);
   if (of != k_quiet) {
     const auto made = next(of);
     submit(of, nullptr);
     return made;
   }
   try {
-    if (on.wait(std::nullopt)) {
+    if (queue.wait(std::nullopt)) {
       return {};
     }
   } catch (const std::bad_alloc&) {
     // As if the driver could not report the completion.
   }
-  return ticket::never();
+  return Ticket::never();
 }
 
-ticket queue_slots::behind(queue* on) noexcept {
-  if (on == nullptr) {
+Ticket QueueSlots::behind(Queue* queue) noexcept {
+  if (queue == nullptr) {
     return {};
   }
-  const auto of = find(on);
-  return of == k_quiet ? fence_behind(*on) : next(of);
+  const auto of = find(queue);
+  return of == k_quiet ? fence_behind(*queue) : next(of);
 }
 
 // Also passes the tickets of fences that have completed: their continuation may not have run yet,
 // because its thread waits for a CPU, and a caller that polls would give up before it does.
-std::vector<ref<event>> queue_slots::running(slot whom) {
-  std::vector<ref<event>> found;
+std::vector<Ref<Event>> QueueSlots::running(Slot slot) {
+  std::vector<Ref<Event>> found;
   const auto used = entries_.used();
   const bool all = is_waited_for(entries_[k_several]);
   const auto of_several = entries_[k_several].issued.load(std::memory_order_acquire);
   bool all_ended = all;
-  for (slot each = k_several + 1; each < used; ++each) {
-    const bool matters = (all || each != whom) && is_waited_for(entries_[each]);
+  for (Slot each = k_several + 1; each < used; ++each) {
+    const bool matters = (all || each != slot) && is_waited_for(entries_[each]);
     if (!matters) {
       continue;
     }
@@ -358,32 +359,32 @@ std::vector<ref<event>> queue_slots::running(slot whom) {
   return found;
 }
 
-result<void> queue_slots::wait_behind(ticket of, queue& on) {
-  std::vector<ref<event>> ends;
+Result<void> QueueSlots::wait_behind(Ticket ticket, Queue& queue) {
+  std::vector<Ref<Event>> ends;
   const auto used = entries_.used();
-  for (slot each = k_several + 1; each < used; ++each) {
+  for (Slot each = k_several + 1; each < used; ++each) {
     const bool matters =
-        (of.slot() == each || of.slot() == k_several) && is_waited_for(entries_[each]);
-    if (!matters || queue_of(each).get() == &on) {
+        (ticket.slot() == each || ticket.slot() == k_several) && is_waited_for(entries_[each]);
+    if (!matters || queue_of(each).get() == &queue) {
       continue;
     }
     if (auto last = covering(each); last.end) {
       ends.push_back(std::move(last.end));
     } else if (is_waited_for(entries_[each])) {  // false if the device is lost: nothing runs there
-      return error::no_memory();
+      return Error::no_memory();
     }
   }
-  if (on.has_others_work()) {
-    return on.stand_behind(ends);  // external work may overtake operations held back on the host
+  if (queue.has_others_work()) {
+    return queue.stand_behind(ends);  // external work may overtake operations held back on the host
   }
-  auto reached = on.fence(order_only(ends));
+  auto reached = queue.fence(order_only(ends));
   ISTHMUS_TRY(reached);
   return {};
 }
 
-void queue_slots::forget_queues() noexcept {
+void QueueSlots::forget_queues() noexcept {
   const auto used = entries_.used();
-  for (slot each = k_several + 1; each < used; ++each) {
+  for (Slot each = k_several + 1; each < used; ++each) {
     const auto gone = std::exchange(entries_[each].on, nullptr);
     gone->forget_pool();
     const auto last = std::exchange(entries_[each].fence, nullptr);

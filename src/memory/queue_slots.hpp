@@ -26,15 +26,15 @@
 
 namespace isthmus {
 
-class ticket {
+class Ticket {
  public:
   // Has passed: nothing uses the memory.
-  constexpr ticket() noexcept = default;
-  constexpr ticket(unsigned slot, std::uint64_t number) noexcept
+  constexpr Ticket() noexcept = default;
+  constexpr Ticket(unsigned slot, std::uint64_t number) noexcept
       : bits_{std::uint64_t{slot} << k_number_bits | number} {}
 
   // Never passes: for memory that may still be in use, where the end of that use is never known.
-  [[nodiscard]] static constexpr ticket never() noexcept;
+  [[nodiscard]] static constexpr Ticket never() noexcept;
 
   [[nodiscard]] constexpr unsigned slot() const noexcept {
     return static_cast<unsigned>(bits_ >> k_number_bits);
@@ -42,7 +42,7 @@ class ticket {
   [[nodiscard]] constexpr std::uint64_t number() const noexcept {
     return bits_ & ((std::uint64_t{1} << k_number_bits) - 1);
   }
-  friend constexpr bool operator==(ticket, ticket) noexcept = default;
+  friend constexpr bool operator==(Ticket, Ticket) noexcept = default;
 
  private:
   static constexpr unsigned k_number_bits = 48;
@@ -50,22 +50,26 @@ class ticket {
 };
 
 // Thread-safe. Reference-counted, since pending fences outlive their pool.
-class queue_slots final : public ref_counted {
+class QueueSlots final : public RefCounted {
  public:
-  using slot = queue_slot_table::index;
-  static constexpr slot k_quiet = queue_slot_table::k_none;  // no queue
+  using Slot = QueueSlotTable::Index;
+  static constexpr Slot k_quiet = QueueSlotTable::k_none;  // no queue
   // For memory that waits for more than one queue: it then waits for all queues of the pool.
-  static constexpr slot k_several = 1;
+  static constexpr Slot k_several = 1;
   // In place of the request's queue: the caller waits for the memory's work itself.
-  static constexpr slot k_anybody = queue_slot_table::k_max;
+  static constexpr Slot k_anybody = QueueSlotTable::k_max;
 
-  // The entry of `on`. k_quiet for null, for queues that are not `in_one_order` (even there memory
-  // is reusable only after its fence has passed), and if all entries are in use.
-  [[nodiscard]] slot find(queue* on) noexcept;
+  // The entry of `queue`. k_quiet for null, for queues that are not `in_one_order` (even there
+  // memory is reusable only after its fence has passed), and if all entries are in use.
+  [[nodiscard]] Slot find(Queue* queue) noexcept;
   // While a thread cache (`lane`) keeps memory that was freed on the entry's queue, which has no
   // ticket yet, the entry is not assigned to another queue.
-  void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
-  void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
+  void attach_lane(Slot slot) noexcept {
+    entries_[slot].lanes.fetch_add(1, std::memory_order_relaxed);
+  }
+  void detach_lane(Slot slot) noexcept {
+    entries_[slot].lanes.fetch_sub(1, std::memory_order_release);
+  }
 
   // The number of fences that have passed so far: while it does not change no ticket passes.
   // nullopt while a fence is passing. `pass` raises `passes_begun_` before `done` and
@@ -79,24 +83,24 @@ class queue_slots final : public ref_counted {
 
   // A reference to the queue with that serial number; null if it has no entry, or if only pools
   // still reference it.
-  [[nodiscard]] ref<queue> find(std::uint64_t serial) noexcept;
+  [[nodiscard]] Ref<Queue> find(std::uint64_t serial) noexcept;
 
   // Whether the queue has an entry, or gets one here. Also for exported queues.
-  [[nodiscard]] bool have_room_for(queue& on) noexcept { return entry_of(on) != k_quiet; }
+  [[nodiscard]] bool have_room_for(Queue& queue) noexcept { return entry_of(queue) != k_quiet; }
 
   // The ticket of memory that is freed after all work on the entry's queue.
-  [[nodiscard]] ticket next(slot of) noexcept;
-  [[nodiscard]] bool passed(ticket of) const noexcept {
-    return of.number() <= entries_[of.slot()].done.load(std::memory_order_acquire);
+  [[nodiscard]] Ticket next(Slot slot) noexcept;
+  [[nodiscard]] bool passed(Ticket ticket) const noexcept {
+    return ticket.number() <= entries_[ticket.slot()].done.load(std::memory_order_acquire);
   }
-  // Whether a request on the queue of entry `whom` may use the memory.
-  [[nodiscard]] bool good(ticket of, slot whom) const noexcept;
+  // Whether a request on the queue of entry `slot` may use the memory.
+  [[nodiscard]] bool good(Ticket ticket, Slot slot) const noexcept;
   // Whether one ticket can replace both without excluding a request that one of them allows.
-  [[nodiscard]] bool joins(ticket a, ticket b) const noexcept {
+  [[nodiscard]] bool joins(Ticket a, Ticket b) const noexcept {
     return a.slot() == b.slot() || (passed(a) && passed(b));
   }
   // A ticket that replaces both: at worst one of k_several.
-  [[nodiscard]] ticket joined(ticket a, ticket b) noexcept;
+  [[nodiscard]] Ticket joined(Ticket a, Ticket b) noexcept;
 
   // Submits the fences that tickets wait for. Calls the driver, so the caller holds no lock. If the
   // driver refuses a fence, the next one replaces it, and until then the memory is reusable on its
@@ -106,8 +110,8 @@ class queue_slots final : public ref_counted {
   void fence_if_due() noexcept;
   // Whether no work is left on the entry's queue, so that `fence` would pass its tickets at once.
   // Does not call the driver, so it may be false for work whose completion was not noticed yet.
-  [[nodiscard]] bool is_idle(slot of) noexcept {
-    const auto on = queue_of(of);
+  [[nodiscard]] bool is_idle(Slot slot) noexcept {
+    const auto on = queue_of(slot);
     return on && on->quiet();
   }
   // Whether no work is left on any queue that a ticket of k_several may wait for. Visits all
@@ -115,77 +119,79 @@ class queue_slots final : public ref_counted {
   [[nodiscard]] bool all_idle() noexcept;
   // Whether the ticket has passed or `fence` would pass it at once. `all_are_idle` is the result of
   // `all_idle`.
-  [[nodiscard]] bool would_pass(ticket of, bool all_are_idle) noexcept {
-    return passed(of) ||
-           (of.slot() == k_several ? all_are_idle && of != ticket::never() : is_idle(of.slot()));
+  [[nodiscard]] bool would_pass(Ticket ticket, bool all_are_idle) noexcept {
+    return passed(ticket) || (ticket.slot() == k_several ? all_are_idle && ticket != Ticket::never()
+                                                         : is_idle(ticket.slot()));
   }
   // Submits a fence to one queue, exported or not. Returns a ticket that passes when all work that
   // is on the queue now has completed. If the queue can have no entry, waits for that work instead,
   // and returns a passed ticket, or `never` if the wait failed.
-  [[nodiscard]] ticket fence_behind(queue& on) noexcept;
+  [[nodiscard]] Ticket fence_behind(Queue& queue) noexcept;
   // The ticket of memory that is freed after all work that is on the queue now, exported or not.
   // Null: nothing uses the memory.
-  [[nodiscard]] ticket behind(queue* on) noexcept;
+  [[nodiscard]] Ticket behind(Queue* queue) noexcept;
   // The completion of the work on the queues that tickets still wait for, except tickets that wait
-  // for `whom` alone, whose memory a request on that queue can use. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<ref<event>> running(slot whom = k_quiet);
-  // Work that is submitted to `on` from here on waits, on the device, for the work of the ticket,
-  // and possibly for more. Errors as `queue::fence`; throws std::bad_alloc. Pre: not `never`.
-  [[nodiscard]] result<void> wait_behind(ticket of, queue& on);
+  // for `slot` alone, whose memory a request on that queue can use. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<Ref<Event>> running(Slot slot = k_quiet);
+  // Work that is submitted to `queue` from here on waits, on the device, for the work of the
+  // ticket, and possibly for more. Errors as `Queue::fence`; throws std::bad_alloc. Pre: not
+  // `never`.
+  [[nodiscard]] Result<void> wait_behind(Ticket ticket, Queue& queue);
   // Drops the references to queues as the pool is destroyed: pending fences may outlive it, on
   // threads that must not release a queue.
   void forget_queues() noexcept;
 
  private:
-  static constexpr slot k_fence_every = 64;
-  struct fenced {
-    ref<event> end;
+  static constexpr Slot k_fence_every = 64;
+  struct Fenced {
+    Ref<Event> end;
     std::uint64_t number = 0;
   };
-  class passing;
-  class passing_of_several;
+  class Passing;
+  class PassingOfSeveral;
 
-  ~queue_slots() override = default;
-  [[nodiscard]] slot enter(queue& on) noexcept;
-  [[nodiscard]] slot find_over(slot most_looks) noexcept;
-  [[nodiscard]] static bool is_over(const queue_slot& in) noexcept;
-  [[nodiscard]] static bool is_waited_for(const queue_slot& in) noexcept;
-  [[nodiscard]] slot entry_of(queue& on) noexcept;
-  [[nodiscard]] ref<queue> queue_of(slot of) noexcept;
-  void submit(slot of, passing_of_several* also) noexcept;
-  void follow(slot of, passing_of_several& also) noexcept;
-  void note_fence(slot of, fenced made) noexcept;
-  [[nodiscard]] fenced last_fence(slot of) noexcept;
+  ~QueueSlots() override = default;
+  [[nodiscard]] Slot enter(Queue& queue) noexcept;
+  [[nodiscard]] Slot find_over(Slot most_looks) noexcept;
+  [[nodiscard]] static bool is_over(const QueueSlot& in) noexcept;
+  [[nodiscard]] static bool is_waited_for(const QueueSlot& in) noexcept;
+  [[nodiscard]] Slot entry_of(Queue& queue) noexcept;
+  [[nodiscard]] Ref<Queue> queue_of(Slot slot) noexcept;
+  void submit(Slot slot, PassingOfSeveral* also) noexcept;
+  void follow(Slot slot, PassingOfSeveral& also) noexcept;
+  void note_fence(Slot slot, Fenced made) noexcept;
+  [[nodiscard]] Fenced last_fence(Slot slot) noexcept;
   // A fence for all memory that waits for the entry's queue: the last one submitted, if it
   // suffices. Then the queue is not used, since its stream may belong to another library and may
   // have been destroyed. `end` is null if the queue accepts no fence.
-  [[nodiscard]] fenced covering(slot of) noexcept;
-  [[nodiscard]] bool try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept;
-  void pass(slot of, std::uint64_t number) noexcept;
+  [[nodiscard]] Fenced covering(Slot slot) noexcept;
+  [[nodiscard]] bool try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept;
+  void pass(Slot slot, std::uint64_t number) noexcept;
 
-  spin_lock lock_;  // guards the assignment of entries, and their `on`, `fence`, `fence_number`
+  SpinLock lock_;  // guards the assignment of entries, and their `on`, `fence`, `fence_number`
   std::atomic<bool> fence_is_due_{false};
   std::atomic<std::uint64_t> passes_begun_{0};
   std::atomic<std::uint64_t> passes_ended_{0};
-  queue_slot_table entries_{k_several + 1};
-  slot oldest_ = k_several + 1;  // where the search for a reusable entry ended; under the lock
+  QueueSlotTable entries_{k_several + 1};
+  Slot oldest_ = k_several + 1;  // where the search for a reusable entry ended; under the lock
 };
 
-constexpr ticket ticket::never() noexcept {
-  return {queue_slots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
+constexpr Ticket Ticket::never() noexcept {
+  return {QueueSlots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
 }
 
-inline bool queue_slots::all_idle() noexcept {
+inline bool QueueSlots::all_idle() noexcept {
   bool found = true;
   const auto used = entries_.used();
-  for (slot each = k_several + 1; found && each < used; ++each) {
+  for (Slot each = k_several + 1; found && each < used; ++each) {
     found = !is_waited_for(entries_[each]) || is_idle(each);
   }
   return found;
 }
 
-inline bool queue_slots::good(ticket of, slot whom) const noexcept {
-  return of.slot() == whom || passed(of) || (whom == k_anybody && of != ticket::never());
+inline bool QueueSlots::good(Ticket ticket, Slot slot) const noexcept {
+  return ticket.slot() == slot || passed(ticket) ||
+         (slot == k_anybody && ticket != Ticket::never());
 }
 
 }  // namespace isthmus

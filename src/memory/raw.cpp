@@ -12,11 +12,11 @@ namespace isthmus {
 namespace {
 
 // Whether the memory has no record and is deallocated directly.
-bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
-  return from.orders_frees() || from.giver_of(pointer, nbytes).orders_frees();
+bool goes_back_bare(MemoryResource& resource, const void* pointer, std::size_t nbytes) noexcept {
+  return resource.orders_frees() || resource.giver_of(pointer, nbytes).orders_frees();
 }
 
-error is_in_use(const void* pointer) {
+Error is_in_use(const void* pointer) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "{} is in use by a buffer, or by a resource that is built on this one: free it there",
               pointer);
@@ -24,17 +24,17 @@ error is_in_use(const void* pointer) {
 
 // Whether the block that begins at `pointer`, which a caller wants to free, is not held by a bare
 // pointer: a resource above sub-allocates it, or it has a record, for example that of a buffer.
-bool is_used_above(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
-  auto& giver = from.giver_of(pointer, nbytes);
+bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nbytes) noexcept {
+  auto& giver = resource.giver_of(pointer, nbytes);
   const auto* const in = process_page_map.find(pointer);
   auto& areas = process_cut_areas();
   if (giver.as_pool() != nullptr) {
     return in != nullptr && areas.look(pointer, true).has_value();
   }
   switch (areas.place_of(pointer, giver, in != nullptr)) {
-    case cut_areas::place::outside: return false;
-    case cut_areas::place::below_another: return true;
-    case cut_areas::place::innermost: break;
+    case CutAreas::Place::outside: return false;
+    case CutAreas::Place::below_another: return true;
+    case CutAreas::Place::innermost: break;
   }
   const auto found = areas.look(pointer, in != nullptr);
   const auto record = process_registry().innermost_part(pointer);
@@ -44,37 +44,38 @@ bool is_used_above(memory_resource& from, const void* pointer, std::size_t nbyte
 
 }  // namespace
 
-result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t alignment,
-                       queue& on) {
+Result<void*> hand_out(MemoryResource& resource, std::size_t nbytes, std::size_t alignment,
+                       Queue& queue) {
   let_much_go_on_demand();
   const auto refusals = driver_refusals;
-  const auto ask = [&] { return from.allocate(nbytes, alignment, on); };
+  const auto ask = [&] { return resource.allocate(nbytes, alignment, queue); };
   auto memory = ask();
   if (is_short(memory)) {
-    memory = with_all_pools({from.where(), from.kind(), nbytes, from.as_pool()}, refusals, ask,
-                            std::move(memory));
+    memory = with_all_pools({resource.where(), resource.kind(), nbytes, resource.as_pool()},
+                            refusals, ask, std::move(memory));
   }
-  if (!memory && reclaimed_for(memory.failure(), refusals, from.where(),
-                               {from.kind(), nbytes, alignment}, &from)) {
+  if (!memory && reclaimed_for(memory.failure(), refusals, resource.where(),
+                               {resource.kind(), nbytes, alignment}, &resource)) {
     memory = ask();
   }
-  if (!memory || goes_back_bare(from, *memory, nbytes)) {
+  if (!memory || goes_back_bare(resource, *memory, nbytes)) {
     return memory;
   }
-  auto made = allocation::take_over(on, {*memory, nbytes, alignment, from.kind()}, &from);
+  auto made =
+      Allocation::take_over(queue, {*memory, nbytes, alignment, resource.kind()}, &resource);
   ISTHMUS_TRY(made);
   (*made)->hold_by_pointer();
   return memory;
 }
 
-result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes, queue* behind) {
-  if (goes_back_bare(from, pointer, nbytes)) {
-    if (allocation::any_within() && is_used_above(from, pointer, nbytes)) {
+Result<void> take_back(MemoryResource& resource, void* pointer, std::size_t nbytes, Queue* behind) {
+  if (goes_back_bare(resource, pointer, nbytes)) {
+    if (Allocation::any_within() && is_used_above(resource, pointer, nbytes)) {
       return is_in_use(pointer);
     }
-    return from.deallocate(pointer, nbytes, behind);
+    return resource.deallocate(pointer, nbytes, behind);
   }
-  const auto known = process_registry().find(pointer, from);
+  const auto known = process_registry().find(pointer, resource);
   if (!known) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "pointer {} was not allocated by this resource, or was freed before", pointer);
@@ -82,7 +83,7 @@ result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes,
   return take_back_recorded(*known, pointer, behind);
 }
 
-result<void> take_back_recorded(allocation& known, const void* pointer, queue* behind) noexcept {
+Result<void> take_back_recorded(Allocation& known, const void* pointer, Queue* behind) noexcept {
   const auto* const base = known.what().base;
   if (base != pointer) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

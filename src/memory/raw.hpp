@@ -7,16 +7,16 @@
 
 namespace isthmus {
 
-// Allocates in the order of `on`, a queue of the resource's context. Blocks of a resource that
+// Allocates in the order of `queue`, a queue of the resource's context. Blocks of a resource that
 // orders frees (`orders_frees`) get no record. Other blocks get one, and the pointer stands for a
 // reference to it. Pre: nbytes > 0.
-[[nodiscard]] result<void*> hand_out(memory_resource& from, std::size_t nbytes,
-                                     std::size_t alignment, queue& on);
+[[nodiscard]] Result<void*> hand_out(MemoryResource& resource, std::size_t nbytes,
+                                     std::size_t alignment, Queue& queue);
 // Frees the memory after all work on `behind`; null: after the work known to the library.
 // INVALID_ARGUMENT, and nothing is done, for a pointer that was not allocated here, as far as that
 // can be detected, or was freed before.
-result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes, queue* behind);
+Result<void> take_back(MemoryResource& resource, void* pointer, std::size_t nbytes, Queue* behind);
 // The same for memory that has a record.
-result<void> take_back_recorded(allocation& known, const void* pointer, queue* behind) noexcept;
+Result<void> take_back_recorded(Allocation& known, const void* pointer, Queue* behind) noexcept;
 
 }  // namespace isthmus

@@ -18,39 +18,39 @@
 
 namespace isthmus {
 // The lists of objects to be released, and the one thread that releases them. Never destroyed.
-class reaper {
+class Reaper {
  public:
-  class crowd;
+  class Crowd;
 
   // Announces an object that will be pushed later. While any is expected, `wait` waits.
   void expect() noexcept {
     const std::lock_guard hold{lock_};
     ++expected_;
   }
-  void push(reclaimable& what) noexcept {
+  void push(Reclaimable& object) noexcept {
     const std::lock_guard hold{lock_};
     start();
-    what.next_ready_ = std::exchange(ready_, &what);
+    object.next_ready_ = std::exchange(ready_, &object);
     changed_.notify_one();
   }
 
   // These do not count as expected, since they may never be released.
-  void put_off(reclaimable& what) noexcept {
+  void put_off(Reclaimable& object) noexcept {
     const std::lock_guard hold{lock_};
     start();
     if (!is_trying_again_) {
-      const auto soon = os::clock::now() + k_least_pause;
+      const auto soon = os::Clock::now() + k_least_pause;
       pause_ = put_off_ == nullptr ? k_least_pause : pause_;
       due_ = put_off_ == nullptr ? soon : std::min(due_, soon);
     }
-    what.next_ready_ = std::exchange(put_off_, &what);
+    object.next_ready_ = std::exchange(put_off_, &object);
     changed_.notify_one();
   }
 
   // Joins the releases on demand at once, not on the library thread, so the next demand finds it.
-  void push_or_leave(reclaimable& what) noexcept {
-    if (!what.goes_on_demand() || !leave_for_demand(what, 1)) {
-      push(what);
+  void push_or_leave(Reclaimable& object) noexcept {
+    if (!object.goes_on_demand() || !leave_for_demand(object, 1)) {
+      push(object);
     }
   }
 
@@ -60,7 +60,7 @@ class reaper {
       return false;
     }
     std::unique_lock hold{lock_};
-    const demand from_here{*this, hold};
+    const Demand from_here{*this, hold};
     const auto has_asked = [&] { return !has_thread_ || (ready_ == nullptr && !is_at_work_); };
     ended_.wait_for(hold, k_longest_ask, has_asked);
     return true;
@@ -77,13 +77,13 @@ class reaper {
     const std::lock_guard hold{lock_};
     return let_go_;
   }
-  [[nodiscard]] bool wait(std::uint64_t seen, const os::deadline& until) noexcept {
+  [[nodiscard]] bool wait(std::uint64_t seen, const os::Deadline& until) noexcept {
     if (is_reaper_) {
       return false;
     }
     start_late();
     std::unique_lock hold{lock_};
-    std::optional<demand> from_here;
+    std::optional<Demand> from_here;
     if (!on_library_thread()) {
       from_here.emplace(*this, hold);
     }
@@ -99,9 +99,9 @@ class reaper {
  private:
   // While one exists, a thread of the program is in a library call, so queues may be queried on
   // demand. Its end waits 4 ms at most for a query in progress. Pre: `lock_` is held at both ends.
-  class demand {
+  class Demand {
    public:
-    demand(reaper& of, std::unique_lock<std::mutex>& hold) noexcept : of_{of}, hold_{hold} {
+    Demand(Reaper& reaper, std::unique_lock<std::mutex>& hold) noexcept : of_{reaper}, hold_{hold} {
       ++of_.demands_;
       of_.start();
       of_.on_demand_bytes_.store(0, std::memory_order_relaxed);
@@ -112,15 +112,15 @@ class reaper {
       }
       of_.changed_.notify_one();
     }
-    ~demand() {
+    ~Demand() {
       --of_.demands_;
       of_.ended_.wait_for(hold_, k_longest_ask, [this] { return !of_.is_asking_; });
     }
-    demand(const demand&) = delete;
-    demand& operator=(const demand&) = delete;
+    Demand(const Demand&) = delete;
+    Demand& operator=(const Demand&) = delete;
 
    private:
-    reaper& of_;
+    Reaper& of_;
     std::unique_lock<std::mutex>& hold_;
   };
 
@@ -149,7 +149,7 @@ class reaper {
       is_at_work_ = true;
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
-      std::vector<crowd*> crowds;
+      std::vector<Crowd*> crowds;
       while (again != nullptr) {
         let_first_go(again, crowds, 0);
       }
@@ -174,7 +174,7 @@ class reaper {
   }
 
   // Handles the first object of a list. `expected`: 1 if that list's objects are expected, else 0.
-  void let_first_go(reclaimable*& first, std::vector<crowd*>& crowds,
+  void let_first_go(Reclaimable*& first, std::vector<Crowd*>& crowds,
                     std::uint64_t expected) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
     if (!next->goes_on_demand() || !leave_for_demand(*next, expected)) {
@@ -182,38 +182,38 @@ class reaper {
     }
   }
   // False if it was added to a batch (`crowd`), or if the process is ending.
-  [[nodiscard]] bool let_one_go(reclaimable& what, std::vector<crowd*>& crowds) noexcept {
-    const os::driver_call call;
+  [[nodiscard]] bool let_one_go(Reclaimable& object, std::vector<Crowd*>& crowds) noexcept {
+    const os::DriverCall call;
     if (!call) {
       return false;
     }
-    const auto user = what.only_user();
-    if (user && join(crowds, user, what)) {
+    const auto user = object.only_user();
+    if (user && join(crowds, user, object)) {
       return false;
     }
-    what.let_go();
+    object.let_go();
     return true;
   }
   // Adds it to the releases on demand. It is expected, as waiting is a demand. False during one.
-  [[nodiscard]] bool leave_for_demand(reclaimable& what, std::uint64_t expected) noexcept {
+  [[nodiscard]] bool leave_for_demand(Reclaimable& object, std::uint64_t expected) noexcept {
     const std::lock_guard hold{lock_};
     if (demands_ != 0) {
       is_asking_ = is_reaper_;
       return false;
     }
     expected_ += 1 - expected;
-    on_demand_bytes_.fetch_add(std::max(what.nbytes(), k_least_bytes), std::memory_order_relaxed);
-    what.next_ready_ = std::exchange(on_demand_, &what);
+    on_demand_bytes_.fetch_add(std::max(object.nbytes(), k_least_bytes), std::memory_order_relaxed);
+    object.next_ready_ = std::exchange(on_demand_, &object);
     return true;
   }
-  // Adds `what` to the batch of `user`. False if there is no memory for that.
-  [[nodiscard]] bool join(std::vector<crowd*>& crowds, const ref<queue>& user,
-                          reclaimable& what) noexcept;
-  void push_all(const std::vector<crowd*>& crowds) noexcept;
+  // Adds `object` to the batch of `user`. False if there is no memory for that.
+  [[nodiscard]] bool join(std::vector<Crowd*>& crowds, const Ref<Queue>& user,
+                          Reclaimable& object) noexcept;
+  void push_all(const std::vector<Crowd*>& crowds) noexcept;
 
   // Returns the objects that were put off, once they are due, however much other work there is.
-  reclaimable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
-    const auto is_due = [this] { return put_off_ != nullptr && os::clock::now() >= due_; };
+  Reclaimable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
+    const auto is_due = [this] { return put_off_ != nullptr && os::Clock::now() >= due_; };
     while (ready_ == nullptr && !is_due()) {
       if (put_off_ == nullptr) {
         changed_.wait(hold);
@@ -227,7 +227,7 @@ class reaper {
     }
     is_trying_again_ = true;
     pause_ = std::min(pause_ * 2, k_longest_pause);
-    due_ = os::clock::now() + pause_;
+    due_ = os::Clock::now() + pause_;
     return std::exchange(put_off_, nullptr);
   }
 
@@ -239,15 +239,15 @@ class reaper {
   std::mutex lock_;  // guards all but the atomics; no driver is called under it
   std::condition_variable changed_;
   std::condition_variable ended_;
-  reclaimable* ready_ = nullptr;      // to be released, or to be queried for, now
-  reclaimable* put_off_ = nullptr;    // to be tried again at `due_`
-  reclaimable* on_demand_ = nullptr;  // wait for a demand
+  Reclaimable* ready_ = nullptr;      // to be released, or to be queried for, now
+  Reclaimable* put_off_ = nullptr;    // to be tried again at `due_`
+  Reclaimable* on_demand_ = nullptr;  // wait for a demand
   std::atomic<std::size_t> on_demand_bytes_{0};
   int demands_ = 0;
   bool is_asking_ = false;  // a queue is being queried on demand
   bool is_at_work_ = false;
   std::chrono::milliseconds pause_{k_least_pause};
-  os::clock::time_point due_;     // valid while `put_off_` is not empty
+  os::Clock::time_point due_;     // valid while `put_off_` is not empty
   bool is_trying_again_ = false;  // objects put off now were put off before
   std::uint64_t expected_ = 0;
   std::uint64_t let_go_ = 0;
@@ -257,25 +257,25 @@ class reaper {
 
 namespace {
 
-reaper& process_reaper() noexcept {
-  static never_destroyed<reaper> only;
+Reaper& process_reaper() noexcept {
+  static NeverDestroyed<Reaper> only;
   return *only;
 }
 
 }  // namespace
 
 // The objects of one pass that wait for the same queue. It is queried after all of them were added.
-class reaper::crowd final : public reclaimable {
+class Reaper::Crowd final : public Reclaimable {
  public:
-  explicit crowd(ref<queue> user) noexcept : user_{std::move(user)} {}
+  explicit Crowd(Ref<Queue> user) noexcept : user_{std::move(user)} {}
 
-  [[nodiscard]] bool is_of(const queue& user) const noexcept { return user_.get() == &user; }
+  [[nodiscard]] bool is_of(const Queue& user) const noexcept { return user_.get() == &user; }
   [[nodiscard]] bool goes_on_demand() noexcept override {
     return !was_asked_ && user_->is_asked_on_demand();
   }
-  void add(reclaimable& what) noexcept {
-    nbytes_ += std::max(what.nbytes(), k_least_bytes);
-    what.next_ready_ = std::exchange(first_, &what);
+  void add(Reclaimable& object) noexcept {
+    nbytes_ += std::max(object.nbytes(), k_least_bytes);
+    object.next_ready_ = std::exchange(first_, &object);
   }
   [[nodiscard]] std::size_t nbytes() const noexcept override { return nbytes_; }
   void let_go() noexcept override {
@@ -291,36 +291,36 @@ class reaper::crowd final : public reclaimable {
  private:
   // Queries the queue. False if it cannot report its work now, or if there is no memory for that.
   [[nodiscard]] bool ask() noexcept try {
-    std::vector<ref<event>> running;
+    std::vector<Ref<Event>> running;
     const auto asked = user_->unfinished(running);
     const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
     if (!asked && !is_lost) {
       return false;
     }
     if (!running.empty()) {
-      tell_all(&reclaimable::be_expected);
+      tell_all(&Reclaimable::be_expected);
     }
     reclaim_after(*this, running);  // at once if none is running
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
-  void put_off() noexcept override { tell_all(&reclaimable::put_off); }
-  void tell_all(void (reclaimable::*what)() noexcept) noexcept {
+  void put_off() noexcept override { tell_all(&Reclaimable::put_off); }
+  void tell_all(void (Reclaimable::*function)() noexcept) noexcept {
     for (auto* each = first_; each != nullptr; each = each->next_ready_) {
-      (each->*what)();
+      (each->*function)();
     }
   }
   void let_all_go() noexcept;
 
-  const ref<queue> user_;
-  reclaimable* first_ = nullptr;
+  const Ref<Queue> user_;
+  Reclaimable* first_ = nullptr;
   std::size_t nbytes_ = 0;
   bool was_asked_ = false;
 };
 
 // Reports each release, so that a thread which waits for the first need not wait for the last.
-void reaper::crowd::let_all_go() noexcept {
+void Reaper::Crowd::let_all_go() noexcept {
   while (first_ != nullptr) {
     std::exchange(first_, first_->next_ready_)->let_go_unused();
     process_reaper().tell(0, true);
@@ -328,22 +328,22 @@ void reaper::crowd::let_all_go() noexcept {
   delete this;
 }
 
-bool reaper::join(std::vector<crowd*>& crowds, const ref<queue>& user, reclaimable& what) noexcept
+bool Reaper::join(std::vector<Crowd*>& crowds, const Ref<Queue>& user, Reclaimable& object) noexcept
     try {
-  auto found = std::ranges::find_if(crowds, [&](const crowd* each) { return each->is_of(*user); });
+  auto found = std::ranges::find_if(crowds, [&](const Crowd* each) { return each->is_of(*user); });
   if (found == crowds.end()) {
     crowds.reserve(crowds.size() + 1);
-    crowds.push_back(new crowd{user});
+    crowds.push_back(new Crowd{user});
     expect();
     found = crowds.end() - 1;
   }
-  (*found)->add(what);
+  (*found)->add(object);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void reaper::push_all(const std::vector<crowd*>& crowds) noexcept {
+void Reaper::push_all(const std::vector<Crowd*>& crowds) noexcept {
   for (auto* each : crowds) {
     push(*each);
   }
@@ -352,33 +352,33 @@ void reaper::push_all(const std::vector<crowd*>& crowds) noexcept {
 namespace {
 
 // Pushes an object to the `reaper` once nothing uses it any more.
-class handover final : public continuation {
+class Handover final : public Continuation {
  public:
-  explicit handover(reclaimable& what) : what_{what} {}
-  void run(event&) noexcept override {
+  explicit Handover(Reclaimable& object) : what_{object} {}
+  void run(Event&) noexcept override {
     process_reaper().push(what_);
     delete this;
   }
 
  private:
-  reclaimable& what_;
+  Reclaimable& what_;
 };
 
 }  // namespace
 
-void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running) {
-  auto ready = std::make_unique<handover>(what);
+void reclaim_after(Reclaimable& object, const std::vector<Ref<Event>>& running) {
+  auto ready = std::make_unique<Handover>(object);
   const auto ended = end_of_all(running);
   process_reaper().expect();
   ended->on_complete(*ready.release());
 }
 
-void retire_later(reclaimable& what) noexcept {
+void retire_later(Reclaimable& object) noexcept {
   process_reaper().expect();
-  process_reaper().push_or_leave(what);
+  process_reaper().push_or_leave(object);
 }
 
-void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); }
+void let_go_again(Reclaimable& object) noexcept { process_reaper().put_off(object); }
 
 void start_letting_go() noexcept { process_reaper().start_late(); }
 
@@ -394,7 +394,7 @@ bool let_much_go_on_demand() noexcept {
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 
-bool sleep_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept {
+bool sleep_for_reclaim(std::uint64_t seen, const os::Deadline& until) noexcept {
   return process_reaper().wait(seen, until);
 }
 

@@ -15,17 +15,17 @@
 namespace isthmus {
 
 // An object that is released after its last use.
-class reclaimable {
+class Reclaimable {
  public:
-  virtual ~reclaimable() = default;
+  virtual ~Reclaimable() = default;
   // Releases the object if nothing uses it; else finds out what does, and has it released after
   // that. Never blocks.
   virtual void let_go() noexcept = 0;
   // If only work on a single queue may use the object, all that was submitted there so far: that
   // queue. It is queried once for many objects.
-  [[nodiscard]] virtual ref<queue> only_user() noexcept { return {}; }
+  [[nodiscard]] virtual Ref<Queue> only_user() noexcept { return {}; }
   // Whether finding its uses requires a queue that is queried on demand only
-  // (`queue::is_asked_on_demand`).
+  // (`Queue::is_asked_on_demand`).
   [[nodiscard]] virtual bool goes_on_demand() noexcept { return false; }
   // The bytes of memory that its release will return.
   [[nodiscard]] virtual std::size_t nbytes() const noexcept { return 0; }
@@ -37,20 +37,20 @@ class reclaimable {
   virtual void be_expected() noexcept {}
 
  private:
-  friend class reaper;
-  reclaimable* next_ready_ = nullptr;
+  friend class Reaper;
+  Reclaimable* next_ready_ = nullptr;
 };
 
-// Releases `what` on the library thread after all of `running` have completed. Never blocks. Throws
-// std::bad_alloc, and then nothing is done.
-void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running);
-// Releases `what` as soon as possible, on the library thread: for callers that must not query a
+// Releases `object` on the library thread after all of `running` have completed. Never blocks.
+// Throws std::bad_alloc, and then nothing is done.
+void reclaim_after(Reclaimable& object, const std::vector<Ref<Event>>& running);
+// Releases `object` as soon as possible, on the library thread: for callers that must not query a
 // driver.
-void retire_later(reclaimable& what) noexcept;
+void retire_later(Reclaimable& object) noexcept;
 // The same after a release failed because there was no memory, or because a driver could not report
 // what is running. It is tried again after one millisecond, then after twice as long each time, up
 // to a second.
-void let_go_again(reclaimable& what) noexcept;
+void let_go_again(Reclaimable& object) noexcept;
 // Starts the library thread if there was no memory for it before; otherwise costs one load. For
 // callers that allocate memory or return it to the driver.
 void start_letting_go() noexcept;
@@ -66,13 +66,13 @@ bool let_much_go_on_demand() noexcept;
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Waits until more than `seen` releases have been made. False if none is pending, at `until`, and
 // on the thread that makes them.
-[[nodiscard]] bool sleep_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept;
+[[nodiscard]] bool sleep_for_reclaim(std::uint64_t seen, const os::Deadline& until) noexcept;
 // The same; CALLBACK where the thread's interrupt function ended the wait.
-[[nodiscard]] inline result<bool> wait_for_reclaim(std::uint64_t seen, const os::deadline& until) {
+[[nodiscard]] inline Result<bool> wait_for_reclaim(std::uint64_t seen, const os::Deadline& until) {
   bool came = false;
-  auto over = wait_in_slices(until, [&](const os::deadline& slice) {
+  auto over = wait_in_slices(until, [&](const os::Deadline& slice) {
     came = sleep_for_reclaim(seen, slice);
-    return came || !slice || os::clock::now() < *slice;  // before its end: none is pending
+    return came || !slice || os::Clock::now() < *slice;  // before its end: none is pending
   });
   ISTHMUS_TRY(over);
   return came;

@@ -13,22 +13,22 @@ namespace isthmus {
 namespace {
 
 // The callback that this thread is running; null: none.
-thread_local const reclaimer* inside = nullptr;
+thread_local const Reclaimer* inside = nullptr;
 
-bool stands_on_pool(memory_resource* from) noexcept try {
-  std::vector<memory_resource*> bases;
-  if (from != nullptr) {
-    from->collect_bases(bases);
+bool stands_on_pool(MemoryResource* resource) noexcept try {
+  std::vector<MemoryResource*> bases;
+  if (resource != nullptr) {
+    resource->collect_bases(bases);
   }
   return std::any_of(bases.begin(), bases.end(),
-                     [](const memory_resource* each) { return each->as_pool() != nullptr; });
+                     [](const MemoryResource* each) { return each->as_pool() != nullptr; });
 } catch (const std::bad_alloc&) {
   return true;  // unknown
 }
 
 }  // namespace
 
-std::uint64_t reclaimer::ask(const isthmus_reclaim_request_t& request) noexcept {
+std::uint64_t Reclaimer::ask(const isthmus_reclaim_request_t& request) noexcept {
   {
     const std::lock_guard hold{lock_};
     if (closed_) {
@@ -45,18 +45,18 @@ std::uint64_t reclaimer::ask(const isthmus_reclaim_request_t& request) noexcept 
   return bytes;
 }
 
-void reclaimer::close(bool waits) noexcept {
+void Reclaimer::close(bool waits) noexcept {
   {
     const std::lock_guard hold{lock_};
     closed_ = true;
   }
   if (waits && inside == nullptr) {
     static_cast<void>(wait_in_slices(
-        std::nullopt, [this](const os::deadline& slice) { return calls_end(slice); }));
+        std::nullopt, [this](const os::Deadline& slice) { return calls_end(slice); }));
   }
 }
 
-bool reclaimer::calls_end(const os::deadline& until) noexcept {
+bool Reclaimer::calls_end(const os::Deadline& until) noexcept {
   const auto is_over = [this] { return running_ == 0; };
   std::unique_lock hold{lock_};
   if (until) {
@@ -66,18 +66,18 @@ bool reclaimer::calls_end(const os::deadline& until) noexcept {
   return true;
 }
 
-void reclaimers::add(ref<reclaimer> made) {
+void Reclaimers::add(Ref<Reclaimer> made) {
   const std::lock_guard hold{lock_};
   all_.push_back({last_number_ + 1, std::move(made)});
   ++last_number_;
 }
 
-void reclaimers::remove(reclaimer& gone, bool waits) noexcept {
-  ref<reclaimer> last;  // dropped after the lock: it releases the user's object
+void Reclaimers::remove(Reclaimer& gone, bool waits) noexcept {
+  Ref<Reclaimer> last;  // dropped after the lock: it releases the user's object
   {
     const std::lock_guard hold{lock_};
     const auto found = std::find_if(all_.begin(), all_.end(),
-                                    [&](const entry& each) { return each.which.get() == &gone; });
+                                    [&](const Entry& each) { return each.which.get() == &gone; });
     if (found != all_.end()) {
       last = std::move(found->which);
       all_.erase(found);
@@ -86,21 +86,21 @@ void reclaimers::remove(reclaimer& gone, bool waits) noexcept {
   gone.close(waits);
 }
 
-std::uint64_t reclaimers::newest() noexcept {
+std::uint64_t Reclaimers::newest() noexcept {
   const std::lock_guard hold{lock_};
   return last_number_;
 }
 
-reclaimers::entry reclaimers::next(std::uint64_t last, std::uint64_t newest) noexcept {
+Reclaimers::Entry Reclaimers::next(std::uint64_t last, std::uint64_t newest) noexcept {
   const std::lock_guard hold{lock_};
   const auto found = std::upper_bound(
       all_.begin(), all_.end(), last,
-      [](std::uint64_t number, const entry& each) { return number < each.number; });
-  return found == all_.end() || found->number > newest ? entry{} : *found;
+      [](std::uint64_t number, const Entry& each) { return number < each.number; });
+  return found == all_.end() || found->number > newest ? Entry{} : *found;
 }
 
-reclaimers::outcome reclaimers::ask(const isthmus_reclaim_request_t& request) noexcept {
-  outcome seen;
+Reclaimers::Outcome Reclaimers::ask(const isthmus_reclaim_request_t& request) noexcept {
+  Outcome seen;
   if (inside != nullptr) {
     return seen;
   }
@@ -112,33 +112,33 @@ reclaimers::outcome reclaimers::ask(const isthmus_reclaim_request_t& request) no
   return seen;
 }
 
-reclaimers& process_reclaimers() noexcept {
-  static never_destroyed<reclaimers> only;
+Reclaimers& process_reclaimers() noexcept {
+  static NeverDestroyed<Reclaimers> only;
   return *only;
 }
 
-isthmus_reclaim_request_t request_for(device& where, usm_kind kind, std::size_t nbytes) noexcept {
+isthmus_reclaim_request_t request_for(Device& device, UsmKind kind, std::size_t nbytes) noexcept {
   isthmus_reclaim_request_t request{};
   request.struct_size = sizeof request;
-  request.device = reinterpret_cast<isthmus_device_t*>(&where);
+  request.device = reinterpret_cast<isthmus_device_t*>(&device);
   request.kind = kind;
   request.nbytes = nbytes;
   return request;
 }
 
-bool may_be_had_later(const error& refusal, device& where, const allocation_request& request,
-                      memory_resource* from) noexcept {
+bool may_be_had_later(const Error& refusal, Device& device, const AllocationRequest& request,
+                      MemoryResource* resource) noexcept {
   return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
-         request.nbytes <= where.properties().max_allocation_bytes && !stands_on_pool(from);
+         request.nbytes <= device.properties().max_allocation_bytes && !stands_on_pool(resource);
 }
 
-bool reclaimed_for(const error& refusal, std::uint64_t refusals, device& where,
-                   const allocation_request& request, memory_resource* from) noexcept {
+bool reclaimed_for(const Error& refusal, std::uint64_t refusals, Device& device,
+                   const AllocationRequest& request, MemoryResource* resource) noexcept {
   const auto nbytes = driver_refusals == refusals
                           ? request.nbytes
                           : std::max<std::size_t>(request.nbytes, driver_refused_bytes);
-  return may_be_had_later(refusal, where, request, from) &&
-         process_reclaimers().ask(request_for(where, request.kind, nbytes)).bytes != 0;
+  return may_be_had_later(refusal, device, request, resource) &&
+         process_reclaimers().ask(request_for(device, request.kind, nbytes)).bytes != 0;
 }
 
 }  // namespace isthmus

@@ -19,10 +19,10 @@ namespace isthmus {
 
 // One callback. It is called on the thread that requests memory, with no lock of the library held.
 // Several threads may call it at once. It is never called from inside any callback. Thread-safe.
-class reclaimer final : public ref_counted {
+class Reclaimer final : public RefCounted {
  public:
   // `user`'s object is passed to `function`, and released with the last reference.
-  reclaimer(isthmus_reclaim_t function, owner user) noexcept
+  Reclaimer(isthmus_reclaim_t function, Owner user) noexcept
       : function_{function}, user_{std::move(user)} {}
 
   // Calls it. Returns the bytes that it reports to have released; 0 once it is closed.
@@ -33,12 +33,12 @@ class reclaimer final : public ref_counted {
   void close(bool waits) noexcept;
 
  private:
-  ~reclaimer() override = default;
+  ~Reclaimer() override = default;
   // Waits for the end of its calls. False if some still run at `until`.
-  [[nodiscard]] bool calls_end(const os::deadline& until) noexcept;
+  [[nodiscard]] bool calls_end(const os::Deadline& until) noexcept;
 
   const isthmus_reclaim_t function_;
-  const owner user_;
+  const Owner user_;
   std::mutex lock_;
   std::condition_variable ended_;
   unsigned running_ = 0;
@@ -46,49 +46,50 @@ class reclaimer final : public ref_counted {
 };
 
 // The callbacks of the process. Never destroyed. Thread-safe.
-class reclaimers {
+class Reclaimers {
  public:
-  struct outcome {
+  struct Outcome {
     std::size_t asked = 0;    // callbacks called
     std::uint64_t bytes = 0;  // that they report to have released
   };
   // Throws std::bad_alloc.
-  void add(ref<reclaimer> made);
+  void add(Ref<Reclaimer> made);
   // Closes it too.
-  void remove(reclaimer& gone, bool waits) noexcept;
+  void remove(Reclaimer& gone, bool waits) noexcept;
   // Calls all callbacks in the order in which they were added; none from inside a callback.
-  [[nodiscard]] outcome ask(const isthmus_reclaim_request_t& request) noexcept;
+  [[nodiscard]] Outcome ask(const isthmus_reclaim_request_t& request) noexcept;
 
  private:
-  struct entry {
+  struct Entry {
     std::uint64_t number = 0;
-    ref<reclaimer> which;
+    Ref<Reclaimer> which;
   };
   // The first with a number above `last` and up to `newest`; an empty entry if there is none.
-  [[nodiscard]] entry next(std::uint64_t last, std::uint64_t newest) noexcept;
+  [[nodiscard]] Entry next(std::uint64_t last, std::uint64_t newest) noexcept;
   [[nodiscard]] std::uint64_t newest() noexcept;
 
   std::mutex lock_;
   std::uint64_t last_number_ = 0;
-  std::vector<entry> all_;  // by number
+  std::vector<Entry> all_;  // by number
 };
-[[nodiscard]] reclaimers& process_reclaimers() noexcept;
+[[nodiscard]] Reclaimers& process_reclaimers() noexcept;
 
-[[nodiscard]] isthmus_reclaim_request_t request_for(device& where, usm_kind kind,
+[[nodiscard]] isthmus_reclaim_request_t request_for(Device& device, UsmKind kind,
                                                     std::size_t nbytes) noexcept;
 // Whether the caller may wait for pending releases, or call the callbacks, after `refusal`. False
 // for failures other than out of memory, for requests that never fit, if a pool is below (which
 // does both in its own out-of-memory stages), and where neither is allowed (`no_wait` or in a
 // continuation).
-[[nodiscard]] bool may_be_had_later(const error& refusal, device& where,
-                                    const allocation_request& request,
-                                    memory_resource* from) noexcept;
+[[nodiscard]] bool may_be_had_later(const Error& refusal, Device& device,
+                                    const AllocationRequest& request,
+                                    MemoryResource* resource) noexcept;
 // Calls the callbacks, unless `may_be_had_later` is false. Returns whether they report that they
-// released anything, so that a new request to `from` (null: the driver) is worthwhile. They receive
-// the size of the request or, if larger, the size that a driver refused last: a resource's chunk
-// may be larger than the request. `refusals` is the value of `driver_refusals` before the request;
-// if it has not changed, no driver refused. Pre: the caller holds no lock of the library.
-[[nodiscard]] bool reclaimed_for(const error& refusal, std::uint64_t refusals, device& where,
-                                 const allocation_request& request, memory_resource* from) noexcept;
+// released anything, so that a new request to `resource` (null: the driver) is worthwhile. They
+// receive the size of the request or, if larger, the size that a driver refused last: a resource's
+// chunk may be larger than the request. `refusals` is the value of `driver_refusals` before the
+// request; if it has not changed, no driver refused. Pre: the caller holds no lock of the library.
+[[nodiscard]] bool reclaimed_for(const Error& refusal, std::uint64_t refusals, Device& device,
+                                 const AllocationRequest& request,
+                                 MemoryResource* resource) noexcept;
 
 }  // namespace isthmus

@@ -38,13 +38,13 @@ constexpr std::size_t k_least_share = 32;
 
 // Assembles a row of adjacent chunks from free pieces and new memory. What was not entered in the
 // heap at the end is released to the driver: it was free, so nothing is lost.
-class region_heap::assembly {
+class RegionHeap::Assembly {
  public:
-  assembly(region_heap& of, std::vector<piece> to_move) noexcept
-      : of_{of}, source_{of.source_}, to_move_{std::move(to_move)} {}
-  assembly(const assembly&) = delete;
-  assembly& operator=(const assembly&) = delete;
-  ~assembly() {
+  Assembly(RegionHeap& heap, std::vector<Piece> to_move) noexcept
+      : of_{heap}, source_{heap.source_}, to_move_{std::move(to_move)} {}
+  Assembly(const Assembly&) = delete;
+  Assembly& operator=(const Assembly&) = delete;
+  ~Assembly() {
     for (const auto& each : to_move_) {
       of_.drop(each);
     }
@@ -61,7 +61,7 @@ class region_heap::assembly {
   void give_back_dust(std::size_t needed) noexcept {
     const auto share = at_hand() < needed ? needed / k_least_share : 0;
     const auto least = std::max(k_least_part * k_grain_bytes, share);
-    std::erase_if(to_move_, [&](const piece& each) {
+    std::erase_if(to_move_, [&](const Piece& each) {
       const bool is_dust = source_.divides() && each.what.nbytes() < least;
       if (is_dust) {
         of_.drop(each);
@@ -69,7 +69,7 @@ class region_heap::assembly {
       return is_dust;
     });
   }
-  [[nodiscard]] result<void> reserve(std::size_t nbytes) {
+  [[nodiscard]] Result<void> reserve(std::size_t nbytes) {
     most_in_chunk_ = source_.divides() ? nbytes : chunk_bytes(nbytes);
     row_.reserve(to_move_.size() + nbytes / most_in_chunk_ + 2);
     auto made = source_.reserve(nbytes);
@@ -82,7 +82,7 @@ class region_heap::assembly {
   void move() {
     for (; !to_move_.empty(); to_move_.pop_back()) {
       auto& each = to_move_.back();
-      auto old = is_cut_off_ ? result<region>{error::no_memory()} : source_.move(each.what, *in_);
+      auto old = is_cut_off_ ? Result<Region>{Error::no_memory()} : source_.move(each.what, *in_);
       if (old) {
         row_.push_back(each);
         of_.drop({*old, each.until, true});
@@ -94,12 +94,12 @@ class region_heap::assembly {
   }
   // Creates chunks up to `wanted` bytes in total. On failure, chunks beyond `needed` are released
   // again.
-  [[nodiscard]] result<void> create(std::size_t wanted, std::size_t needed) {
+  [[nodiscard]] Result<void> create(std::size_t wanted, std::size_t needed) {
     while (filled() < wanted) {
       auto made = source_.create(*in_, std::min(wanted - filled(), most_in_chunk_));
       if (!made) {
         cut_back(needed);
-        return filled() >= needed ? result<void>{} : result<void>{made.take_error()};
+        return filled() >= needed ? Result<void>{} : Result<void>{made.take_error()};
       }
       row_.push_back({*made, {}});
     }
@@ -107,12 +107,12 @@ class region_heap::assembly {
   }
   [[nodiscard]] std::size_t room() const noexcept { return in_->nbytes; }
   [[nodiscard]] bool is_cut_off() const noexcept { return is_cut_off_; }
-  [[nodiscard]] std::vector<piece>& row() noexcept { return row_; }
+  [[nodiscard]] std::vector<Piece>& row() noexcept { return row_; }
   [[nodiscard]] std::size_t filled() const noexcept { return in_->filled; }
   [[nodiscard]] std::size_t at_hand() const noexcept {
     return std::accumulate(
         to_move_.begin(), to_move_.end(), std::size_t{0},
-        [](std::size_t sum, const piece& each) { return sum + each.what.nbytes(); });
+        [](std::size_t sum, const Piece& each) { return sum + each.what.nbytes(); });
   }
 
  private:
@@ -124,32 +124,32 @@ class region_heap::assembly {
     }
   }
 
-  region_heap& of_;
-  region_source& source_;
-  std::vector<piece> to_move_;
-  std::vector<piece> row_;
-  reservation* in_ = nullptr;
+  RegionHeap& of_;
+  RegionSource& source_;
+  std::vector<Piece> to_move_;
+  std::vector<Piece> row_;
+  Reservation* in_ = nullptr;
   std::size_t most_in_chunk_ = 0;
   bool is_cut_off_ = false;
 };
 
 // A moved chunk also stays mapped at its old address until nothing uses it there. The driver frees
 // its memory only when that mapping is released.
-bool region_heap::is_elsewhere_too(const region& which) const noexcept {
-  return std::any_of(late_.begin(), late_.end(), [&](const piece& each) {
+bool RegionHeap::is_elsewhere_too(const Region& which) const noexcept {
+  return std::any_of(late_.begin(), late_.end(), [&](const Piece& each) {
     return each.is_left && each.what.chunk == which.chunk;
   });
 }
 
-bool region_heap::may_go(const piece& gone) const noexcept {
+bool RegionHeap::may_go(const Piece& gone) const noexcept {
   return slots_.passed(gone.until) && (gone.is_left || !is_elsewhere_too(gone.what));
 }
 
-void region_heap::let_go(const piece& gone) noexcept {
+void RegionHeap::let_go(const Piece& gone) noexcept {
   gone.is_left ? source_.leave(gone.what) : source_.give_back(gone.what);
 }
 
-void region_heap::drop(const piece& gone) noexcept {
+void RegionHeap::drop(const Piece& gone) noexcept {
   if (may_go(gone)) {
     let_go(gone);
   } else {
@@ -159,13 +159,13 @@ void region_heap::drop(const piece& gone) noexcept {
 }
 
 // Old mappings first, since chunks wait for them.
-std::size_t region_heap::drop_what_ended() noexcept {
+std::size_t RegionHeap::drop_what_ended() noexcept {
   const auto late_before = late_bytes();
   const auto drop_those = [this](bool are_left) {
-    const auto gone = std::partition(late_.begin(), late_.end(), [&](const piece& each) {
+    const auto gone = std::partition(late_.begin(), late_.end(), [&](const Piece& each) {
       return each.is_left != are_left || !may_go(each);
     });
-    std::for_each(gone, late_.end(), [this](const piece& each) {
+    std::for_each(gone, late_.end(), [this](const Piece& each) {
       let_go(each);
       late_bytes_.fetch_sub(each.is_left ? 0 : each.what.driver_bytes, std::memory_order_relaxed);
     });
@@ -179,23 +179,22 @@ std::size_t region_heap::drop_what_ended() noexcept {
 // Chooses what to move: one piece that suffices by itself; else the longest first, so that fewer
 // have to move, and as the last one the shortest that suffices. The surplus stays in one piece
 // after the run: split off, it would be one more piece to move next time.
-std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
-                                                          queue_slots::slot whom) {
+std::vector<RegionHeap::Piece> RegionHeap::take_to_move(std::size_t needed, QueueSlots::Slot slot) {
   std::unique_lock hold{lock_};
   // Otherwise a chunk that consists of two free runs, one of them used by work of this queue, would
   // count as in use: recorded training whose host runs ahead held 1.027 times the requested bytes
   // without this, 1.015 with it.
   if (source_.moves_in_order()) {
-    unite_all(whom, hold);
+    unite_all(slot, hold);
   }
-  auto all = find_unused(whom);
+  auto all = find_unused(slot);
   std::stable_sort(all.begin(), all.end(),
-                   [](const unused& a, const unused& b) { return a.count > b.count; });
-  std::vector<unused> chosen;
+                   [](const Unused& a, const Unused& b) { return a.count > b.count; });
+  std::vector<Unused> chosen;
   chosen.reserve(all.size());
-  const auto wanted = static_cast<index>(round_up(needed, k_grain_bytes) / k_grain_bytes);
+  const auto wanted = static_cast<Index>(round_up(needed, k_grain_bytes) / k_grain_bytes);
   auto missing = wanted;
-  const unused* last = nullptr;
+  const Unused* last = nullptr;
   for (const auto& each : all) {
     if (each.count <= missing) {
       missing -= each.count;
@@ -211,20 +210,20 @@ std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
     chosen.push_back(*last);
   }
   std::sort(chosen.begin(), chosen.end(),
-            [](const unused& a, const unused& b) { return a.first < b.first; });
-  std::vector<piece> taken(chosen.size());
+            [](const Unused& a, const Unused& b) { return a.first < b.first; });
+  std::vector<Piece> taken(chosen.size());
   late_.reserve(late_.size() + 2 * chosen.size());  // each, and the mapping that it leaves
   const auto regions = take_out(chosen);
   std::transform(regions.begin(), regions.end(), chosen.begin(), taken.begin(),
-                 [](const region& what, const unused& was) { return piece{what, was.until}; });
+                 [](const Region& region, const Unused& was) { return Piece{region, was.until}; });
   return taken;
 }
 
 // Requests from the driver only what is missing beside the moved pieces. What was assembled before
 // an error is free memory like any other. False if a failed move left less than is needed.
-result<bool> region_heap::assemble_from(std::vector<piece> to_move, std::size_t needed,
-                                        std::size_t wanted) {
-  assembly made{*this, std::move(to_move)};
+Result<bool> RegionHeap::assemble_from(std::vector<Piece> to_move, std::size_t needed,
+                                       std::size_t wanted) {
+  Assembly made{*this, std::move(to_move)};
   made.give_back_dust(needed);
   const auto at_hand = made.at_hand();
   const auto whole = std::max(round_up(needed, source_.unit()), at_hand);
@@ -234,7 +233,7 @@ result<bool> region_heap::assemble_from(std::vector<piece> to_move, std::size_t 
     ISTHMUS_TRY(made.reserve(whole));
   }
   made.move();
-  result<void> done;
+  Result<void> done;
   if (!made.is_cut_off() && made.filled() < needed) {
     done = made.create(made.room(), whole);
     if (!done) {
@@ -249,17 +248,17 @@ result<bool> region_heap::assemble_from(std::vector<piece> to_move, std::size_t 
   return enough;
 }
 
-result<void> region_heap::assemble(std::size_t needed, std::size_t wanted,
-                                   queue_slots::slot whom) try {
+Result<void> RegionHeap::assemble(std::size_t needed, std::size_t wanted,
+                                  QueueSlots::Slot slot) try {
   drop_what_ended();
-  auto moved = assemble_from(take_to_move(needed, whom), needed, wanted);
+  auto moved = assemble_from(take_to_move(needed, slot), needed, wanted);
   ISTHMUS_TRY(moved);
   if (!*moved) {
     ISTHMUS_TRY(assemble_from({}, needed, wanted));
   }
   return {};
 } catch (const std::bad_alloc&) {
-  return error::no_memory();
+  return Error::no_memory();
 }
 
 }  // namespace isthmus

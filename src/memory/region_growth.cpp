@@ -15,15 +15,15 @@ namespace {
 
 // How often this thread has returned from the upstream of the heap whose `look_upstream` it called
 // last. `wait_for_upstream` does not count these returns.
-struct own_turns {
-  const region_heap* of = nullptr;
+struct OwnTurns {
+  const RegionHeap* of = nullptr;
   std::uint32_t count = 0;
 };
-thread_local constinit own_turns turns_of_this_thread;
+thread_local constinit OwnTurns turns_of_this_thread;
 
 }  // namespace
 
-region_heap::turn::turn(region_heap& of) noexcept : of_{of} {
+RegionHeap::Turn::Turn(RegionHeap& heap) noexcept : of_{heap} {
   if (of_.source_.upstream().is_there()) {
     of_.at_upstream_.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -31,7 +31,7 @@ region_heap::turn::turn(region_heap& of) noexcept : of_{of} {
   }
 }
 
-region_heap::turn::~turn() {
+RegionHeap::Turn::~Turn() {
   if (brings_) {
     of_.fresh_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -45,23 +45,23 @@ region_heap::turn::~turn() {
   }
 }
 
-void region_heap::turn::bring() noexcept {
+void RegionHeap::Turn::bring() noexcept {
   if (!std::exchange(brings_, true)) {
     of_.fresh_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-std::uint32_t region_heap::look_upstream() const noexcept {
+std::uint32_t RegionHeap::look_upstream() const noexcept {
   turns_of_this_thread = {this, 0};
   return came_back_.load(std::memory_order_acquire);
 }
 
-result<bool> region_heap::wait_for_upstream(std::uint32_t seen, const os::deadline& until) const {
+Result<bool> RegionHeap::wait_for_upstream(std::uint32_t seen, const os::Deadline& until) const {
   seen += turns_of_this_thread.of == this ? turns_of_this_thread.count : 0;
   const auto is_over = [&] {
     return at_upstream() == 0 || came_back_.load(std::memory_order_acquire) != seen;
   };
-  ISTHMUS_TRY(wait_in_slices(until, [&](const os::deadline& slice) {
+  ISTHMUS_TRY(wait_in_slices(until, [&](const os::Deadline& slice) {
     while (!is_over() && os::futex_wait(came_back_, seen, slice)) {
     }
     return is_over();
@@ -69,26 +69,26 @@ result<bool> region_heap::wait_for_upstream(std::uint32_t seen, const os::deadli
   return came_back_.load(std::memory_order_acquire) != seen;
 }
 
-error region_heap::beyond_all(std::size_t nbytes) {
+Error RegionHeap::beyond_all(std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool can hold at most {}, not {}",
               describe_bytes(k_most_bytes), describe_bytes(nbytes));
 }
 
 // Chunks that one thread has taken out to move are invisible to other threads. So threads grow the
 // heap one at a time, and each first tries the memory that the one before it added.
-result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
-                                           queue_slots::slot whom) {
-  turn mine{*this};
-  for (auto from = cut::sparing_idle;; from = cut::any) {
-    if (const auto found = take(count, alignment, whom, from); found.count != 0) {
+Result<RegionHeap::Run> RegionHeap::grow(Index count, std::size_t alignment,
+                                         QueueSlots::Slot slot) {
+  Turn mine{*this};
+  for (auto from = Cut::sparing_idle;; from = Cut::any) {
+    if (const auto found = take(count, alignment, slot, from); found.count != 0) {
       return found;
     }
-    ISTHMUS_TRY(grow_for(count, alignment, whom, mine));
+    ISTHMUS_TRY(grow_for(count, alignment, slot, mine));
   }
 }
 
-result<void> region_heap::grow_for(index count, std::size_t alignment, queue_slots::slot whom,
-                                   turn& mine) {
+Result<void> RegionHeap::grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                                  Turn& mine) {
   const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
   const auto needed = count * k_grain_bytes + slack;
   if (needed > k_most_bytes) {
@@ -96,34 +96,34 @@ result<void> region_heap::grow_for(index count, std::size_t alignment, queue_slo
   }
   const auto wanted = source_.growth_for(needed);
   if (source_.moves()) {
-    return assemble(needed, wanted, whom);
+    return assemble(needed, wanted, slot);
   }
-  return wanted > needed && add_region(wanted, mine) ? result<void>{} : add_region(needed, mine);
+  return wanted > needed && add_region(wanted, mine) ? Result<void>{} : add_region(needed, mine);
 }
 
-result<void> region_heap::grow_by(std::size_t nbytes) {
-  turn mine{*this};
+Result<void> RegionHeap::grow_by(std::size_t nbytes) {
+  Turn mine{*this};
   return add_region(nbytes, mine);
 }
 
-result<void> region_heap::add_region(std::size_t nbytes, turn& mine) try {
+Result<void> RegionHeap::add_region(std::size_t nbytes, Turn& mine) try {
   if (nbytes > k_most_bytes) {
     return beyond_all(nbytes);
   }
   if (source_.moves()) {
-    return assemble(nbytes, nbytes, queue_slots::k_quiet);
+    return assemble(nbytes, nbytes, QueueSlots::k_quiet);
   }
-  std::vector<piece> row(1);
+  std::vector<Piece> row(1);
   auto made = source_.allocate(nbytes);
   ISTHMUS_TRY(made);
   row.front().what = *made;
-  undo back{[&] { source_.give_back(*made); }};
+  Undo back{[&] { source_.give_back(*made); }};
   mine.bring();
   ISTHMUS_TRY(enter(row));
   back.dismiss();
   return {};
 } catch (const std::bad_alloc&) {
-  return error::no_memory();
+  return Error::no_memory();
 }
 
 }  // namespace isthmus

@@ -11,7 +11,7 @@ namespace {
 
 // Gives waiting threads a chance to take the lock; without the yield its owner would reacquire it
 // before any of them.
-void let_others(std::unique_lock<spin_lock>& hold) noexcept {
+void let_others(std::unique_lock<SpinLock>& hold) noexcept {
   hold.unlock();
   std::this_thread::yield();
   hold.lock();
@@ -19,16 +19,16 @@ void let_others(std::unique_lock<spin_lock>& hold) noexcept {
 
 }  // namespace
 
-result<void> region_heap::open() {
-  auto table = grain_table::take();
+Result<void> RegionHeap::open() {
+  auto table = GrainTable::take();
   ISTHMUS_TRY(table);
   table_ = *table;
-  runs_ = run_heap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
+  runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
   return {};
 }
 
-region_heap::~region_heap() {
-  std::for_each(late_.begin(), late_.end(), [this](const piece& each) { let_go(each); });
+RegionHeap::~RegionHeap() {
+  std::for_each(late_.begin(), late_.end(), [this](const Piece& each) { let_go(each); });
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
     source_.give_back(each);
@@ -39,34 +39,34 @@ region_heap::~region_heap() {
 }
 
 // Pre: the lock is held, and a region contains the page.
-std::vector<region>::const_iterator region_heap::region_of(index number) const noexcept {
+std::vector<Region>::const_iterator RegionHeap::region_of(Index number) const noexcept {
   return std::prev(
       std::upper_bound(regions_.begin(), regions_.end(), number,
-                       [](index wanted, const region& each) { return wanted < each.first; }));
+                       [](Index wanted, const Region& each) { return wanted < each.first; }));
 }
 
-std::byte* region_heap::address_of(index first) const noexcept {
+std::byte* RegionHeap::address_of(Index first) const noexcept {
   const auto& in = *region_of(first);
   return in.base + std::size_t{first - in.first} * k_grain_bytes;
 }
 
 // The page comes from an address of a caller's: its region may have been released.
-std::uint64_t region_heap::since(const grain& of) const noexcept {
+std::uint64_t RegionHeap::since(const Grain& grain) const noexcept {
   if (!source_.upstream().is_there()) {
     return 0;
   }
-  const auto number = table_->number_of(&of);
+  const auto number = table_->number_of(&grain);
   const std::lock_guard hold{lock_};
   const auto behind =
       std::upper_bound(regions_.begin(), regions_.end(), number,
-                       [](index wanted, const region& each) { return wanted < each.first; });
+                       [](Index wanted, const Region& each) { return wanted < each.first; });
   return behind == regions_.begin() ? 0 : std::prev(behind)->since;
 }
 
 // Pre: the lock is held.
-bool region_heap::is_spared(index found, index count, cut from) const noexcept {
+bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
   const auto length = runs_.length_of(found);
-  if (from == cut::any || source_.moves() || thrift_ < k_swap_costs || length / 2 <= count ||
+  if (cut == Cut::any || source_.moves() || thrift_ < k_swap_costs || length / 2 <= count ||
       length * k_grain_bytes <= source_.growth_for(count * k_grain_bytes)) {
     return false;
   }
@@ -74,63 +74,63 @@ bool region_heap::is_spared(index found, index count, cut from) const noexcept {
   const auto held = source_.counts().held_bytes();
   return length == in.count &&
          held - std::min(held, in.driver_bytes) >= source_.how().initial_bytes &&
-         (from == cut::sparing || slots_.passed(runs_.ticket_of(found)));
+         (cut == Cut::sparing || slots_.passed(runs_.ticket_of(found)));
 }
 
 // Pre: `hold` owns the lock, which is released and reacquired in between.
-region_heap::index region_heap::unite(index wanted, queue_slots::slot whom,
-                                      std::unique_lock<spin_lock>& hold) noexcept {
+RegionHeap::Index RegionHeap::unite(Index wanted, QueueSlots::Slot slot,
+                                    std::unique_lock<SpinLock>& hold) noexcept {
   const auto begun = runs_.now();
-  if (begun && begun == vain_.when && whom == vain_.whom && wanted >= vain_.wanted) {
-    return run_heap::k_none;
+  if (begun && begun == vain_.when && slot == vain_.whom && wanted >= vain_.wanted) {
+    return RunHeap::k_none;
   }
-  run_heap::search seen;
+  RunHeap::Search seen;
   for (;;) {
-    runs_.unite(seen, wanted, whom);
-    if (seen.found != run_heap::k_none || seen.next == run_heap::k_none) {
+    runs_.unite(seen, wanted, slot);
+    if (seen.found != RunHeap::k_none || seen.next == RunHeap::k_none) {
       break;
     }
     let_others(hold);
   }
-  if (seen.found == run_heap::k_none) {
-    vain_ = {begun, wanted, whom};
+  if (seen.found == RunHeap::k_none) {
+    vain_ = {begun, wanted, slot};
   }
   return seen.found;
 }
 
-void region_heap::unite_all(queue_slots::slot whom, std::unique_lock<spin_lock>& hold) noexcept {
-  for (auto seen = runs_.unite_all(1, whom); seen.next != run_heap::k_none;) {
+void RegionHeap::unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& hold) noexcept {
+  for (auto seen = runs_.unite_all(1, slot); seen.next != RunHeap::k_none;) {
     let_others(hold);
-    seen = runs_.unite_all(seen.next, whom);
+    seen = runs_.unite_all(seen.next, slot);
   }
 }
 
-region_heap::run region_heap::take(index count, std::size_t alignment, queue_slots::slot whom,
-                                   cut from) noexcept {
+RegionHeap::Run RegionHeap::take(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                                 Cut cut) noexcept {
   const auto slack =
-      alignment > k_grain_bytes ? static_cast<index>(alignment / k_grain_bytes) - 1 : 0;
+      alignment > k_grain_bytes ? static_cast<Index>(alignment / k_grain_bytes) - 1 : 0;
   std::unique_lock hold{lock_};
   const auto wanted = count + slack;
-  thrift_ = std::min(thrift_ + (from == cut::sparing ? 1 : 0), k_most_thrift);
-  auto first = runs_.find(wanted, whom);
-  if (first == run_heap::k_none && runs_.free_grains() >= wanted) {
-    first = unite(wanted, whom, hold);
+  thrift_ = std::min(thrift_ + (cut == Cut::sparing ? 1 : 0), k_most_thrift);
+  auto first = runs_.find(wanted, slot);
+  if (first == RunHeap::k_none && runs_.free_grains() >= wanted) {
+    first = unite(wanted, slot, hold);
   }
-  if (first == run_heap::k_none || is_spared(first, wanted, from)) {
+  if (first == RunHeap::k_none || is_spared(first, wanted, cut)) {
     return {};
   }
   runs_.take(first, wanted);
   auto* base = address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);
-    first = runs_.keep(first, static_cast<index>(skip / k_grain_bytes), count);
+    first = runs_.keep(first, static_cast<Index>(skip / k_grain_bytes), count);
     base += skip;
   }
   least_free_ = std::min(least_free_, runs_.free_grains());
   return {base, first, count, runs_.ticket_of(first)};
 }
 
-bool region_heap::put_poison(index first, index count, ticket until) const noexcept {
+bool RegionHeap::put_poison(Index first, Index count, Ticket until) const noexcept {
   const bool is_unused = source_.poison().is_on() && slots_.passed(until);
   if (is_unused) {
     source_.poison().put(address_of(first), count * k_grain_bytes);
@@ -139,32 +139,32 @@ bool region_heap::put_poison(index first, index count, ticket until) const noexc
 }
 
 // Call before free runs are joined, since only one ticket remains of those joined.
-void region_heap::put_poison_where_work_ended() const noexcept {
+void RegionHeap::put_poison_where_work_ended() const noexcept {
   if (source_.poison().is_on()) {
-    runs_.visit_free(1, [this](index first, index count, ticket until) {
-      if (until != ticket{} && put_poison(first, count, until)) {
+    runs_.visit_free(1, [this](Index first, Index count, Ticket until) {
+      if (until != Ticket{} && put_poison(first, count, until)) {
         table_->ticket_of(first) = {};
       }
     });
   }
 }
 
-void region_heap::give(index first, ticket freed) noexcept {
+void RegionHeap::give(Index first, Ticket freed) noexcept {
   const std::lock_guard hold{lock_};
   put_poison_where_work_ended();
   const bool poisoned = put_poison(first, runs_.length_of(first), freed);
-  runs_.give(first, poisoned ? ticket{} : freed);
+  runs_.give(first, poisoned ? Ticket{} : freed);
 }
 
 // What could not be joined when it was freed still cannot be, until a ticket passes.
-void region_heap::settle() noexcept {
+void RegionHeap::settle() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();
   put_poison_where_work_ended();
   if (passes && passes == settled_at_) {
     return;
   }
-  for (auto seen = runs_.settle(1); seen.next != run_heap::k_none;) {
+  for (auto seen = runs_.settle(1); seen.next != RunHeap::k_none;) {
     let_others(hold);
     put_poison_where_work_ended();
     seen = runs_.settle(seen.next);
@@ -174,36 +174,36 @@ void region_heap::settle() noexcept {
 
 // The first of `count` consecutive free page numbers with a number of no region on either side.
 // Pre: the lock is held.
-region_heap::index region_heap::find_numbers(index count) noexcept {
-  index from = 1;
+RegionHeap::Index RegionHeap::find_numbers(Index count) noexcept {
+  Index from = 1;
   for (const auto& each : regions_) {
     if (each.first >= from && each.first - from > count) {
       return from;
     }
     from = each.first + each.count + 1;
   }
-  return grain_table::k_grains - from > count ? from : run_heap::k_none;
+  return GrainTable::k_grains - from > count ? from : RunHeap::k_none;
 }
 
 // Enters a row of adjacent regions as one free run.
-result<void> region_heap::enter(std::vector<piece>& row) {
+Result<void> RegionHeap::enter(std::vector<Piece>& row) {
   std::size_t nbytes = 0;
-  ticket until;
+  Ticket until;
   for (const auto& each : row) {
     nbytes += each.what.nbytes();
     until = slots_.joined(until, each.until);
   }
-  const auto count = static_cast<index>(nbytes / k_grain_bytes);
+  const auto count = static_cast<Index>(nbytes / k_grain_bytes);
   auto* const base = row.front().what.base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
   const std::lock_guard hold{lock_};
   const auto first = find_numbers(count);
-  if (first == run_heap::k_none) {
+  if (first == RunHeap::k_none) {
     return beyond_all(nbytes);
   }
   regions_.reserve(regions_.size() + row.size());
   auto at = std::upper_bound(regions_.begin(), regions_.end(), first,
-                             [](index wanted, const region& each) { return wanted < each.first; });
+                             [](Index wanted, const Region& each) { return wanted < each.first; });
   auto number = first;
   for (auto& each : row) {
     each.what.first = number;
@@ -217,12 +217,12 @@ result<void> region_heap::enter(std::vector<piece>& row) {
   return {};
 }
 
-std::size_t region_heap::free_bytes() noexcept {
+std::size_t RegionHeap::free_bytes() noexcept {
   const std::lock_guard hold{lock_};
   return runs_.free_grains() * k_grain_bytes;
 }
 
-std::size_t region_heap::least_free_bytes() noexcept {
+std::size_t RegionHeap::least_free_bytes() noexcept {
   const std::lock_guard hold{lock_};
   const auto now = runs_.free_grains();
   return std::min(now, std::exchange(least_free_, now)) * k_grain_bytes;

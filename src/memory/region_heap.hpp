@@ -27,29 +27,28 @@
 
 namespace isthmus {
 
-class own_caches;
+class OwnCaches;
 
 // Thread-safe. The driver is called outside `lock_`; freeing a run never calls it.
-class region_heap {
+class RegionHeap {
  public:
-  using index = run_heap::index;
-  struct run {
+  using Index = RunHeap::Index;
+  struct Run {
     std::byte* base = nullptr;
-    index first = run_heap::k_none;
-    index count = 0;
-    ticket until;  // what still uses it
+    Index first = RunHeap::k_none;
+    Index count = 0;
+    Ticket until;  // what still uses it
   };
 
   // All its memory comes from `source`, which must outlive it.
-  region_heap(region_source& source, queue_slots& slots) noexcept
-      : source_{source}, slots_{slots} {}
+  RegionHeap(RegionSource& source, QueueSlots& slots) noexcept : source_{source}, slots_{slots} {}
   // Releases all regions. Pre: nothing in them is in use.
-  ~region_heap();
-  region_heap(const region_heap&) = delete;
-  region_heap& operator=(const region_heap&) = delete;
+  ~RegionHeap();
+  RegionHeap(const RegionHeap&) = delete;
+  RegionHeap& operator=(const RegionHeap&) = delete;
 
   // Call before anything else. OUT_OF_MEMORY if the host has no address space for the table.
-  [[nodiscard]] result<void> open();
+  [[nodiscard]] Result<void> open();
 
   // Which free runs a request may be cut from. Where regions cannot move, an unused region that is
   // larger than a request to the driver would be is spared from requests of less than half its
@@ -58,20 +57,20 @@ class region_heap {
   // sparing.
   // `sparing` also spares regions on which work may still run, since that was not checked;
   // `sparing_idle` does not; `any` spares none.
-  enum class cut { sparing, sparing_idle, any };
-  // Takes a run from free memory that is usable by queue entry `whom` (queue_slots.hpp); count 0 if
+  enum class Cut { sparing, sparing_idle, any };
+  // Takes a run from free memory that is usable by queue entry `slot` (queue_slots.hpp); count 0 if
   // no run is long enough. `alignment` in bytes, a power of two.
-  [[nodiscard]] run take(index count, std::size_t alignment, queue_slots::slot whom,
-                         cut from = cut::sparing) noexcept;
+  [[nodiscard]] Run take(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                         Cut cut = Cut::sparing) noexcept;
   // Joins neighbouring runs that waited for different queues and no longer wait.
   void settle() noexcept;
   // As `take`, but obtains more memory unless another thread added enough meanwhile. Errors as
-  // `region_source::allocate`. Threads that call the driver wait for one another. Threads that call
+  // `RegionSource::allocate`. Threads that call the driver wait for one another. Threads that call
   // an upstream resource do not: it may be the program's code and wait for this thread.
-  [[nodiscard]] result<run> grow(index count, std::size_t alignment, queue_slots::slot whom);
+  [[nodiscard]] Result<Run> grow(Index count, std::size_t alignment, QueueSlots::Slot slot);
   // Adds a region of at least `nbytes` bytes.
-  [[nodiscard]] result<void> grow_by(std::size_t nbytes);
-  void give(index first, ticket freed) noexcept;
+  [[nodiscard]] Result<void> grow_by(std::size_t nbytes);
+  void give(Index first, Ticket freed) noexcept;
   // Releases free memory to the driver while more than `keep` bytes are held: whole regions and,
   // where regions divide, parts that are large enough. Returns the bytes released.
   std::size_t trim(std::size_t keep) noexcept;
@@ -86,16 +85,16 @@ class region_heap {
     return at_upstream_.load(std::memory_order_acquire);
   }
   [[nodiscard]] std::uint32_t look_upstream() const noexcept;
-  [[nodiscard]] result<bool> wait_for_upstream(std::uint32_t seen, const os::deadline& until) const;
+  [[nodiscard]] Result<bool> wait_for_upstream(std::uint32_t seen, const os::Deadline& until) const;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
-  [[nodiscard]] grain_table& table() const noexcept { return *table_; }
+  [[nodiscard]] GrainTable& table() const noexcept { return *table_; }
   // Whether `record`, as found in the page map, belongs to this heap and not to another pool's.
-  [[nodiscard]] bool has(const grain* record) const noexcept {
-    return &grain_table::of(record) == table_;
+  [[nodiscard]] bool has(const Grain* record) const noexcept {
+    return &GrainTable::of(record) == table_;
   }
   // Whether a page (`grain`) holds blocks of this heap of which none has an allocation record.
-  [[nodiscard]] bool has_bare_blocks(map_entry::seen in) const noexcept {
+  [[nodiscard]] bool has_bare_blocks(MapEntry::Seen in) const noexcept {
     return in.is_bare_of(table_, k_grain_table_alignment);
   }
   // Bytes of chunks that were taken out of the heap and are released once the work on them has
@@ -109,141 +108,141 @@ class region_heap {
   // How the memory is used, and the pages of the longest run that a request of this thread could
   // obtain without more memory from the driver: `reach` includes what the thread caches (`mine`),
   // `free_reach` counts free memory alone. Both are 0 if `mine` is null.
-  struct counted {
-    snapshot seen;
-    index reach = 0;
-    index free_reach = 0;
+  struct Counted {
+    Snapshot seen;
+    Index reach = 0;
+    Index free_reach = 0;
   };
-  [[nodiscard]] counted count(const own_caches* mine) const;
-  // The order number (`region::since`) at which the page's region came from an upstream resource; 0
+  [[nodiscard]] Counted count(const OwnCaches* mine) const;
+  // The order number (`Region::since`) at which the page's region came from an upstream resource; 0
   // if it came from the driver.
-  [[nodiscard]] std::uint64_t since(const grain& of) const noexcept;
+  [[nodiscard]] std::uint64_t since(const Grain& grain) const noexcept;
   // INTERNAL if records contradict one another.
-  [[nodiscard]] result<void> verify() noexcept;
+  [[nodiscard]] Result<void> verify() noexcept;
 
  private:
-  class assembly;
+  class Assembly;
   // Held around driver calls: one thread at a time, locked before `lock_`. With an upstream
   // resource in place of the driver it excludes no thread and only counts those in a call.
-  class turn {
+  class Turn {
    public:
-    explicit turn(region_heap& of) noexcept;
-    ~turn();
-    turn(const turn&) = delete;
-    turn& operator=(const turn&) = delete;
+    explicit Turn(RegionHeap& heap) noexcept;
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
     // Call when memory is about to be added, of which this thread will cut a run: until the turn
     // ends no whole region is released.
     void bring() noexcept;
 
    private:
-    region_heap& of_;
+    RegionHeap& of_;
     bool brings_ = false;
   };
-  static constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
+  static constexpr auto k_most_bytes = std::size_t{GrainTable::k_grains} * k_grain_bytes;
   // In pages, of a part of a chunk that divides: a smaller part is not worth its own mapping, of
   // which a process on Linux has some 65,000. A whole chunk may be smaller: no mapping remains of
   // it.
-  static constexpr index k_least_part = 32;
+  static constexpr Index k_least_part = 32;
   static constexpr std::uint32_t k_swap_costs = 16;
   static constexpr std::uint32_t k_most_thrift = 16 * k_swap_costs;
   // An unused region, or an unused part of one that divides.
-  struct unused {
+  struct Unused {
     std::size_t position;  // of the region in `regions_`
-    index first;
-    index count;
-    index run;  // the free run that contains it
-    ticket until;
+    Index first;
+    Index count;
+    Index run;  // the free run that contains it
+    Ticket until;
   };
   // A region that was taken out of the heap, or the old mapping of a region that moved (`is_left`),
   // and what still uses it.
-  struct piece {
-    region what;
-    ticket until;
+  struct Piece {
+    Region what;
+    Ticket until;
     bool is_left = false;
   };
 
-  struct span_of_grains {
-    index first = run_heap::k_none;
-    index count = 0;
+  struct SpanOfGrains {
+    Index first = RunHeap::k_none;
+    Index count = 0;
   };
 
   // Poisons free pages if nothing uses them; returns whether it did. Pre: the lock is held.
-  bool put_poison(index first, index count, ticket until) const noexcept;
+  bool put_poison(Index first, Index count, Ticket until) const noexcept;
   void put_poison_where_work_ended() const noexcept;
-  struct free_run {
-    index count;
-    ticket until;
+  struct FreeRun {
+    Index count;
+    Ticket until;
   };
-  [[nodiscard]] std::optional<free_run> free_run_at(index first) const noexcept;
-  [[nodiscard]] std::size_t live_blocks_in(slab& in) const noexcept;
-  class stretches;
-  [[nodiscard]] index movable_in(index first, index end) const noexcept;
-  [[nodiscard]] std::pair<index, index> some_movable_in(index first, index end) const noexcept;
-  [[nodiscard]] index may_move_at_once(index movable) const noexcept;
-  [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
-  [[nodiscard]] static error beyond_all(std::size_t nbytes);
-  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, queue_slots::slot whom,
-                                      turn& mine);
-  [[nodiscard]] result<void> add_region(std::size_t nbytes, turn& mine);
-  [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted,
-                                      queue_slots::slot whom);
-  [[nodiscard]] result<bool> assemble_from(std::vector<piece> to_move, std::size_t needed,
+  [[nodiscard]] std::optional<FreeRun> free_run_at(Index first) const noexcept;
+  [[nodiscard]] std::size_t live_blocks_in(Slab& in) const noexcept;
+  class Stretches;
+  [[nodiscard]] Index movable_in(Index first, Index end) const noexcept;
+  [[nodiscard]] std::pair<Index, Index> some_movable_in(Index first, Index end) const noexcept;
+  [[nodiscard]] Index may_move_at_once(Index movable) const noexcept;
+  [[nodiscard]] SpanOfGrains grains_from(Index number) const noexcept;
+  [[nodiscard]] static Error beyond_all(std::size_t nbytes);
+  [[nodiscard]] Result<void> grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                                      Turn& mine);
+  [[nodiscard]] Result<void> add_region(std::size_t nbytes, Turn& mine);
+  [[nodiscard]] Result<void> assemble(std::size_t needed, std::size_t wanted,
+                                      QueueSlots::Slot slot);
+  [[nodiscard]] Result<bool> assemble_from(std::vector<Piece> to_move, std::size_t needed,
                                            std::size_t wanted);
-  [[nodiscard]] result<void> enter(std::vector<piece>& row);
+  [[nodiscard]] Result<void> enter(std::vector<Piece>& row);
   // Pre, of the next five: `growing_` is held, or regions cannot move.
-  [[nodiscard]] bool is_elsewhere_too(const region& which) const noexcept;
-  [[nodiscard]] bool may_go(const piece& gone) const noexcept;
-  void let_go(const piece& gone) noexcept;
-  void drop(const piece& gone) noexcept;   // Pre: `late_` has capacity for it
+  [[nodiscard]] bool is_elsewhere_too(const Region& which) const noexcept;
+  [[nodiscard]] bool may_go(const Piece& gone) const noexcept;
+  void let_go(const Piece& gone) noexcept;
+  void drop(const Piece& gone) noexcept;   // Pre: `late_` has capacity for it
   std::size_t drop_what_ended() noexcept;  // bytes released to the driver
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
-  [[nodiscard]] index unite(index wanted, queue_slots::slot whom,
-                            std::unique_lock<spin_lock>& hold) noexcept;
-  void unite_all(queue_slots::slot whom, std::unique_lock<spin_lock>& hold) noexcept;
-  [[nodiscard]] index find_numbers(index count) noexcept;
-  [[nodiscard]] index least_that_may_go() const noexcept;
-  [[nodiscard]] std::vector<unused> find_unused(queue_slots::slot whom) const;
-  [[nodiscard]] std::vector<region> take_out(const std::vector<unused>& which);
-  [[nodiscard]] std::vector<piece> take_to_move(std::size_t needed, queue_slots::slot whom);
-  [[nodiscard]] std::vector<region> take_to_trim(std::size_t keep);
-  [[nodiscard]] region take_whole(std::size_t room) noexcept;
-  [[nodiscard]] bool is_spared(index found, index count, cut from) const noexcept;
+  [[nodiscard]] Index unite(Index wanted, QueueSlots::Slot slot,
+                            std::unique_lock<SpinLock>& hold) noexcept;
+  void unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& hold) noexcept;
+  [[nodiscard]] Index find_numbers(Index count) noexcept;
+  [[nodiscard]] Index least_that_may_go() const noexcept;
+  [[nodiscard]] std::vector<Unused> find_unused(QueueSlots::Slot slot) const;
+  [[nodiscard]] std::vector<Region> take_out(const std::vector<Unused>& which);
+  [[nodiscard]] std::vector<Piece> take_to_move(std::size_t needed, QueueSlots::Slot slot);
+  [[nodiscard]] std::vector<Region> take_to_trim(std::size_t keep);
+  [[nodiscard]] Region take_whole(std::size_t room) noexcept;
+  [[nodiscard]] bool is_spared(Index found, Index count, Cut cut) const noexcept;
   std::size_t trim_one_by_one(std::size_t keep) noexcept;
-  [[nodiscard]] std::vector<region>::const_iterator region_of(index number) const noexcept;
-  [[nodiscard]] std::byte* address_of(index first) const noexcept;
+  [[nodiscard]] std::vector<Region>::const_iterator region_of(Index number) const noexcept;
+  [[nodiscard]] std::byte* address_of(Index first) const noexcept;
 
-  region_source& source_;
-  queue_slots& slots_;
-  grain_table* table_ = nullptr;
+  RegionSource& source_;
+  QueueSlots& slots_;
+  GrainTable* table_ = nullptr;
   std::mutex growing_;
-  std::vector<piece> late_;                 // under `growing_`: released once unused
+  std::vector<Piece> late_;                 // under `growing_`: released once unused
   std::atomic<std::size_t> late_bytes_{0};  // of the whole chunks in `late_`
   std::atomic<std::uint32_t> fresh_{0};     // turns that added memory
   std::atomic<std::uint32_t> at_upstream_{0};
   std::atomic<std::uint32_t> came_back_{0};  // upstream calls that have returned
-  mutable spin_lock lock_;
-  run_heap runs_{nullptr, nullptr, nullptr, slots_};
-  std::optional<std::uint64_t> settled_at_;  // `queue_slots::passes` at the last `settle`
+  mutable SpinLock lock_;
+  RunHeap runs_{nullptr, nullptr, nullptr, slots_};
+  std::optional<std::uint64_t> settled_at_;  // `QueueSlots::passes` at the last `settle`
   // The last search for usable neighbours that failed, so that it is not repeated in the same
   // state.
   struct {
-    std::optional<run_heap::state> when;
-    index wanted = 0;
-    queue_slots::slot whom = queue_slots::k_quiet;
+    std::optional<RunHeap::State> when;
+    Index wanted = 0;
+    QueueSlots::Slot whom = QueueSlots::k_quiet;
   } vain_;
   std::uint64_t least_free_ = 0;  // in pages
   // Credit for releasing a region to obtain a smaller one: a request earns one, a swap costs
   // sixteen, so that a program that alternates between large and small requests seldom waits for
   // the driver.
   std::uint32_t thrift_ = k_most_thrift;
-  std::vector<region> regions_;  // sorted by first page
+  std::vector<Region> regions_;  // sorted by first page
 };
 
 // Calls visit(first, count) for each row of adjacent regions, which runs may span, until it returns
 // true. Pre: the lock is held.
 template <class Visit>
-bool region_heap::any_row(Visit&& visit) noexcept {
+bool RegionHeap::any_row(Visit&& visit) noexcept {
   for (auto each = regions_.begin(); each != regions_.end();) {
     const auto first = each->first;
     auto behind = first;

@@ -10,31 +10,31 @@
 namespace isthmus {
 namespace {
 
-void add_free(snapshot& to, std::size_t nbytes, bool passed) noexcept {
-  (passed ? to.free : to.waiting) += nbytes;
-  to.largest_free = std::max(to.largest_free, passed ? nbytes : 0);
+void add_free(Snapshot& snapshot, std::size_t nbytes, bool passed) noexcept {
+  (passed ? snapshot.free : snapshot.waiting) += nbytes;
+  snapshot.largest_free = std::max(snapshot.largest_free, passed ? nbytes : 0);
 }
 
 }  // namespace
 
 // The free run that begins at `first` now, if any.
-std::optional<region_heap::free_run> region_heap::free_run_at(index first) const noexcept {
+std::optional<RegionHeap::FreeRun> RegionHeap::free_run_at(Index first) const noexcept {
   const auto& at = (*table_)[first];
-  const auto is_free = [&at] { return at.is.load(k_relaxed) == grain::state::free_head; };
+  const auto is_free = [&at] { return at.is.load(k_relaxed) == Grain::State::free_head; };
   if (!is_free()) {
     return std::nullopt;
   }
   const std::lock_guard hold{lock_};
-  return is_free() ? std::optional{free_run{runs_.length_of(first), runs_.ticket_of(first)}}
+  return is_free() ? std::optional{FreeRun{runs_.length_of(first), runs_.ticket_of(first)}}
                    : std::nullopt;
 }
 
 // The pages from `number` on that lie in one region; empty if there are no more.
-region_heap::span_of_grains region_heap::grains_from(index number) const noexcept {
+RegionHeap::SpanOfGrains RegionHeap::grains_from(Index number) const noexcept {
   const std::lock_guard hold{lock_};
   const auto found = std::upper_bound(
       regions_.begin(), regions_.end(), number,
-      [](index wanted, const region& each) { return wanted < each.first + each.count; });
+      [](Index wanted, const Region& each) { return wanted < each.first + each.count; });
   if (found == regions_.end()) {
     return {};
   }
@@ -44,8 +44,8 @@ region_heap::span_of_grains region_heap::grains_from(index number) const noexcep
 
 // How many pages of [first, end) can move where they are needed: whole chunks or, where chunks
 // divide, parts that are large enough. The others are released to the driver instead.
-region_heap::index region_heap::movable_in(index first, index end) const noexcept {
-  index found = 0;
+RegionHeap::Index RegionHeap::movable_in(Index first, Index end) const noexcept {
+  Index found = 0;
   while (first < end) {
     const auto [next, count] = some_movable_in(first, end);
     found += count;
@@ -56,14 +56,14 @@ region_heap::index region_heap::movable_in(index first, index end) const noexcep
 
 // The same for a limited number of regions, since this holds the lock. Returns where to continue,
 // and the pages found.
-std::pair<region_heap::index, region_heap::index> region_heap::some_movable_in(
-    index first, index end) const noexcept {
+std::pair<RegionHeap::Index, RegionHeap::Index> RegionHeap::some_movable_in(
+    Index first, Index end) const noexcept {
   constexpr int k_most_regions = 64;
-  index found = 0;
+  Index found = 0;
   const std::lock_guard hold{lock_};
   auto each =
       std::upper_bound(regions_.begin(), regions_.end(), first,
-                       [](index wanted, const region& in) { return wanted < in.first + in.count; });
+                       [](Index wanted, const Region& in) { return wanted < in.first + in.count; });
   for (int seen = 0; each != regions_.end() && each->first < end; ++each, ++seen) {
     if (seen == k_most_regions) {
       return {each->first, found};
@@ -75,65 +75,65 @@ std::pair<region_heap::index, region_heap::index> region_heap::some_movable_in(
 }
 
 // Beyond its soft limit a pool releases free memory to the driver before it moves any.
-region_heap::index region_heap::may_move_at_once(index movable) const noexcept {
+RegionHeap::Index RegionHeap::may_move_at_once(Index movable) const noexcept {
   const auto soft = source_.how().soft_limit_bytes;
   const auto room = soft - std::min(soft, source_.counts().held_bytes());
-  return static_cast<index>(std::min<std::size_t>(movable, room / k_grain_bytes));
+  return static_cast<Index>(std::min<std::size_t>(movable, room / k_grain_bytes));
 }
 
-std::size_t region_heap::live_blocks_in(slab& in) const noexcept {
+std::size_t RegionHeap::live_blocks_in(Slab& in) const noexcept {
   return table_->common().knows_live.load(k_relaxed) ? in.count_live() : in.blocks;
 }
 
 // A stretch of pages that no caller holds serves one request, once the thread's caches are flushed
 // and neighbours are joined. Where chunks move, those of all stretches serve one request together.
-class region_heap::stretches {
+class RegionHeap::Stretches {
  public:
   // `mine` null: counts nothing.
-  stretches(const region_heap& of, const own_caches* mine) noexcept : of_{of}, mine_{mine} {}
-  void add_free(index first, index count, ticket until) noexcept {
+  Stretches(const RegionHeap& heap, const OwnCaches* mine) noexcept : of_{heap}, mine_{mine} {}
+  void add_free(Index first, Index count, Ticket until) noexcept {
     if (mine_ != nullptr) {
       add(first, count, mine_->of(until), false);
     }
   }
-  void add_kept(index first, index count) noexcept {
+  void add_kept(Index first, Index count) noexcept {
     if (mine_ != nullptr) {
       add(first, count, mine_->of_run(first), true);
     }
   }
-  void add_slab(index first, const slab& owner, unsigned size_class) noexcept {
+  void add_slab(Index first, const Slab& owner, unsigned size_class) noexcept {
     if (mine_ != nullptr) {
       add(first, owner.grains(), mine_->of_slab(owner, size_class), true);
     }
   }
-  [[nodiscard]] index longest() noexcept {
+  [[nodiscard]] Index longest() noexcept {
     close();
     return std::max(all_.longest, of_.may_move_at_once(movable_));
   }
-  [[nodiscard]] index longest_free() const noexcept { return free_.longest; }
+  [[nodiscard]] Index longest_free() const noexcept { return free_.longest; }
 
  private:
-  void add(index first, index count, readiness of, bool is_kept) noexcept {
-    if (of == readiness::none) {
+  void add(Index first, Index count, Readiness readiness, bool is_kept) noexcept {
+    if (readiness == Readiness::none) {
       return;
     }
     all_.add(first, count);
     if (!is_kept) {
       free_.add(first, count);
     }
-    if (of_.source_.moves() && (of == readiness::anybody || of_.source_.moves_in_order())) {
+    if (of_.source_.moves() && (readiness == Readiness::anybody || of_.source_.moves_in_order())) {
       if (first != moving_.end) {
         close();
       }
       moving_.add(first, count);
     }
   }
-  struct row {
-    index begin = 0;
-    index end = 0;
-    index longest = 0;
+  struct Row {
+    Index begin = 0;
+    Index end = 0;
+    Index longest = 0;
 
-    void add(index first, index count) noexcept {
+    void add(Index first, Index count) noexcept {
       begin = first == end ? begin : first;
       end = first + count;
       longest = std::max(longest, end - begin);
@@ -144,24 +144,24 @@ class region_heap::stretches {
     moving_ = {};
   }
 
-  const region_heap& of_;
-  const own_caches* const mine_;
-  row all_;
-  row free_;
-  row moving_;
-  index movable_ = 0;
+  const RegionHeap& of_;
+  const OwnCaches* const mine_;
+  Row all_;
+  Row free_;
+  Row moving_;
+  Index movable_ = 0;
 };
 
 // Reads every run and slab, and holds the lock for one free run, or for some regions, at a time:
 // the whole may take milliseconds.
-region_heap::counted region_heap::count(const own_caches* mine) const {
-  snapshot seen;
-  stretches at_hand{*this, mine};
+RegionHeap::Counted RegionHeap::count(const OwnCaches* mine) const {
+  Snapshot seen;
+  Stretches at_hand{*this, mine};
   const bool knows_live = table_->common().knows_live.load(k_relaxed);
-  const slab* last = nullptr;
+  const Slab* last = nullptr;
   for (auto in = grains_from(1); in.count != 0;) {
     auto& at = (*table_)[in.first];
-    index step = 1;
+    Index step = 1;
     auto* owner = at.is_slab() ? at.in_slab(std::memory_order_acquire) : nullptr;
     if (owner != nullptr && owner != last) {
       const auto blocks = live_blocks_in(*owner);
@@ -176,7 +176,7 @@ region_heap::counted region_heap::count(const own_caches* mine) const {
       add_free(seen, std::size_t{step} * k_grain_bytes, slots_.passed(free->until));
       at_hand.add_free(in.first, step, free->until);
     } else if (at.begins_run()) {
-      step = std::clamp(at.span.load(k_relaxed), step, grain_table::k_grains - in.first);
+      step = std::clamp(at.span.load(k_relaxed), step, GrainTable::k_grains - in.first);
       if (at.is_live_run()) {
         seen.live += std::size_t{step} * k_grain_bytes;
         ++seen.live_blocks;
@@ -185,7 +185,7 @@ region_heap::counted region_heap::count(const own_caches* mine) const {
       }
     }
     // A run may span adjacent regions.
-    in = step < in.count ? span_of_grains{in.first + step, in.count - step}
+    in = step < in.count ? SpanOfGrains{in.first + step, in.count - step}
                          : grains_from(in.first + step);
   }
   seen.held = std::max(source_.counts().held_bytes(), seen.live + seen.waiting + seen.free);

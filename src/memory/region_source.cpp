@@ -17,9 +17,9 @@ constexpr std::size_t k_usual_growth = 32 * k_mib;
 
 // Null if there is no chunk source, if its granularity does not suit pages, or if the limit is
 // below one chunk.
-chunk_source* chunks_for(context& home, device& where, usm_kind kind,
-                         std::size_t limit_bytes) noexcept {
-  auto* found = home.chunks(where, kind);
+ChunkSource* chunks_for(Context& context, Device& device, UsmKind kind,
+                        std::size_t limit_bytes) noexcept {
+  auto* found = context.chunks(device, kind);
   const bool fits = found != nullptr && found->granularity() <= limit_bytes &&
                     found->granularity() % k_grain_bytes == 0 &&
                     (!found->divides() || found->granularity() == k_grain_bytes);
@@ -28,23 +28,23 @@ chunk_source* chunks_for(context& home, device& where, usm_kind kind,
 
 }  // namespace
 
-region_source::region_source(context& home, device& where, usm_kind kind, const sizes& how,
-                             ref<budget> shared, ref<memory_resource> upstream, bool remaps,
-                             live_counts* live) noexcept
-    : home_{home},
-      where_{where},
+RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
+                           Ref<Budget> shared, Ref<MemoryResource> upstream, bool remaps,
+                           LiveCounts* live) noexcept
+    : home_{context},
+      where_{device},
       kind_{kind},
-      how_{how},
+      how_{sizes},
       shared_{std::move(shared)},
       upstream_{std::move(upstream)},
-      chunks_{remaps && !upstream_.is_there() ? chunks_for(home, where, kind, how.limit_bytes)
+      chunks_{remaps && !upstream_.is_there() ? chunks_for(context, device, kind, sizes.limit_bytes)
                                               : nullptr},
       live_{live},
-      poison_{where, kind} {}
+      poison_{device, kind} {}
 
 // Separate allocations are few and large, as what is left of one cannot extend another. Chunks are
 // small, in multiples of 2 MiB: huge pages, which CUDA maps and which are fast for the host.
-std::size_t region_source::growth_for(std::size_t needed) const noexcept {
+std::size_t RegionSource::growth_for(std::size_t needed) const noexcept {
   const auto held = counts_.held_bytes();
   const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_usual_growth) : k_usual_growth;
   const auto usual = std::max(needed, how_.growth_bytes != 0 ? how_.growth_bytes : own);
@@ -53,7 +53,7 @@ std::size_t region_source::growth_for(std::size_t needed) const noexcept {
   return std::clamp(wanted, needed, std::max(needed, room));
 }
 
-result<void> region_source::fits(std::size_t nbytes) const {
+Result<void> RegionSource::fits(std::size_t nbytes) const {
   const auto shared = shared_ ? shared_->limit_bytes() : SIZE_MAX;
   if (nbytes <= std::min(how_.limit_bytes, shared)) {
     return {};
@@ -66,7 +66,7 @@ result<void> region_source::fits(std::size_t nbytes) const {
 }
 
 // Free memory counts towards a request only where it can move.
-const char* region_source::remedy(std::size_t needed, std::size_t free) const noexcept {
+const char* RegionSource::remedy(std::size_t needed, std::size_t free) const noexcept {
   const auto more = asked_for(needed - (moves() ? std::min(free, needed) : 0));
   const auto is_above = [more](std::size_t limit, std::size_t held) {
     return more > limit - std::min(held, limit);
@@ -82,7 +82,7 @@ const char* region_source::remedy(std::size_t needed, std::size_t free) const no
   return "free buffers or request less";
 }
 
-std::size_t region_source::asked_for(std::size_t needed) const noexcept {
+std::size_t RegionSource::asked_for(std::size_t needed) const noexcept {
   if (moves()) {
     return round_up(needed, chunks_->granularity());
   }
@@ -91,7 +91,7 @@ std::size_t region_source::asked_for(std::size_t needed) const noexcept {
   return round_up(needed, k_grain_bytes) + (aligns ? 0 : k_grain_bytes);
 }
 
-result<void> region_source::claim(std::size_t nbytes) {
+Result<void> RegionSource::claim(std::size_t nbytes) {
   if (!counts_.claim(nbytes, how_.limit_bytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "a pool of {} memory on {} would need {} more and holds {} of at most {}",
@@ -105,15 +105,15 @@ result<void> region_source::claim(std::size_t nbytes) {
   return {};
 }
 
-void region_source::unclaim(std::size_t nbytes) noexcept {
+void RegionSource::unclaim(std::size_t nbytes) noexcept {
   counts_.unclaim(nbytes);
   if (shared_) {
     shared_->give_back(nbytes);
   }
 }
 
-result<region> region_source::take(const allocation_request& request) {
-  region made;
+Result<Region> RegionSource::take(const AllocationRequest& request) {
+  Region made;
   made.driver_bytes = request.nbytes;
   if (upstream_.is_there()) {
     auto chunk = upstream_.allocate(request);
@@ -129,22 +129,22 @@ result<region> region_source::take(const allocation_request& request) {
   return made;
 }
 
-result<region> region_source::allocate(std::size_t nbytes) {
+Result<Region> RegionSource::allocate(std::size_t nbytes) {
   const auto whole = round_up(nbytes, k_grain_bytes);
   const auto asked = asked_for(nbytes);
   ISTHMUS_TRY(claim(asked));
-  undo claimed{[&] { unclaim(asked); }};
+  Undo claimed{[&] { unclaim(asked); }};
   auto made = take({kind_, asked, asked == whole ? k_grain_bytes : 0});
   ISTHMUS_TRY(made);
   claimed.dismiss();
   counts_.took_claimed();
   auto* const begin = static_cast<std::byte*>(made->from_driver);
   made->base = begin + (round_up(address(begin), k_grain_bytes) - address(begin));
-  made->count = static_cast<grain_table::index>(whole / k_grain_bytes);
+  made->count = static_cast<GrainTable::Index>(whole / k_grain_bytes);
   return made;
 }
 
-region region_source::cut(region& whole, grain_table::index count) noexcept {
+Region RegionSource::cut(Region& whole, GrainTable::Index count) noexcept {
   auto front = whole;
   front.count = count;
   front.driver_bytes = front.nbytes();
@@ -158,7 +158,7 @@ region region_source::cut(region& whole, grain_table::index count) noexcept {
   return front;
 }
 
-void region_source::give_back(const region& gone) noexcept {
+void RegionSource::give_back(const Region& gone) noexcept {
   if (os::drivers_are_gone()) {
     return;
   }
@@ -179,46 +179,46 @@ void region_source::give_back(const region& gone) noexcept {
   }
 }
 
-result<reservation*> region_source::reserve(std::size_t nbytes) {
+Result<Reservation*> RegionSource::reserve(std::size_t nbytes) {
   const auto whole = round_up(nbytes, chunks_->granularity());
   auto base = chunks_->reserve(whole, k_grain_bytes);
   ISTHMUS_TRY(base);
-  auto* made = new (std::nothrow) reservation{static_cast<std::byte*>(*base), whole};
+  auto* made = new (std::nothrow) Reservation{static_cast<std::byte*>(*base), whole};
   if (made == nullptr) {
     chunks_->release(*base, whole);
-    return error::no_memory();
+    return Error::no_memory();
   }
   return made;
 }
 
-void region_source::let_go(reservation& of) noexcept {
-  if (of.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+void RegionSource::let_go(Reservation& reservation) noexcept {
+  if (reservation.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return;
   }
-  const auto owned = divides() ? of.filled : 0;  // by its chunks
-  if (of.nbytes != owned) {
-    chunks_->release(of.base + owned, of.nbytes - owned);
+  const auto owned = divides() ? reservation.filled : 0;  // by its chunks
+  if (reservation.nbytes != owned) {
+    chunks_->release(reservation.base + owned, reservation.nbytes - owned);
   }
-  delete &of;
+  delete &reservation;
 }
 
-void region_source::fill(reservation& in, std::size_t nbytes) noexcept {
+void RegionSource::fill(Reservation& in, std::size_t nbytes) noexcept {
   in.filled += nbytes;
   if (!divides()) {
     in.users.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-result<region> region_source::create(reservation& in, std::size_t nbytes) {
+Result<Region> RegionSource::create(Reservation& in, std::size_t nbytes) {
   const auto whole = asked_for(nbytes);
   ISTHMUS_TRY(claim(whole));
-  undo claimed{[&] { unclaim(whole); }};
+  Undo claimed{[&] { unclaim(whole); }};
   auto* const at = in.base + in.filled;
   ISTHMUS_TRY(provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at, live_));
   claimed.dismiss();
   counts_.took_claimed();
   fill(in, whole);
-  region made{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes)};
+  Region made{at, whole, at, static_cast<GrainTable::Index>(whole / k_grain_bytes)};
   if (!divides()) {
     made.in = &in;
     made.chunk = last_chunk_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -226,29 +226,29 @@ result<region> region_source::create(reservation& in, std::size_t nbytes) {
   return made;
 }
 
-result<region> region_source::move(region& which, reservation& to) {
-  auto* const at = to.base + to.filled;
+Result<Region> RegionSource::move(Region& which, Reservation& target) {
+  auto* const at = target.base + target.filled;
   poison_.forget(which.base, which.nbytes());
   bool lost = false;
   auto moved = chunks_->move(which.base, at, which.driver_bytes, lost);
   if (lost && divides()) {  // addresses after the lost ones are still ours
-    const auto behind = to.filled + which.driver_bytes;
-    if (behind != to.nbytes) {
-      chunks_->release(to.base + behind, to.nbytes - behind);
+    const auto behind = target.filled + which.driver_bytes;
+    if (behind != target.nbytes) {
+      chunks_->release(target.base + behind, target.nbytes - behind);
     }
-    to.nbytes = to.filled;
+    target.nbytes = target.filled;
   }
   ISTHMUS_TRY(moved);
   counts_.moved();
   provider_moved(kind_, which.base, at, which.driver_bytes, live_);
-  fill(to, which.driver_bytes);
+  fill(target, which.driver_bytes);
   auto old = which;
   which.from_driver = which.base = at;
-  which.in = divides() ? nullptr : &to;
+  which.in = divides() ? nullptr : &target;
   return old;
 }
 
-void region_source::leave(const region& old) noexcept {
+void RegionSource::leave(const Region& old) noexcept {
   chunks_->leave(old.base, old.driver_bytes);
   if (old.in != nullptr) {
     let_go(*old.in);

@@ -18,7 +18,7 @@ namespace isthmus {
 
 // An address range in which chunks are mapped side by side. Where chunks divide, each chunk owns
 // the addresses at which it is mapped; otherwise the whole range is released with its last user.
-struct reservation {
+struct Reservation {
   std::byte* base;
   std::size_t nbytes;
   std::size_t filled = 0;               // bytes mapped, from the start
@@ -27,14 +27,14 @@ struct reservation {
 
 // Whole pages (`grain`) of driver memory that are released or moved as a unit; in a pool over
 // another resource, an allocation of that resource.
-struct region {
+struct Region {
   void* from_driver = nullptr;
   std::size_t driver_bytes = 0;
   std::byte* base = nullptr;
-  grain_table::index count = 0;
-  reservation* in = nullptr;   // set if the chunk does not divide
-  allocation* lent = nullptr;  // upstream's allocation, one reference
-  grain_table::index first = grain_table::k_none;
+  GrainTable::Index count = 0;
+  Reservation* in = nullptr;   // set if the chunk does not divide
+  Allocation* lent = nullptr;  // upstream's allocation, one reference
+  GrainTable::Index first = GrainTable::k_none;
   // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
   std::uint32_t chunk = 0;
   // Of upstream's memory, an order number (core/order.hpp): blocks that the pool cuts from it have
@@ -46,9 +46,9 @@ struct region {
 
 // Thread-safe. Functions that obtain, move or release memory may call the driver: call them with no
 // spin lock held.
-class region_source {
+class RegionSource {
  public:
-  struct sizes {
+  struct Sizes {
     std::size_t growth_bytes;      // minimum per driver request; 0: see `growth_for`
     std::size_t soft_limit_bytes;  // beyond it, only what is needed is requested
     std::size_t limit_bytes;       // never exceeded
@@ -56,11 +56,12 @@ class region_source {
   };
   // `shared`: a budget shared with other sources; may be null, as may `upstream`. `live` counts the
   // driver's allocations; may be null.
-  region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
-                ref<memory_resource> upstream, bool remaps, live_counts* live) noexcept;
+  RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
+               Ref<Budget> shared, Ref<MemoryResource> upstream, bool remaps,
+               LiveCounts* live) noexcept;
 
-  [[nodiscard]] pool_upstream& upstream() noexcept { return upstream_; }
-  [[nodiscard]] const pool_upstream& upstream() const noexcept { return upstream_; }
+  [[nodiscard]] PoolUpstream& upstream() noexcept { return upstream_; }
+  [[nodiscard]] const PoolUpstream& upstream() const noexcept { return upstream_; }
   // Whether its regions are chunks, which can be remapped.
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
   // Chunk sizes are multiples of this many bytes. Pre: `moves()`.
@@ -68,59 +69,59 @@ class region_source {
   [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->divides(); }
   // Splits the first `count` pages off a chunk; `whole` keeps the rest. Calls no driver. Pre:
   // `divides()`.
-  [[nodiscard]] region cut(region& whole, grain_table::index count) noexcept;
+  [[nodiscard]] Region cut(Region& whole, GrainTable::Index count) noexcept;
   // Bytes to request when `needed` bytes are needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
 
   // A region that cannot move. OUT_OF_MEMORY beyond the limit or the budget; otherwise the driver's
   // errors.
-  [[nodiscard]] result<region> allocate(std::size_t nbytes);
-  void give_back(const region& gone) noexcept;
+  [[nodiscard]] Result<Region> allocate(std::size_t nbytes);
+  void give_back(const Region& gone) noexcept;
 
   // Pre, of the rest up to `leave`: `moves()`. One thread fills a reservation, from its first byte
   // on, and then releases it with `let_go`.
-  [[nodiscard]] result<reservation*> reserve(std::size_t nbytes);
-  void let_go(reservation& of) noexcept;
+  [[nodiscard]] Result<Reservation*> reserve(std::size_t nbytes);
+  void let_go(Reservation& reservation) noexcept;
   // Creates a chunk. Errors as `allocate`.
-  [[nodiscard]] result<region> create(reservation& in, std::size_t nbytes);
+  [[nodiscard]] Result<Region> create(Reservation& in, std::size_t nbytes);
   // Whether a chunk can move while work still uses it: later work, ordered after that, uses it at
   // the new address.
   [[nodiscard]] bool moves_in_order() const noexcept { return moves() && chunks_->stays_behind(); }
   // Returns the old mapping, to be passed to `leave` once nothing uses it. On failure the chunk
   // stays where it is, and nothing more may be mapped in the reservation. Pre: nothing uses the
   // chunk, unless `moves_in_order()`. May throw std::bad_alloc, without effect.
-  [[nodiscard]] result<region> move(region& which, reservation& to);
-  void leave(const region& old) noexcept;
+  [[nodiscard]] Result<Region> move(Region& which, Reservation& target);
+  void leave(const Region& old) noexcept;
 
   // OUT_OF_MEMORY for more than the limit or the budget ever allows.
-  [[nodiscard]] result<void> fits(std::size_t nbytes) const;
+  [[nodiscard]] Result<void> fits(std::size_t nbytes) const;
   // Advice for a refused request for `needed` bytes while `free` of the bytes held were free.
   [[nodiscard]] const char* remedy(std::size_t needed, std::size_t free) const noexcept;
   // counts()
   // A chunk that moves counts both as a map and as an unmap.
-  [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
-  [[nodiscard]] const sizes& how() const noexcept { return how_; }
-  [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }
-  [[nodiscard]] const free_poison& poison() const noexcept { return poison_; }
+  [[nodiscard]] const DriverCounts& counts() const noexcept { return counts_; }
+  [[nodiscard]] const Sizes& how() const noexcept { return how_; }
+  [[nodiscard]] Budget* shared() const noexcept { return shared_.get(); }
+  [[nodiscard]] const FreePoison& poison() const noexcept { return poison_; }
 
  private:
   // Bytes to request from the driver to obtain `needed`, with rounding and alignment.
   [[nodiscard]] std::size_t asked_for(std::size_t needed) const noexcept;
-  [[nodiscard]] result<void> claim(std::size_t nbytes);
-  [[nodiscard]] result<region> take(const allocation_request& request);
-  void fill(reservation& in, std::size_t nbytes) noexcept;
+  [[nodiscard]] Result<void> claim(std::size_t nbytes);
+  [[nodiscard]] Result<Region> take(const AllocationRequest& request);
+  void fill(Reservation& in, std::size_t nbytes) noexcept;
   void unclaim(std::size_t nbytes) noexcept;
 
-  context& home_;
-  device& where_;
-  const usm_kind kind_;
-  const sizes how_;
-  const ref<budget> shared_;
-  pool_upstream upstream_;
-  chunk_source* const chunks_;
-  live_counts* const live_;
-  const free_poison poison_;
-  driver_counts counts_;
+  Context& home_;
+  Device& where_;
+  const UsmKind kind_;
+  const Sizes how_;
+  const Ref<Budget> shared_;
+  PoolUpstream upstream_;
+  ChunkSource* const chunks_;
+  LiveCounts* const live_;
+  const FreePoison poison_;
+  DriverCounts counts_;
   std::atomic<std::uint32_t> last_chunk_{0};
 };
 

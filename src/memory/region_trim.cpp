@@ -13,8 +13,8 @@ namespace isthmus {
 
 // The minimum length of a free run that may contain a region, or a part of one, that can be
 // released. Pre: the lock is held.
-region_heap::index region_heap::least_that_may_go() const noexcept {
-  index least = source_.divides() ? k_least_part : grain_table::k_grains;
+RegionHeap::Index RegionHeap::least_that_may_go() const noexcept {
+  Index least = source_.divides() ? k_least_part : GrainTable::k_grains;
   for (const auto& each : regions_) {
     least = std::min(least, each.count);
   }
@@ -24,12 +24,12 @@ region_heap::index region_heap::least_that_may_go() const noexcept {
 // Unused regions, and unused parts of regions that divide, sorted by first page. Those with pending
 // work are included only where regions move in order, for the queue of that work. Pre: the lock is
 // held.
-std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom) const {
-  std::vector<unused> found;
+std::vector<RegionHeap::Unused> RegionHeap::find_unused(QueueSlots::Slot slot) const {
+  std::vector<Unused> found;
   found.reserve(regions_.size());
   const bool divides = source_.divides();
-  runs_.visit_free(least_that_may_go(), [&](index first, index count, ticket until) {
-    if (!(source_.moves_in_order() ? slots_.good(until, whom) : slots_.passed(until))) {
+  runs_.visit_free(least_that_may_go(), [&](Index first, Index count, Ticket until) {
+    if (!(source_.moves_in_order() ? slots_.good(until, slot) : slots_.passed(until))) {
       return;
     }
     const auto end = first + count;
@@ -43,21 +43,21 @@ std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom
     }
   });
   std::sort(found.begin(), found.end(),
-            [](const unused& a, const unused& b) { return a.first < b.first; });
+            [](const Unused& a, const Unused& b) { return a.first < b.first; });
   return found;
 }
 
 // Pre: the lock is held; `which` is sorted by first page. A free run that contained several of them
 // is split repeatedly.
-std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
-  std::vector<region> taken;
+std::vector<Region> RegionHeap::take_out(const std::vector<Unused>& which) {
+  std::vector<Region> taken;
   if (which.empty()) {
     return taken;
   }
-  std::vector<region> left;
+  std::vector<Region> left;
   taken.reserve(which.size());
   left.reserve(regions_.size() + which.size());
-  auto was = run_heap::k_none;
+  auto was = RunHeap::k_none;
   auto left_of_it = was;
   auto next = which.begin();
   for (std::size_t position = 0; position < regions_.size(); ++position) {
@@ -82,14 +82,14 @@ std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
   return taken;
 }
 
-std::vector<region> region_heap::take_to_trim(std::size_t keep) {
+std::vector<Region> RegionHeap::take_to_trim(std::size_t keep) {
   const std::lock_guard hold{lock_};
-  std::vector<unused> which;
+  std::vector<Unused> which;
   if (fresh_.load(std::memory_order_relaxed) != 0) {
     return {};
   }
   auto held = source_.counts().held_bytes();
-  for (auto each : find_unused(queue_slots::k_quiet)) {
+  for (auto each : find_unused(QueueSlots::k_quiet)) {
     const auto& in = regions_[each.position];
     if (is_elsewhere_too(in)) {
       continue;
@@ -97,7 +97,7 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
     const auto room = held > keep ? held - keep : 0;
     auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_grain_bytes;
     if (nbytes > room && source_.divides() && room >= k_least_part * k_grain_bytes) {
-      each.count = static_cast<index>(room / k_grain_bytes);
+      each.count = static_cast<Index>(room / k_grain_bytes);
       nbytes = each.count * k_grain_bytes;
     }
     if (nbytes <= room) {
@@ -110,13 +110,13 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
 
 // Takes out the smallest region that is free as a whole and has at most `room` bytes; empty if
 // there is none. Pre: the lock is held.
-region region_heap::take_whole(std::size_t room) noexcept {
+Region RegionHeap::take_whole(std::size_t room) noexcept {
   if (fresh_.load(std::memory_order_relaxed) != 0) {
     return {};
   }
   auto found = regions_.cend();
-  auto inside = run_heap::k_none;
-  runs_.visit_free(least_that_may_go(), [&](index first, index count, ticket until) {
+  auto inside = RunHeap::k_none;
+  runs_.visit_free(least_that_may_go(), [&](Index first, Index count, Ticket until) {
     for (auto at = region_of(first); at != regions_.end() && at->first < first + count; ++at) {
       if (at->first >= first && at->first + at->count <= first + count &&
           at->driver_bytes <= room && slots_.passed(until) && !is_elsewhere_too(*at) &&
@@ -137,11 +137,11 @@ region region_heap::take_whole(std::size_t room) noexcept {
 }
 
 // Used if the host has no memory for lists: slow, and releases whole regions only.
-std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
+std::size_t RegionHeap::trim_one_by_one(std::size_t keep) noexcept {
   std::size_t given_back = 0;
   for (;;) {
     const auto held = source_.counts().held_bytes();
-    region gone;
+    Region gone;
     {
       const std::lock_guard hold{lock_};
       gone = take_whole(held - std::min(held, keep));
@@ -154,8 +154,8 @@ std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
   }
 }
 
-std::size_t region_heap::trim(std::size_t keep) noexcept {
-  const turn mine{*this};
+std::size_t RegionHeap::trim(std::size_t keep) noexcept {
+  const Turn mine{*this};
   try {
     auto given_back = drop_what_ended();  // first, as chunks wait for their old mappings
     const auto all = take_to_trim(keep);
@@ -169,10 +169,10 @@ std::size_t region_heap::trim(std::size_t keep) noexcept {
   }
 }
 
-void region_heap::make_way(std::size_t needed) noexcept {
+void RegionHeap::make_way(std::size_t needed) noexcept {
   std::size_t given_back = 0;
   while (given_back < needed) {
-    region gone;
+    Region gone;
     {
       const std::lock_guard hold{lock_};
       gone = take_whole(SIZE_MAX);

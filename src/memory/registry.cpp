@@ -13,11 +13,11 @@ namespace isthmus {
 
 // While it exists the shard's version is odd: entries read meanwhile may be inconsistent. Pre: the
 // shard's lock is held.
-class registry::change {
+class Registry::Change {
  public:
-  explicit change(shard& of) noexcept : version_{of.version} { step(); }
-  change(const change&) = delete;
-  ~change() { step(); }
+  explicit Change(Shard& shard) noexcept : version_{shard.version} { step(); }
+  Change(const Change&) = delete;
+  ~Change() { step(); }
 
  private:
   void step() noexcept {
@@ -28,7 +28,7 @@ class registry::change {
 
 // A record of more than 2^(k-1) and up to 2^k bytes overlaps at most two cells of 2^k bytes, the
 // first of which contains its base.
-registry::key registry::key_of(const allocation& record) noexcept {
+Registry::Key Registry::key_of(const Allocation& record) noexcept {
   if (record.is_block()) {
     return key_of_block(record.what().base);
   }
@@ -38,23 +38,23 @@ registry::key registry::key_of(const allocation& record) noexcept {
   return {size_class, address(record.what().base) >> size_class};
 }
 
-registry::key registry::key_of_block(const void* base) noexcept {
+Registry::Key Registry::key_of_block(const void* base) noexcept {
   return {k_no_class, address(base)};
 }
 
-std::uint64_t registry::hash(const key& where) noexcept {
-  return hash_of(where.cell * 128 + where.size_class);
+std::uint64_t Registry::hash(const Key& key) noexcept {
+  return hash_of(key.cell * 128 + key.size_class);
 }
 
-void registry::grow(shard& crowded) {
+void Registry::grow(Shard& crowded) {
   constexpr unsigned k_fewest_bits = 4;
   const auto old = crowded.chains.load(std::memory_order_relaxed);
   const auto bits =
       old.count() == 0 ? k_fewest_bits : static_cast<unsigned>(std::bit_width(old.count()));
   auto& made =
-      crowded.tables.emplace_back(std::make_unique<registry_chain[]>(std::size_t{1} << bits));
-  const table now{made.get(), bits};
-  const change begun{crowded};
+      crowded.tables.emplace_back(std::make_unique<RegistryChain[]>(std::size_t{1} << bits));
+  const Table now{made.get(), bits};
+  const Change begun{crowded};
   for (std::size_t i = 0; i < old.count(); ++i) {
     auto* entry = old[i].first();
     while (entry != nullptr) {
@@ -66,15 +66,15 @@ void registry::grow(shard& crowded) {
   crowded.chains.store(now, std::memory_order_release);
 }
 
-void registry::make_entries(shard& in) {
+void Registry::make_entries(Shard& in) {
   constexpr std::size_t k_many = 32;
-  auto* const made = in.entries.emplace_back(std::make_unique<registry_entry[]>(k_many)).get();
+  auto* const made = in.entries.emplace_back(std::make_unique<RegistryEntry[]>(k_many)).get();
   for (auto* each = made; each != made + k_many; ++each) {
     each->next.store(std::exchange(in.spare, each), std::memory_order_relaxed);
   }
 }
 
-void registry::add(allocation& record) {
+void Registry::add(Allocation& record) {
   const auto where = key_of(record);
   record.hashed_ = hash(where);
   if (where.size_class != k_no_class) {
@@ -88,7 +88,7 @@ void registry::add(allocation& record) {
   if (mine.count >= mine.chains.load(std::memory_order_relaxed).count() / 2) {
     grow(mine);
   }
-  const change begun{mine};
+  const Change begun{mine};
   auto& made = *mine.spare;
   mine.spare = made.next.load(std::memory_order_relaxed);
   made.set(record);
@@ -97,34 +97,34 @@ void registry::add(allocation& record) {
   ++mine.count;
 }
 
-void registry::take_out(shard& in, allocation& record) noexcept {
+void Registry::take_out(Shard& in, Allocation& record) noexcept {
   auto& entry = *record.entry_;
-  const change begun{in};
+  const Change begun{in};
   in.chains.load(std::memory_order_relaxed).chain(record.hashed_).remove(entry);
   entry.next.store(std::exchange(in.spare, &entry), std::memory_order_release);
   --in.count;
 }
 
-void registry::remove(allocation& record) noexcept {
+void Registry::remove(Allocation& record) noexcept {
   remove_if(record, [] { return true; });
 }
 
-void registry::mark_dying(allocation& record) noexcept {
+void Registry::mark_dying(Allocation& record) noexcept {
   auto& extent = record.entry_->extent;
-  const bool is_adopted = record.origin_ == allocation::origin::foreign;
-  extent.store(extent.load(std::memory_order_relaxed) | registry_entry::k_is_dying |
-                   (is_adopted ? registry_entry::k_stays_with_owner : 0),
+  const bool is_adopted = record.origin_ == Allocation::Origin::foreign;
+  extent.store(extent.load(std::memory_order_relaxed) | RegistryEntry::k_is_dying |
+                   (is_adopted ? RegistryEntry::k_stays_with_owner : 0),
                std::memory_order_release);
 }
 
-void registry::mark_divided(allocation& record) noexcept {
+void Registry::mark_divided(Allocation& record) noexcept {
   if (record.entry_ != nullptr) {
-    record.entry_->extent.fetch_or(registry_entry::k_has_parts, std::memory_order_acq_rel);
+    record.entry_->extent.fetch_or(RegistryEntry::k_has_parts, std::memory_order_acq_rel);
   }
 }
 
 template <class Visit>
-bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
+bool Registry::visit_places(const void* pointer, Visit&& visit) noexcept {
   for (auto left = hints_.about(pointer); left != 0; left &= left - 1) {
     const auto size_class = static_cast<unsigned>(std::countr_zero(left));
     const auto cell = address(pointer) >> size_class;
@@ -138,14 +138,14 @@ bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
 // Stops if the version has changed: an entry may have moved to another chain, and the walk with it.
 // A dying record is returned only if no other one contains the pointer: the same external memory
 // may have been adopted again meanwhile.
-const registry_entry* registry::walk(const shard& in, const sought& what,
-                                     std::uint32_t version) noexcept {
+const RegistryEntry* Registry::walk(const Shard& in, const Sought& sought,
+                                    std::uint32_t version) noexcept {
   const auto chains = in.chains.load(std::memory_order_acquire);
   const auto* entry =
-      chains.count() == 0 ? nullptr : chains.chain(what.hashed).first_for(what.hashed);
-  const registry_entry* dying = nullptr;
+      chains.count() == 0 ? nullptr : chains.chain(sought.hashed).first_for(sought.hashed);
+  const RegistryEntry* dying = nullptr;
   while (entry != nullptr && in.version.load(std::memory_order_relaxed) == version) {
-    if (entry->holds(what.pointer, what.is_block)) {
+    if (entry->holds(sought.pointer, sought.is_block)) {
       if (!entry->is_dying()) {
         return entry;
       }
@@ -156,10 +156,10 @@ const registry_entry* registry::walk(const shard& in, const sought& what,
   return dying;
 }
 
-bool registry::read(const sought& what, known_memory& out) noexcept {
-  auto& in = shard_of(what.hashed);
+bool Registry::read(const Sought& sought, KnownMemory& out) noexcept {
+  auto& in = shard_of(sought.hashed);
   const auto read_at = [&](std::uint32_t version) {
-    const auto* const found = walk(in, what, version);
+    const auto* const found = walk(in, sought, version);
     if (found != nullptr) {
       out = found->tell();
     }
@@ -177,9 +177,9 @@ bool registry::read(const sought& what, known_memory& out) noexcept {
   return read_at(in.version.load(std::memory_order_relaxed));
 }
 
-std::optional<known_memory> registry::look(const void* pointer) noexcept {
-  std::optional<known_memory> found{std::in_place};
-  std::optional<known_memory> dying;
+std::optional<KnownMemory> Registry::look(const void* pointer) noexcept {
+  std::optional<KnownMemory> found{std::in_place};
+  std::optional<KnownMemory> dying;
   if (!visit_places(pointer, [&](std::uint64_t hashed) {
         if (!read({hashed, pointer, false}, *found)) {
           return false;
@@ -194,8 +194,8 @@ std::optional<known_memory> registry::look(const void* pointer) noexcept {
   return found;
 }
 
-std::optional<known_memory> registry::look_block(const void* base) noexcept {
-  std::optional<known_memory> found{std::in_place};
+std::optional<KnownMemory> Registry::look_block(const void* base) noexcept {
+  std::optional<KnownMemory> found{std::in_place};
   if (!read({place_of_block(base), base, true}, *found)) {
     found.reset();
   }
@@ -203,7 +203,7 @@ std::optional<known_memory> registry::look_block(const void* base) noexcept {
 }
 
 template <class Visit>
-bool registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept {
+bool Registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept {
   auto& in = shard_of(hashed);
   const auto chains = in.chains.load(std::memory_order_acquire);
   if (chains.count() == 0 || chains.chain(hashed).first_for(hashed) == nullptr) {
@@ -222,29 +222,29 @@ bool registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& 
 }
 
 template <class Fits>
-ref<allocation> registry::holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept {
-  ref<allocation> found;
-  visit_holders(hashed, pointer, [&](allocation& record) {
+Ref<Allocation> Registry::holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept {
+  Ref<Allocation> found;
+  visit_holders(hashed, pointer, [&](Allocation& record) {
     if (!fits(record) || !record.try_retain()) {
       return false;
     }
-    found = ref<allocation>::adopt(&record);
+    found = Ref<Allocation>::adopt(&record);
     return true;
   });
   return found;
 }
 
-ref<allocation> registry::find(const void* pointer) noexcept {
-  ref<allocation> found;
+Ref<Allocation> Registry::find(const void* pointer) noexcept {
+  Ref<Allocation> found;
   visit_places(pointer, [&](std::uint64_t hashed) {
-    found = holder(hashed, pointer, [](const allocation& each) { return !each.lies_within(); });
+    found = holder(hashed, pointer, [](const Allocation& each) { return !each.lies_within(); });
     return static_cast<bool>(found);
   });
   return found;
 }
 
-ref<allocation> registry::find(const void* pointer, const memory_resource& from) noexcept {
-  const auto came_from = [&](const allocation& each) { return each.came_from(from); };
+Ref<Allocation> Registry::find(const void* pointer, const MemoryResource& resource) noexcept {
+  const auto came_from = [&](const Allocation& each) { return each.came_from(resource); };
   auto found = holder(place_of_block(pointer), pointer, came_from);
   if (!found) {
     visit_places(pointer, [&](std::uint64_t hashed) {
@@ -255,52 +255,52 @@ ref<allocation> registry::find(const void* pointer, const memory_resource& from)
   return found;
 }
 
-ref<allocation> registry::find_block(const void* base) noexcept {
-  return holder(place_of_block(base), base, [](const allocation&) { return true; });
+Ref<Allocation> Registry::find_block(const void* base) noexcept {
+  return holder(place_of_block(base), base, [](const Allocation&) { return true; });
 }
 
 // References are dropped when no lock is held, since dropping the last one takes locks.
-std::optional<registry::part> registry::innermost_part(const void* pointer) noexcept {
-  std::array<part, 16> found;  // more than allocations nest
+std::optional<Registry::Part> Registry::innermost_part(const void* pointer) noexcept {
+  std::array<Part, 16> found;  // more than allocations nest
   std::size_t count = 0;
   visit_places(pointer, [&](std::uint64_t hashed) {
-    return visit_holders(hashed, pointer, [&](allocation& each) {
+    return visit_holders(hashed, pointer, [&](Allocation& each) {
       if (each.lies_within() && !each.is_chunk()) {
         auto& next = found.at(count++);
         next.known = each.entry_->tell();
         next.known.is_dying = !each.try_retain();
-        next.held = ref<allocation>::adopt(next.known.is_dying ? nullptr : &each);
+        next.held = Ref<Allocation>::adopt(next.known.is_dying ? nullptr : &each);
       }
       return count == found.size();
     });
   });
   const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
-  const auto smallest = std::min_element(found.begin(), end, [](const part& a, const part& b) {
+  const auto smallest = std::min_element(found.begin(), end, [](const Part& a, const Part& b) {
     return a.known.what.nbytes < b.known.what.nbytes;
   });
-  return smallest == end ? std::nullopt : std::optional<part>{std::move(*smallest)};
+  return smallest == end ? std::nullopt : std::optional<Part>{std::move(*smallest)};
 }
 
-bool registry::is_dying(const void* pointer) noexcept {
+bool Registry::is_dying(const void* pointer) noexcept {
   return visit_places(pointer, [&](std::uint64_t hashed) {
-    return visit_holders(hashed, pointer, [](allocation& each) {
+    return visit_holders(hashed, pointer, [](Allocation& each) {
       return !each.lies_within() && each.references() == 0;
     });
   });
 }
 
-bool registry::is_returning(const void* pointer) noexcept {
+bool Registry::is_returning(const void* pointer) noexcept {
   const auto found = look(pointer);
   return found && found->is_dying && !found->stays_with_owner;
 }
 
-bool registry::is_dying_block(const void* base) noexcept {
+bool Registry::is_dying_block(const void* base) noexcept {
   return visit_holders(place_of_block(base), base,
-                       [](allocation& each) { return each.references() == 0; });
+                       [](Allocation& each) { return each.references() == 0; });
 }
 
-registry& process_registry() noexcept {
-  static never_destroyed<registry> only;
+Registry& process_registry() noexcept {
+  static NeverDestroyed<Registry> only;
   return *only;
 }
 

@@ -5,7 +5,7 @@
 //
 // Records lie in a hash table under (size class, address / size class) of their base. A lookup thus
 // probes two keys for each size class, whatever the number of records, and only those size classes
-// that occur near that address (`class_hints`). Blocks of pools lie under their bases, which the
+// that occur near that address (`ClassHints`). Blocks of pools lie under their bases, which the
 // page map provides. Shards, each with a lock, keep threads apart.
 //
 // Queries that return a copy take no lock. Each entry holds beside the record's address a copy of
@@ -29,28 +29,29 @@
 
 namespace isthmus {
 
-class registry {
+class Registry {
  public:
   // Throws std::bad_alloc if the table cannot grow; then the record was not added.
-  void add(allocation& record);
-  void remove(allocation& record) noexcept;
+  void add(Allocation& record);
+  void remove(Allocation& record) noexcept;
   // Removes the record if `is_wanted()` is true under the lock that `find` takes as well; returns
   // whether it did.
   template <class Condition>
-  bool remove_if(allocation& record, Condition&& is_wanted) noexcept;
+  bool remove_if(Allocation& record, Condition&& is_wanted) noexcept;
   // No references remain; the record stays in the table until its memory has been released.
-  static void mark_dying(allocation& record) noexcept;
+  static void mark_dying(Allocation& record) noexcept;
   // From here on other allocations lie in it. Pre: the caller holds a reference.
-  static void mark_divided(allocation& record) noexcept;
+  static void mark_divided(Allocation& record) noexcept;
 
   // What is known of the allocation whose [base, base + nbytes) contains `pointer`. Ignores
   // allocations that lie within another one, and blocks of pools. A dying one is returned only if
   // there is no other. Takes no lock unless other threads keep changing the same shard.
-  [[nodiscard]] std::optional<known_memory> look(const void* pointer) noexcept;
+  [[nodiscard]] std::optional<KnownMemory> look(const void* pointer) noexcept;
   // A reference to that record; null if there is none or it is dying.
-  [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;
-  // A reference to a record that came from the resource `from`, also one that lies within another.
-  [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
+  [[nodiscard]] Ref<Allocation> find(const void* pointer) noexcept;
+  // A reference to a record that came from the resource `resource`, also one that lies within
+  // another.
+  [[nodiscard]] Ref<Allocation> find(const void* pointer, const MemoryResource& resource) noexcept;
   // Whether `pointer` lies in an allocation that has no references and whose memory has not been
   // released yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
@@ -60,67 +61,67 @@ class registry {
   [[nodiscard]] bool is_returning(const void* pointer) noexcept;
   // As `look`, `find` and `is_dying`, of a block of a pool, by its base as found in the page map:
   // the memory that the pool lies in may have a record too.
-  [[nodiscard]] std::optional<known_memory> look_block(const void* base) noexcept;
-  [[nodiscard]] ref<allocation> find_block(const void* base) noexcept;
+  [[nodiscard]] std::optional<KnownMemory> look_block(const void* base) noexcept;
+  [[nodiscard]] Ref<Allocation> find_block(const void* base) noexcept;
   // The smallest allocation with a record that contains `pointer`, lies within another one and is
   // not divided into blocks. Takes locks.
-  struct part {
-    ref<allocation> held;  // null if it is dying
-    known_memory known;
+  struct Part {
+    Ref<Allocation> held;  // null if it is dying
+    KnownMemory known;
   };
-  [[nodiscard]] std::optional<part> innermost_part(const void* pointer) noexcept;
+  [[nodiscard]] std::optional<Part> innermost_part(const void* pointer) noexcept;
   [[nodiscard]] bool is_dying_block(const void* base) noexcept;
 
  private:
-  struct key {
+  struct Key {
     unsigned size_class;
     std::uintptr_t cell;
   };
   // The chains of a shard, 2^n of them: n and the address packed in one word, so that a reader gets
   // both of the same table.
-  class table {
+  class Table {
    public:
-    table() noexcept = default;
-    table(registry_chain* chains, unsigned count_bits) noexcept
+    Table() noexcept = default;
+    Table(RegistryChain* chains, unsigned count_bits) noexcept
         : word_{std::uint64_t{count_bits} << 48 | address(chains)} {}
     [[nodiscard]] std::size_t count() const noexcept {
       return word_ == 0 ? 0 : std::size_t{1} << (word_ >> 48);
     }
-    [[nodiscard]] registry_chain& operator[](std::size_t index) const noexcept {
-      return reinterpret_cast<registry_chain*>(word_ & (~std::uint64_t{0} >> 16))[index];
+    [[nodiscard]] RegistryChain& operator[](std::size_t index) const noexcept {
+      return reinterpret_cast<RegistryChain*>(word_ & (~std::uint64_t{0} >> 16))[index];
     }
     // The top bits of a hash choose the shard; this uses others. Pre: `count()` is not 0.
-    [[nodiscard]] registry_chain& chain(std::uint64_t hashed) const noexcept {
+    [[nodiscard]] RegistryChain& chain(std::uint64_t hashed) const noexcept {
       return (*this)[(hashed >> 8) & ~(~std::uint64_t{0} << (word_ >> 48))];
     }
 
    private:
     std::uint64_t word_ = 0;
   };
-  struct alignas(64) shard {
-    spin_lock lock;
+  struct alignas(64) Shard {
+    SpinLock lock;
     // Odd while an entry is being changed, under `lock`.
     std::atomic<std::uint32_t> version{0};
-    std::atomic<table> chains;
-    registry_entry* spare = nullptr;
+    std::atomic<Table> chains;
+    RegistryEntry* spare = nullptr;
     std::size_t count = 0;
     // Former tables are kept: readers may still use them.
-    std::vector<std::unique_ptr<registry_chain[]>> tables;
-    std::vector<std::unique_ptr<registry_entry[]>> entries;
+    std::vector<std::unique_ptr<RegistryChain[]>> tables;
+    std::vector<std::unique_ptr<RegistryEntry[]>> entries;
   };
-  class change;
+  class Change;
 
   static constexpr unsigned k_no_class = 64;
-  [[nodiscard]] static key key_of(const allocation& record) noexcept;
-  [[nodiscard]] static key key_of_block(const void* base) noexcept;
-  [[nodiscard]] static std::uint64_t hash(const key& where) noexcept;
-  [[nodiscard]] shard& shard_of(std::uint64_t hashed) noexcept {
+  [[nodiscard]] static Key key_of(const Allocation& record) noexcept;
+  [[nodiscard]] static Key key_of_block(const void* base) noexcept;
+  [[nodiscard]] static std::uint64_t hash(const Key& key) noexcept;
+  [[nodiscard]] Shard& shard_of(std::uint64_t hashed) noexcept {
     return shards_[hashed >> (64 - k_shard_bits)];
   }
   // Pre, of these: the shard's lock is held.
-  static void grow(shard& crowded);
-  static void make_entries(shard& in);
-  static void take_out(shard& in, allocation& record) noexcept;
+  static void grow(Shard& crowded);
+  static void make_entries(Shard& in);
+  static void take_out(Shard& in, Allocation& record) noexcept;
 
   [[nodiscard]] static std::uint64_t place_of_block(const void* base) noexcept {
     return hash(key_of_block(base));
@@ -128,29 +129,29 @@ class registry {
   // visit(hashed) for each key that the pointer's record may lie under, until it returns true.
   template <class Visit>
   bool visit_places(const void* pointer, Visit&& visit) noexcept;
-  struct sought {
+  struct Sought {
     std::uint64_t hashed;
     const void* pointer;
     bool is_block;
   };
-  [[nodiscard]] static const registry_entry* walk(const shard& in, const sought& what,
-                                                  std::uint32_t version) noexcept;
-  [[nodiscard]] bool read(const sought& what, known_memory& out) noexcept;
+  [[nodiscard]] static const RegistryEntry* walk(const Shard& in, const Sought& sought,
+                                                 std::uint32_t version) noexcept;
+  [[nodiscard]] bool read(const Sought& sought, KnownMemory& out) noexcept;
   // Calls `visit`, under the shard's lock, for the records of that key that contain the pointer,
   // until it returns true; returns whether it did.
   template <class Visit>
   bool visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept;
   // A reference to the first such record that satisfies `fits` and is not dying.
   template <class Fits>
-  ref<allocation> holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept;
+  Ref<Allocation> holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept;
 
   static constexpr unsigned k_shard_bits = 6;
-  std::array<shard, std::size_t{1} << k_shard_bits> shards_;
-  class_hints hints_;
+  std::array<Shard, std::size_t{1} << k_shard_bits> shards_;
+  ClassHints hints_;
 };
 
 template <class Condition>
-bool registry::remove_if(allocation& record, Condition&& is_wanted) noexcept {
+bool Registry::remove_if(Allocation& record, Condition&& is_wanted) noexcept {
   auto& mine = shard_of(record.hashed_);
   const std::lock_guard hold{mine.lock};
   const bool removed = is_wanted();
@@ -161,6 +162,6 @@ bool registry::remove_if(allocation& record, Condition&& is_wanted) noexcept {
 }
 
 // The registry of the process; never destroyed.
-[[nodiscard]] registry& process_registry() noexcept;
+[[nodiscard]] Registry& process_registry() noexcept;
 
 }  // namespace isthmus

@@ -14,11 +14,11 @@ namespace isthmus {
 
 // What a record says, for a caller that holds no reference to it: the context and the resource may
 // be destroyed at any time afterwards.
-struct known_memory {
-  pointer_facts what;
-  context* home = nullptr;
+struct KnownMemory {
+  PointerFacts what;
+  Context* home = nullptr;
   std::uintptr_t home_key = 0;
-  memory_resource* from = nullptr;
+  MemoryResource* from = nullptr;
   std::uintptr_t queue_key = 0;
   bool is_dying = false;   // no references, but memory not yet released
   bool has_parts = false;  // other allocations lie in it
@@ -26,16 +26,16 @@ struct known_memory {
   bool stays_with_owner = false;
 };
 
-struct alignas(64) registry_entry {
-  std::atomic<registry_entry*> next{nullptr};
+struct alignas(64) RegistryEntry {
+  std::atomic<RegistryEntry*> next{nullptr};
   std::atomic<std::uintptr_t> base{0};
   std::atomic<std::uint64_t> extent{0};  // bytes << k_extent_shift | flags below
-  std::atomic<device*> where{nullptr};
-  std::atomic<context*> home{nullptr};
+  std::atomic<Device*> where{nullptr};
+  std::atomic<Context*> home{nullptr};
   std::atomic<std::uintptr_t> home_key{0};
-  std::atomic<memory_resource*> from{nullptr};
+  std::atomic<MemoryResource*> from{nullptr};
   std::atomic<std::uintptr_t> queue_key{0};
-  allocation* record = nullptr;  // accessed only under the shard's lock
+  Allocation* record = nullptr;  // accessed only under the shard's lock
 
   static constexpr unsigned k_extent_shift = 8;
   static constexpr std::uint64_t k_kind = 0x7;
@@ -47,21 +47,22 @@ struct alignas(64) registry_entry {
 
   // Stores release and loads acquire. So a reader that sees any part of a change also sees the odd
   // version that was set before it, and none of its loads is reordered after its second load of the
-  // version. Pre: the shard's lock is held, during a `registry::change`.
-  void set(allocation& of) noexcept {
+  // version. Pre: the shard's lock is held, during a `Registry::change`.
+  void set(Allocation& allocation) noexcept {
     constexpr auto k_release = std::memory_order_release;
-    const auto& what = of.what();
-    record = &of;
+    const auto& what = allocation.what();
+    record = &allocation;
     base.store(address(what.base), k_release);
-    extent.store(std::uint64_t{what.nbytes} << k_extent_shift |
-                     static_cast<std::uint64_t>(what.kind) | (of.lies_within() ? k_is_within : 0) |
-                     (of.is_block() ? k_is_block : 0) | (of.has_parts() ? k_has_parts : 0),
-                 k_release);
-    where.store(&of.where(), k_release);
-    home.store(&of.home(), k_release);
-    home_key.store(of.home().key(), k_release);
-    from.store(of.from(), k_release);
-    queue_key.store(of.on().key(), k_release);
+    extent.store(
+        std::uint64_t{what.nbytes} << k_extent_shift | static_cast<std::uint64_t>(what.kind) |
+            (allocation.lies_within() ? k_is_within : 0) |
+            (allocation.is_block() ? k_is_block : 0) | (allocation.has_parts() ? k_has_parts : 0),
+        k_release);
+    where.store(&allocation.where(), k_release);
+    home.store(&allocation.home(), k_release);
+    home_key.store(allocation.home().key(), k_release);
+    from.store(allocation.from(), k_release);
+    queue_key.store(allocation.on().key(), k_release);
   }
   // Whether `pointer` lies in this allocation, which lies within no other and is a block of a pool
   // if `is_block`, none otherwise.
@@ -73,10 +74,10 @@ struct alignas(64) registry_entry {
   [[nodiscard]] bool is_dying() const noexcept {
     return (extent.load(std::memory_order_acquire) & k_is_dying) != 0;
   }
-  [[nodiscard]] known_memory tell() const noexcept {
+  [[nodiscard]] KnownMemory tell() const noexcept {
     constexpr auto k_acquire = std::memory_order_acquire;
     const auto seen = extent.load(k_acquire);
-    return {{static_cast<usm_kind>(seen & k_kind), reinterpret_cast<void*>(base.load(k_acquire)),
+    return {{static_cast<UsmKind>(seen & k_kind), reinterpret_cast<void*>(base.load(k_acquire)),
              seen >> k_extent_shift, where.load(k_acquire)},
             home.load(k_acquire),
             home_key.load(k_acquire),
@@ -91,20 +92,20 @@ struct alignas(64) registry_entry {
 // A chain of entries. One word holds the address of the first entry, of 48 bits, and above it a
 // filter: a bit for the hash of each entry that was added since the chain was empty. Most lookups
 // that find nothing thus touch no entry.
-class registry_chain {
+class RegistryChain {
  public:
-  [[nodiscard]] registry_entry* first() const noexcept { return first_of(load()); }
-  [[nodiscard]] registry_entry* first_for(std::uint64_t hashed) const noexcept {
+  [[nodiscard]] RegistryEntry* first() const noexcept { return first_of(load()); }
+  [[nodiscard]] RegistryEntry* first_for(std::uint64_t hashed) const noexcept {
     const auto seen = load();
     return (seen & mark(hashed)) != 0 ? first_of(seen) : nullptr;
   }
-  // Pre, of these: the shard's lock is held, during a `registry::change`.
-  void push(registry_entry& entry, std::uint64_t hashed) noexcept {
+  // Pre, of these: the shard's lock is held, during a `Registry::change`.
+  void push(RegistryEntry& entry, std::uint64_t hashed) noexcept {
     const auto seen = load();
     entry.next.store(first_of(seen), std::memory_order_release);
     word_.store((seen & k_marks) | mark(hashed) | address(&entry), std::memory_order_release);
   }
-  void remove(registry_entry& entry) noexcept {
+  void remove(RegistryEntry& entry) noexcept {
     auto* const after = entry.next.load(std::memory_order_relaxed);
     if (first() == &entry) {
       word_.store(after == nullptr ? 0 : (load() & k_marks) | address(after),
@@ -125,8 +126,8 @@ class registry_chain {
   [[nodiscard]] static std::uint64_t mark(std::uint64_t hashed) noexcept {
     return std::uint64_t{1} << (k_address_bits + (hashed & 15));
   }
-  [[nodiscard]] static registry_entry* first_of(std::uint64_t word) noexcept {
-    return reinterpret_cast<registry_entry*>(word & ~k_marks);
+  [[nodiscard]] static RegistryEntry* first_of(std::uint64_t word) noexcept {
+    return reinterpret_cast<RegistryEntry*>(word & ~k_marks);
   }
   [[nodiscard]] std::uint64_t load() const noexcept {
     return word_.load(std::memory_order_acquire);

@@ -32,9 +32,9 @@ std::size_t most_kept_bytes() {
 
 // Large blocks: those allocated (`lent_`) and those cached (`kept_`), the most recently freed last.
 // Thread-safe; never destroyed.
-class result_cache {
+class ResultCache {
  public:
-  result<void*> allocate(std::size_t nbytes) {
+  Result<void*> allocate(std::size_t nbytes) {
     if (nbytes > SIZE_MAX / 2) {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a result of {} exceeds the address space",
                   describe_bytes(nbytes));
@@ -48,9 +48,9 @@ class result_cache {
     }
     auto fresh = os::map_pages(whole, os::page_size());
     ISTHMUS_TRY(fresh);
-    undo unmapped{[&] { os::unmap_pages(*fresh, whole); }};
+    Undo unmapped{[&] { os::unmap_pages(*fresh, whole); }};
     const std::lock_guard hold{lock_};
-    lent_.emplace(*fresh, block{*fresh, whole, true});
+    lent_.emplace(*fresh, Block{*fresh, whole, true});
     unmapped.dismiss();
     untouched_.fetch_add(1, std::memory_order_relaxed);
     return fresh;
@@ -80,7 +80,7 @@ class result_cache {
 
   // False if `pointer` is none of these blocks.
   bool free(void* pointer) noexcept {
-    std::vector<block> dropped;
+    std::vector<Block> dropped;
     {
       const std::lock_guard hold{lock_};
       const auto lent = lent_.find(pointer);
@@ -98,7 +98,7 @@ class result_cache {
   }
 
  private:
-  struct block {
+  struct Block {
     void* start;
     std::size_t nbytes;
     bool untouched;  // the library has not copied to it yet
@@ -126,7 +126,7 @@ class result_cache {
 
   // Drops the oldest blocks beyond the byte limit; drops `freed` itself if there is no memory for
   // the list.
-  void keep(block freed, std::vector<block>& dropped) noexcept try {
+  void keep(Block freed, std::vector<Block>& dropped) noexcept try {
     dropped.reserve(kept_.size() + 1);
     kept_.push_back(freed);
     kept_bytes_ += freed.nbytes;
@@ -141,8 +141,8 @@ class result_cache {
   }
 
   std::mutex lock_;
-  std::unordered_map<const void*, block> lent_;
-  std::vector<block> kept_;
+  std::unordered_map<const void*, Block> lent_;
+  std::vector<Block> kept_;
   std::size_t kept_bytes_ = 0;
   std::atomic<std::size_t> most_kept_{0};  // 0: not determined yet
   std::atomic<std::size_t> untouched_{0};  // blocks, allocated and cached
@@ -150,14 +150,14 @@ class result_cache {
 
 // Constructed when the library is loaded, so that no fork finds it half constructed. A fork waits
 // for the lock, so that the child's copy is consistent and usable.
-result_cache& process_results = *new result_cache;
+ResultCache& process_results = *new ResultCache;
 [[maybe_unused]] const int watches_forks =
     pthread_atfork([] { process_results.lock(); }, [] { process_results.unlock(); },
                    [] { process_results.unlock(); });
 
 }  // namespace
 
-result<void*> allocate_result(std::size_t nbytes) {
+Result<void*> allocate_result(std::size_t nbytes) {
   if (nbytes == 0) {
     return static_cast<void*>(nullptr);
   }

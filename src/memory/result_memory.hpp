@@ -14,7 +14,7 @@
 namespace isthmus {
 
 // Page-aligned from 64 KiB up. Returns NULL for 0 bytes.
-[[nodiscard]] result<void*> allocate_result(std::size_t nbytes);
+[[nodiscard]] Result<void*> allocate_result(std::size_t nbytes);
 // True once for each fresh block that begins at `start`: the caller is about to write to it and
 // faults its pages in first. Costs one load if there is no such block.
 [[nodiscard]] bool take_untouched_result(const void* start) noexcept;

@@ -7,11 +7,11 @@
 namespace isthmus {
 namespace {
 
-using grain_state = grain::state;
+using GrainState = Grain::State;
 
 }  // namespace
 
-run_heap::list run_heap::list_for(index count) noexcept {
+RunHeap::List RunHeap::list_for(Index count) noexcept {
   if (count < k_lists) {
     return {0, count};
   }
@@ -19,7 +19,7 @@ run_heap::list run_heap::list_for(index count) noexcept {
   return {last_bit - k_lists_bits + 1, (count >> (last_bit - k_lists_bits)) & (k_lists - 1)};
 }
 
-void run_heap::link(index first, index count) noexcept {
+void RunHeap::link(Index first, Index count) noexcept {
   auto& head = table_[first];
   const auto [doubling, part] = list_for(count);
   auto& top = heads_.at(doubling).at(part);
@@ -33,9 +33,9 @@ void run_heap::link(index first, index count) noexcept {
   doublings_ |= 1U << doubling;
   if (count > 1) {
     table_[first + count - 1].span.store(count - 1, k_relaxed);
-    table_[first + count - 1].is.store(grain_state::free_last, k_relaxed);
+    table_[first + count - 1].is.store(GrainState::free_last, k_relaxed);
   }
-  head.is.store(grain_state::free_head, k_relaxed);
+  head.is.store(GrainState::free_head, k_relaxed);
   free_ += count;
   if (first_before(first) != k_none) {
     add_border(first);
@@ -45,12 +45,12 @@ void run_heap::link(index first, index count) noexcept {
   }
 }
 
-void run_heap::add_border(index at) noexcept {
+void RunHeap::add_border(Index at) noexcept {
   borders_->insert(at);
   ++borders_made_;
 }
 
-void run_heap::unlink(index first) noexcept {
+void RunHeap::unlink(Index first) noexcept {
   const auto count = table_[first].span.load(k_relaxed);
   const auto [doubling, part] = list_for(count);
   const auto before = table_[first].before();
@@ -70,8 +70,8 @@ void run_heap::unlink(index first) noexcept {
     }
   }
   // A lookup of a stale pointer must not take it for the beginning of a run.
-  table_[first].is.store(grain_state::none, k_relaxed);
-  table_[first + count - 1].is.store(grain_state::none, k_relaxed);
+  table_[first].is.store(GrainState::none, k_relaxed);
+  table_[first + count - 1].is.store(GrainState::none, k_relaxed);
   free_ -= count;
   borders_->erase(first);
   borders_->erase(first + count);
@@ -79,21 +79,21 @@ void run_heap::unlink(index first) noexcept {
 
 // Readers check a page inside a run against the span of its first page (`first_of_run`), so what an
 // earlier run left there needs no clearing.
-void run_heap::mark_taken(index first, index count) noexcept {
-  for (index back = 1; back < count; ++back) {
+void RunHeap::mark_taken(Index first, Index count) noexcept {
+  for (Index back = 1; back < count; ++back) {
     table_[first + back].span.store(back, k_relaxed);
-    table_[first + back].is.store(grain_state::body, k_relaxed);
+    table_[first + back].is.store(GrainState::body, k_relaxed);
   }
   table_[first].span.store(count, k_relaxed);
-  table_[first].is.store(grain_state::live, k_relaxed);
+  table_[first].is.store(GrainState::live, k_relaxed);
 }
 
 // Examines the first few runs of a list.
-run_heap::index run_heap::good_in(list in, index count, queue_slots::slot whom) const noexcept {
+RunHeap::Index RunHeap::good_in(List in, Index count, QueueSlots::Slot slot) const noexcept {
   constexpr int k_few = 8;
   auto at = heads_.at(in.doubling).at(in.part);
   for (int looks = 0; at != k_none && looks < k_few; ++looks) {
-    if (table_[at].span.load(k_relaxed) >= count && slots_->good(tickets_[at], whom)) {
+    if (table_[at].span.load(k_relaxed) >= count && slots_->good(tickets_[at], slot)) {
       return at;
     }
     at = table_[at].after();
@@ -102,7 +102,7 @@ run_heap::index run_heap::good_in(list in, index count, queue_slots::slot whom) 
 }
 
 // Advances to the next longer list that is not empty; false after the last one.
-bool run_heap::next_longer(list& than) const noexcept {
+bool RunHeap::next_longer(List& than) const noexcept {
   const auto above = [](std::uint32_t bits, unsigned bit) {
     return bit + 1 < 32 ? bits & (~std::uint32_t{0} << (bit + 1)) : 0;
   };
@@ -119,22 +119,22 @@ bool run_heap::next_longer(list& than) const noexcept {
   return true;
 }
 
-run_heap::index run_heap::find(index count, queue_slots::slot whom) const noexcept {
+RunHeap::Index RunHeap::find(Index count, QueueSlots::Slot slot) const noexcept {
   auto in = list_for(count);
   do {
-    if (const auto found = good_in(in, count, whom); found != k_none) {
+    if (const auto found = good_in(in, count, slot); found != k_none) {
       return found;
     }
   } while (next_longer(in));
   return k_none;
 }
 
-void run_heap::add(index first, index count, ticket until) noexcept {
+void RunHeap::add(Index first, Index count, Ticket until) noexcept {
   tickets_[first] = until;
   link(first, count);
 }
 
-void run_heap::remove(index run, index first, index count) noexcept {
+void RunHeap::remove(Index run, Index first, Index count) noexcept {
   const auto behind = first + count;
   const auto end = run + table_[run].span.load(k_relaxed);
   unlink(run);
@@ -147,7 +147,7 @@ void run_heap::remove(index run, index first, index count) noexcept {
   }
 }
 
-void run_heap::take(index first, index count) noexcept {
+void RunHeap::take(Index first, Index count) noexcept {
   const auto had = length_of(first);
   unlink(first);
   if (had > count) {
@@ -157,7 +157,7 @@ void run_heap::take(index first, index count) noexcept {
   mark_taken(first, count);
 }
 
-run_heap::index run_heap::keep(index first, index skip, index count) noexcept {
+RunHeap::Index RunHeap::keep(Index first, Index skip, Index count) noexcept {
   const auto had = table_[first].span.load(k_relaxed);
   const auto taken = tickets_[first];
   tickets_[first + skip] = taken;
@@ -174,22 +174,22 @@ run_heap::index run_heap::keep(index first, index skip, index count) noexcept {
 }
 
 // The first page of the free run that ends right before `first`; k_none if there is none.
-run_heap::index run_heap::first_before(index first) const noexcept {
+RunHeap::Index RunHeap::first_before(Index first) const noexcept {
   const auto& last = table_[first - 1];
   const auto is = last.is.load(k_relaxed);
-  if (is == grain_state::free_head) {
+  if (is == GrainState::free_head) {
     return first - 1;
   }
-  return is == grain_state::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
+  return is == GrainState::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
 }
 
 // Joins a free run that is in no list with those neighbours that it can be joined with, and links
 // the result. Returns its first page.
-run_heap::index run_heap::join(index first) noexcept {
+RunHeap::Index RunHeap::join(Index first) noexcept {
   auto count = table_[first].span.load(k_relaxed);
   auto when = tickets_[first];
   const auto behind = first + count;
-  if (table_[behind].is.load(k_relaxed) == grain_state::free_head &&
+  if (table_[behind].is.load(k_relaxed) == GrainState::free_head &&
       slots_->joins(when, tickets_[behind])) {
     when = slots_->joined(when, tickets_[behind]);
     count += table_[behind].span.load(k_relaxed);
@@ -207,22 +207,22 @@ run_heap::index run_heap::join(index first) noexcept {
   return first;
 }
 
-void run_heap::give(index first, ticket freed) noexcept {
-  table_[first].is.store(grain_state::none, k_relaxed);
+void RunHeap::give(Index first, Ticket freed) noexcept {
+  table_[first].is.store(GrainState::none, k_relaxed);
   tickets_[first] = freed;
   static_cast<void>(join(first));
 }
 
-bool run_heap::is_free(index first) const noexcept {
-  return table_[first].is.load(k_relaxed) == grain_state::free_head;
+bool RunHeap::is_free(Index first) const noexcept {
+  return table_[first].is.load(k_relaxed) == GrainState::free_head;
 }
 
-bool run_heap::is_free_for(index first, queue_slots::slot whom) const noexcept {
-  return is_free(first) && slots_->good(tickets_[first], whom);
+bool RunHeap::is_free_for(Index first, QueueSlots::Slot slot) const noexcept {
+  return is_free(first) && slots_->good(tickets_[first], slot);
 }
 
-run_heap::progress run_heap::settle(index from) noexcept {
-  auto border = borders_->next(from);
+RunHeap::Progress RunHeap::settle(Index index) noexcept {
+  auto border = borders_->next(index);
   for (int looks = 0; border != k_none && looks < k_most_looks; ++looks) {
     const auto before = first_before(border);
     if (slots_->joins(tickets_[before], tickets_[border])) {
@@ -234,11 +234,11 @@ run_heap::progress run_heap::settle(index from) noexcept {
   return {border};
 }
 
-run_heap::progress run_heap::unite_all(index from, queue_slots::slot whom) noexcept {
-  auto border = borders_->next(from);
+RunHeap::Progress RunHeap::unite_all(Index index, QueueSlots::Slot slot) noexcept {
+  auto border = borders_->next(index);
   for (int looks = 0; border != k_none && looks < k_most_looks; ++looks) {
     const auto before = first_before(border);
-    if (is_free_for(before, whom) && is_free_for(border, whom)) {
+    if (is_free_for(before, slot) && is_free_for(border, slot)) {
       join_two(before);
     }
     border = borders_->next(border + 1);
@@ -248,62 +248,63 @@ run_heap::progress run_heap::unite_all(index from, queue_slots::slot whom) noexc
 
 // A sequence of usable neighbours begins at the first border whose preceding run is usable. Each
 // free run is examined once or twice, and once more when it is joined.
-void run_heap::unite(search& on, index wanted, queue_slots::slot whom, int most_looks) noexcept {
-  for (int looks = 0; looks < most_looks && on.next != k_none && on.found == k_none; ++looks) {
-    unite_one(on, wanted, whom);
+void RunHeap::unite(Search& search, Index wanted, QueueSlots::Slot slot, int most_looks) noexcept {
+  for (int looks = 0; looks < most_looks && search.next != k_none && search.found == k_none;
+       ++looks) {
+    unite_one(search, wanted, slot);
   }
 }
 
-void run_heap::unite_one(search& on, index wanted, queue_slots::slot whom) noexcept {
-  if (on.joins) {
-    join_one(on, wanted, whom);
-  } else if (on.first != k_none) {
-    count_one(on, wanted, whom);
+void RunHeap::unite_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept {
+  if (search.joins) {
+    join_one(search, wanted, slot);
+  } else if (search.first != k_none) {
+    count_one(search, wanted, slot);
   } else {
-    begin_one(on, wanted, whom);
+    begin_one(search, wanted, slot);
   }
 }
 
-void run_heap::begin_one(search& on, index wanted, queue_slots::slot whom) const noexcept {
-  const auto border = borders_->next(on.next);
-  on.next = border == k_none ? k_none : border + 1;
+void RunHeap::begin_one(Search& search, Index wanted, QueueSlots::Slot slot) const noexcept {
+  const auto border = borders_->next(search.next);
+  search.next = border == k_none ? k_none : border + 1;
   const auto first = border == k_none ? k_none : first_before(border);
-  if (first != k_none && slots_->good(tickets_[first], whom)) {
-    on.first = first;
-    on.end = border;
-    on.joins = border - first >= wanted;
+  if (first != k_none && slots_->good(tickets_[first], slot)) {
+    search.first = first;
+    search.end = border;
+    search.joins = border - first >= wanted;
   }
 }
 
 // If the next run is not usable, or no free run begins there any more, the search continues after
 // it.
-void run_heap::count_one(search& on, index wanted, queue_slots::slot whom) const noexcept {
-  if (is_free_for(on.end, whom)) {
-    on.end += length_of(on.end);
-    on.joins = on.end - on.first >= wanted;
+void RunHeap::count_one(Search& search, Index wanted, QueueSlots::Slot slot) const noexcept {
+  if (is_free_for(search.end, slot)) {
+    search.end += length_of(search.end);
+    search.joins = search.end - search.first >= wanted;
   } else {
-    on.next = std::max(on.next, on.end + 1);
-    on.first = k_none;
+    search.next = std::max(search.next, search.end + 1);
+    search.first = k_none;
   }
 }
 
 // Runs after those that suffice keep their own tickets.
-void run_heap::join_one(search& on, index wanted, queue_slots::slot whom) noexcept {
-  const bool is_good = is_free_for(on.first, whom);
-  const auto behind = is_good ? on.first + length_of(on.first) : on.first;
-  if (is_good && behind - on.first >= wanted) {
-    on.found = on.first;
-  } else if (is_good && is_free_for(behind, whom)) {
-    join_two(on.first);
+void RunHeap::join_one(Search& search, Index wanted, QueueSlots::Slot slot) noexcept {
+  const bool is_good = is_free_for(search.first, slot);
+  const auto behind = is_good ? search.first + length_of(search.first) : search.first;
+  if (is_good && behind - search.first >= wanted) {
+    search.found = search.first;
+  } else if (is_good && is_free_for(behind, slot)) {
+    join_two(search.first);
   } else {
-    on.next = std::max(on.next, behind + 1);
-    on.first = k_none;
-    on.joins = false;
+    search.next = std::max(search.next, behind + 1);
+    search.first = k_none;
+    search.joins = false;
   }
 }
 
 // Pre: a free run begins at `first`, and another one where it ends.
-void run_heap::join_two(index first) noexcept {
+void RunHeap::join_two(Index first) noexcept {
   const auto behind = first + length_of(first);
   const auto end = behind + length_of(behind);
   const auto when = slots_->joined(tickets_[first], tickets_[behind]);

@@ -12,7 +12,7 @@
 
 namespace isthmus {
 
-class size_classes {
+class SizeClasses {
  public:
   static constexpr std::size_t k_largest = std::size_t{256} << 10;
   // Two cache lines, which processors fetch together. A smaller unit would cost the host more
@@ -22,7 +22,7 @@ class size_classes {
   static constexpr unsigned k_most = 72;  // classes with the smallest unit
 
   // Pre: `unit` is a power of two from `k_smallest_unit` to `k_largest_unit`.
-  constexpr explicit size_classes(std::size_t unit) noexcept
+  constexpr explicit SizeClasses(std::size_t unit) noexcept
       : shift_{static_cast<unsigned>(std::countr_zero(unit))} {}
 
   [[nodiscard]] constexpr std::size_t unit() const noexcept { return std::size_t{1} << shift_; }
@@ -63,6 +63,6 @@ class size_classes {
   unsigned shift_;
 };
 
-static_assert(size_classes{size_classes::k_smallest_unit}.count() == size_classes::k_most);
+static_assert(SizeClasses{SizeClasses::k_smallest_unit}.count() == SizeClasses::k_most);
 
 }  // namespace isthmus

@@ -30,7 +30,7 @@
 namespace isthmus {
 
 // The layout of a slab.
-struct slab_shape {
+struct SlabShape {
   std::uint32_t block_bytes;
   std::uint32_t blocks;
   std::uint32_t grains;
@@ -42,14 +42,14 @@ struct slab_shape {
   // branch depends on which slab it is.
   static constexpr std::size_t k_few_blocks = std::size_t{16} << 10;
 
-  [[nodiscard]] static constexpr slab_shape of_first(std::size_t block_bytes) noexcept {
+  [[nodiscard]] static constexpr SlabShape of_first(std::size_t block_bytes) noexcept {
     return of(block_bytes, 64, true);
   }
-  [[nodiscard]] static constexpr slab_shape of_later(std::size_t block_bytes) noexcept {
+  [[nodiscard]] static constexpr SlabShape of_later(std::size_t block_bytes) noexcept {
     return of(block_bytes, 2048, block_bytes >= k_few_blocks);
   }
   // Used if there is no memory for more: the fewest pages that hold a block.
-  [[nodiscard]] static constexpr slab_shape of_least(std::size_t block_bytes) noexcept {
+  [[nodiscard]] static constexpr SlabShape of_least(std::size_t block_bytes) noexcept {
     return in_grains(block_bytes, (block_bytes - 1) / k_grain_bytes + 1, true);
   }
   // Words of a bitmap with one bit per block.
@@ -57,8 +57,8 @@ struct slab_shape {
 
  private:
   // The smallest slab with enough blocks that loses at most 1/64 of itself after the last one.
-  [[nodiscard]] static constexpr slab_shape of(std::size_t block_bytes, std::size_t most_enough,
-                                               bool by_byte) noexcept {
+  [[nodiscard]] static constexpr SlabShape of(std::size_t block_bytes, std::size_t most_enough,
+                                              bool by_byte) noexcept {
     constexpr std::size_t k_most_grains = 32;
     const auto enough =
         std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, most_enough);
@@ -71,8 +71,8 @@ struct slab_shape {
     }
     return in_grains(block_bytes, count, by_byte);
   }
-  [[nodiscard]] static constexpr slab_shape in_grains(std::size_t block_bytes, std::size_t count,
-                                                      bool by_byte) noexcept {
+  [[nodiscard]] static constexpr SlabShape in_grains(std::size_t block_bytes, std::size_t count,
+                                                     bool by_byte) noexcept {
     return {static_cast<std::uint32_t>(block_bytes),
             static_cast<std::uint32_t>(count * k_grain_bytes / block_bytes),
             static_cast<std::uint32_t>(count), by_byte};
@@ -82,24 +82,24 @@ struct slab_shape {
 // The fields that an allocation and a free use come last: since the record starts at `k_offset` in
 // a cache line, they begin the next line. Bit marks follow immediately; byte marks begin in the
 // line after that.
-struct slab {
+struct Slab {
   static constexpr std::size_t k_line = 64;
   static constexpr std::size_t k_offset = 24;
   static constexpr unsigned k_shift = 42;
   static constexpr std::uint32_t k_no_block = ~std::uint32_t{0};
 
-  explicit slab(const slab_shape& shape) noexcept
+  explicit Slab(const SlabShape& shape) noexcept
       : reciprocal{((std::uint64_t{1} << k_shift) + shape.block_bytes - 1) / shape.block_bytes},
         block_bytes{shape.block_bytes},
         blocks{static_cast<std::uint16_t>(shape.blocks)},
         by_byte{shape.by_byte},
         mark_shift_{static_cast<std::uint8_t>(mark_shift(shape))} {}
 
-  slab* before = nullptr;  // in its class's list
-  slab* after = nullptr;
+  Slab* before = nullptr;  // in its class's list
+  Slab* after = nullptr;
   std::uint32_t kept = 0;     // free blocks held
   std::uint32_t waiting = 0;  // waiting blocks held, all for `until`
-  ticket until;
+  Ticket until;
   std::uint32_t first_grain = 0;
   std::uint32_t shard = 0;  // which lists it (central_lists.hpp)
   std::atomic<std::byte*> base{nullptr};
@@ -123,12 +123,12 @@ struct slab {
   }
   [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
   [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
-  [[nodiscard]] static constexpr std::size_t bytes_for(const slab_shape& shape) noexcept {
+  [[nodiscard]] static constexpr std::size_t bytes_for(const SlabShape& shape) noexcept {
     return place_of_marks(shape.by_byte) +
            (words_of_marks(shape) + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
-  [[nodiscard]] slab_shape shape() const noexcept {
+  [[nodiscard]] SlabShape shape() const noexcept {
     return {block_bytes, blocks, grains(), by_byte};
   }
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
@@ -194,13 +194,13 @@ struct slab {
 
  private:
   // A cache line has at most as many byte marks as a thread cache's first refill has blocks.
-  [[nodiscard]] static constexpr unsigned mark_shift(const slab_shape& shape) noexcept {
+  [[nodiscard]] static constexpr unsigned mark_shift(const SlabShape& shape) noexcept {
     return shape.block_bytes <= 4096 ? 3 : shape.block_bytes < (64U << 10) ? 4 : 6;
   }
   [[nodiscard]] static constexpr std::size_t place_of_marks(bool by_byte) noexcept {
     return by_byte ? 2 * k_line - k_offset : k_line;
   }
-  [[nodiscard]] static constexpr std::size_t words_of_marks(const slab_shape& shape) noexcept {
+  [[nodiscard]] static constexpr std::size_t words_of_marks(const SlabShape& shape) noexcept {
     return !shape.by_byte
                ? shape.words()
                : (std::size_t{shape.blocks} << mark_shift(shape)) / sizeof(std::uint64_t);
@@ -228,6 +228,6 @@ struct slab {
                                       base.load(std::memory_order_relaxed));
   }
 };
-static_assert(sizeof(slab) == slab::k_line);
+static_assert(sizeof(Slab) == Slab::k_line);
 
 }  // namespace isthmus

@@ -12,28 +12,28 @@
 namespace isthmus {
 
 // Not thread-safe: guarded by the lock of the class. Nothing here allocates or fails.
-class slab_list {
+class SlabList {
  public:
-  slab_list() noexcept = default;
-  explicit slab_list(queue_slots& slots, free_poison poison = {}) noexcept
+  SlabList() noexcept = default;
+  explicit SlabList(QueueSlots& slots, FreePoison poison = {}) noexcept
       : slots_{&slots}, poison_{poison} {}
 
   // Adds a slab that was just made, and takes blocks of it for the thread that made it. Returns how
   // many.
-  [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
-  // Takes blocks that are usable by queue entry `whom` from the fullest slabs. Returns how many.
+  [[nodiscard]] std::size_t add(Slab& made, std::span<void*> out) noexcept;
+  // Takes blocks that are usable by queue entry `slot` from the fullest slabs. Returns how many.
   // Examines only a few waiting slabs.
-  [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
+  [[nodiscard]] std::size_t take(std::span<void*> out, QueueSlots::Slot slot) noexcept;
   // Whether `take` would find any.
-  [[nodiscard]] bool has(queue_slots::slot whom) const noexcept;
+  [[nodiscard]] bool has(QueueSlots::Slot slot) const noexcept;
   // Puts a block back. Returns the slab, removed from the list, if it now holds all its blocks;
   // else null.
-  [[nodiscard]] slab* give(slab& to, void* block, ticket freed) noexcept;
+  [[nodiscard]] Slab* give(Slab& slab, void* block, Ticket freed) noexcept;
   // Removes and returns a slab that holds all its blocks because none was taken; null if there is
   // none.
-  [[nodiscard]] slab* take_untouched() noexcept;
+  [[nodiscard]] Slab* take_untouched() noexcept;
   // A slab whose record contradicts its list or the marks of its blocks; null if there is none.
-  [[nodiscard]] const slab* find_damaged() const noexcept;
+  [[nodiscard]] const Slab* find_damaged() const noexcept;
 
  private:
   // Lists by the quarter of its blocks that a slab has free; after these, one of slabs whose blocks
@@ -43,23 +43,23 @@ class slab_list {
   static constexpr std::size_t k_nowhere = k_grades + 1;
   static constexpr int k_most_looks = 8;  // waiting slabs examined
 
-  [[nodiscard]] static std::size_t place(const slab& of) noexcept {
-    if (of.kept == 0) {
-      return of.waiting == 0 ? k_nowhere : k_waiting;
+  [[nodiscard]] static std::size_t place(const Slab& slab) noexcept {
+    if (slab.kept == 0) {
+      return slab.waiting == 0 ? k_nowhere : k_waiting;
     }
-    return std::min<std::size_t>(k_grades - 1, std::size_t{of.kept} * k_grades / of.blocks);
+    return std::min<std::size_t>(k_grades - 1, std::size_t{slab.kept} * k_grades / slab.blocks);
   }
-  void link(slab& in, std::size_t to) noexcept;
-  void unlink(slab& out, std::size_t from) noexcept;
-  void move(slab& moved, std::size_t from) noexcept;
-  void put_poison(slab& passed) const noexcept;
-  void settle(slab& passed) const noexcept;
-  [[nodiscard]] std::size_t take_waiting(std::span<void*> out, queue_slots::slot whom) noexcept;
+  void link(Slab& in, std::size_t last) noexcept;
+  void unlink(Slab& out, std::size_t first) noexcept;
+  void move(Slab& moved, std::size_t first) noexcept;
+  void put_poison(Slab& passed) const noexcept;
+  void settle(Slab& passed) const noexcept;
+  [[nodiscard]] std::size_t take_waiting(std::span<void*> out, QueueSlots::Slot slot) noexcept;
 
-  queue_slots* slots_ = nullptr;
-  free_poison poison_;
-  std::array<slab*, k_grades + 1> first_{};
-  slab* last_waiting_ = nullptr;
+  QueueSlots* slots_ = nullptr;
+  FreePoison poison_;
+  std::array<Slab*, k_grades + 1> first_{};
+  Slab* last_waiting_ = nullptr;
 };
 
 }  // namespace isthmus

@@ -14,20 +14,20 @@ namespace isthmus {
 namespace {
 
 // The finest classes, which include those of any larger unit.
-constexpr size_classes k_classes{size_classes::k_smallest_unit};
+constexpr SizeClasses k_classes{SizeClasses::k_smallest_unit};
 
-class slab_store {
+class SlabStore {
  public:
-  [[nodiscard]] slab* take(const slab_shape& shape) noexcept {
+  [[nodiscard]] Slab* take(const SlabShape& shape) noexcept {
     const std::lock_guard hold{lock_};
     auto& spare = spare_for(shape);
     if (spare != nullptr) {
       return std::exchange(spare, spare->after);
     }
-    auto* place = cut(round_up(slab::bytes_for(shape), slab::k_line));
-    return place == nullptr ? nullptr : new (place) slab{shape};
+    auto* place = cut(round_up(Slab::bytes_for(shape), Slab::k_line));
+    return place == nullptr ? nullptr : new (place) Slab{shape};
   }
-  void give(slab& unused) noexcept {
+  void give(Slab& unused) noexcept {
     const std::lock_guard hold{lock_};
     auto& spare = spare_for(unused.shape());
     unused.after = std::exchange(spare, &unused);
@@ -37,8 +37,8 @@ class slab_store {
   static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
 
   // A class has at most three shapes; the two that are marked by bytes differ in their pages.
-  [[nodiscard]] slab*& spare_for(const slab_shape& shape) noexcept {
-    const bool is_least = shape.grains == slab_shape::of_least(shape.block_bytes).grains;
+  [[nodiscard]] Slab*& spare_for(const SlabShape& shape) noexcept {
+    const bool is_least = shape.grains == SlabShape::of_least(shape.block_bytes).grains;
     const std::size_t which = !shape.by_byte ? 0 : is_least ? 1 : 2;
     return spare_.at(which).at(k_classes.class_of(shape.block_bytes));
   }
@@ -48,24 +48,24 @@ class slab_store {
       if (!pages) {
         return nullptr;
       }
-      next_ = static_cast<std::byte*>(*pages) + slab::k_offset;
-      left_ = k_chunk_bytes - slab::k_offset;
+      next_ = static_cast<std::byte*>(*pages) + Slab::k_offset;
+      left_ = k_chunk_bytes - Slab::k_offset;
     }
     left_ -= nbytes;
     return std::exchange(next_, next_ + nbytes);
   }
 
-  spin_lock lock_;
-  std::array<std::array<slab*, size_classes::k_most>, 3> spare_{};
+  SpinLock lock_;
+  std::array<std::array<Slab*, SizeClasses::k_most>, 3> spare_{};
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
 };
 
-constinit slab_store process_store;
+constinit SlabStore process_store;
 
 }  // namespace
 
-slab* take_slab_record(const slab_shape& shape) noexcept { return process_store.take(shape); }
-void give_slab_record(slab& unused) noexcept { process_store.give(unused); }
+Slab* take_slab_record(const SlabShape& shape) noexcept { return process_store.take(shape); }
+void give_slab_record(Slab& unused) noexcept { process_store.give(unused); }
 
 }  // namespace isthmus

@@ -9,8 +9,8 @@
 namespace isthmus {
 
 // Thread-safe. A record for slabs of this shape; null if the host has no memory.
-[[nodiscard]] slab* take_slab_record(const slab_shape& shape) noexcept;
+[[nodiscard]] Slab* take_slab_record(const SlabShape& shape) noexcept;
 // Takes constant time and no memory.
-void give_slab_record(slab& unused) noexcept;
+void give_slab_record(Slab& unused) noexcept;
 
 }  // namespace isthmus

@@ -6,23 +6,23 @@
 namespace isthmus {
 namespace {
 
-struct remembered {
-  error failure;
-  shortage of;
+struct Remembered {
+  Error failure;
+  Shortage of;
 };
-thread_local constinit owned_by_thread<remembered> last;
+thread_local constinit OwnedByThread<Remembered> last;
 
 }  // namespace
 
-void remember_shortage(const error& failure, const shortage& of) noexcept {
+void remember_shortage(const Error& failure, const Shortage& shortage) noexcept {
   // This error is shared by all failures without memory, so it identifies none of them.
-  auto* const mine = failure.is(error::no_memory()) ? nullptr : last.get();
+  auto* const mine = failure.is(Error::no_memory()) ? nullptr : last.get();
   if (mine != nullptr) {
-    *mine = {failure, of};
+    *mine = {failure, shortage};
   }
 }
 
-const shortage* shortage_of(const error& failure) noexcept {
+const Shortage* shortage_of(const Error& failure) noexcept {
   const auto* mine = last.find();
   return mine != nullptr && failure.is(mine->failure) ? &mine->of : nullptr;
 }

@@ -11,14 +11,14 @@
 namespace isthmus {
 
 // The live blocks that were allocated under one tag.
-struct holder {
+struct Holder {
   const char* tag = nullptr;  // null: without a tag
   std::size_t bytes = 0;      // as requested
   std::size_t count = 0;
 };
 
 // In bytes. Concurrent changes by other threads may be seen in part.
-struct snapshot {
+struct Snapshot {
   std::size_t held = 0;          // obtained from the driver
   std::size_t live = 0;          // callers hold it; all slabs, if unchecked
   std::size_t live_blocks = 0;   // the number of blocks in `live`
@@ -32,7 +32,7 @@ struct snapshot {
   // what other threads cache or what waits for other queues.
   std::size_t largest_request = 0;
   // The tags with the most live bytes, as far as is known (holders.hpp), the largest first.
-  std::array<holder, ISTHMUS_MOST_HOLDERS> holders{};
+  std::array<Holder, ISTHMUS_MOST_HOLDERS> holders{};
   std::size_t holder_count = 0;
 
   // The share of the free memory that cannot serve one request: 0 if it lies in one piece.
@@ -42,8 +42,8 @@ struct snapshot {
 };
 
 // A request that failed for lack of memory, and what its pool had.
-struct shortage {
-  snapshot seen;
+struct Shortage {
+  Snapshot seen;
   // The device's filter string, copied: an error outlives devices and keeps none alive.
   std::array<char, 64> device{};
   isthmus_kind_t kind = ISTHMUS_KIND_UNKNOWN;
@@ -53,8 +53,8 @@ struct shortage {
 };
 
 // Remembers it for `shortage_of` on this thread, until the next such failure there.
-void remember_shortage(const error& failure, const shortage& of) noexcept;
+void remember_shortage(const Error& failure, const Shortage& shortage) noexcept;
 // Null if `failure` is not the one remembered.
-[[nodiscard]] const shortage* shortage_of(const error& failure) noexcept;
+[[nodiscard]] const Shortage* shortage_of(const Error& failure) noexcept;
 
 }  // namespace isthmus

@@ -14,19 +14,19 @@ thread_local constinit const char* detail::thread_tag ISTHMUS_TLS_MODEL = nullpt
 
 namespace {
 
-struct known_tags {
+struct KnownTags {
   std::mutex lock;
   std::set<std::string, std::less<>> names;
 };
 
-known_tags& process_tags() {
-  static never_destroyed<known_tags> only;
+KnownTags& process_tags() {
+  static NeverDestroyed<KnownTags> only;
   return *only;
 }
 
 }  // namespace
 
-result<const char*> tag_of(std::string_view name) {
+Result<const char*> tag_of(std::string_view name) {
   if (name.empty()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the name of a tag cannot be empty");
   }

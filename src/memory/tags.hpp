@@ -15,7 +15,7 @@ ISTHMUS_TLS_MODEL extern thread_local constinit const char* thread_tag;
 }
 
 // The tag with that name. INVALID_ARGUMENT for an empty name.
-[[nodiscard]] result<const char*> tag_of(std::string_view name);
+[[nodiscard]] Result<const char*> tag_of(std::string_view name);
 // The calling thread's tag; null if it has none. `swap_tag` sets it and returns the one before.
 [[nodiscard]] inline const char* current_tag() noexcept { return detail::thread_tag; }
 const char* swap_tag(const char* next) noexcept;

@@ -9,11 +9,11 @@
 
 namespace isthmus {
 
-bool use_index::bytes_traits::is_before(const node& a, const node& b) noexcept {
+bool UseIndex::BytesTraits::is_before(const Node& a, const Node& b) noexcept {
   return std::tie(a.what.range.begin, a.number) < std::tie(b.what.range.begin, b.number);
 }
 
-void use_index::bytes_traits::update(node& above) noexcept {
+void UseIndex::BytesTraits::update(Node& above) noexcept {
   above.end = above.what.range.end;
   above.write_end = above.what.writes ? above.end : 0;
   above.newest = above.number;
@@ -26,11 +26,11 @@ void use_index::bytes_traits::update(node& above) noexcept {
   }
 }
 
-bool use_index::queue_traits::is_before(const node& a, const node& b) noexcept {
+bool UseIndex::QueueTraits::is_before(const Node& a, const Node& b) noexcept {
   return std::tie(a.what.on, a.number) < std::tie(b.what.on, b.number);
 }
 
-void use_index::list::push_back(node& added) noexcept {
+void UseIndex::List::push_back(Node& added) noexcept {
   added.next = nullptr;
   added.previous = last;
   (last == nullptr ? first : last->next) = &added;
@@ -38,63 +38,63 @@ void use_index::list::push_back(node& added) noexcept {
   ++count;
 }
 
-void use_index::list::erase(node& gone) noexcept {
+void UseIndex::List::erase(Node& gone) noexcept {
   (gone.previous == nullptr ? first : gone.previous->next) = gone.next;
   (gone.next == nullptr ? last : gone.next->previous) = gone.previous;
   --count;
 }
 
-use_index::~use_index() {
+UseIndex::~UseIndex() {
   for (auto* all : {&staying_, &leaving_}) {
     while (auto* const each = all->first) {
       all->erase(*each);
-      const std::unique_ptr<node> gone{each};
+      const std::unique_ptr<Node> gone{each};
     }
   }
 }
 
-void use_index::add_spare(std::unique_ptr<node> made) noexcept {
+void UseIndex::add_spare(std::unique_ptr<Node> made) noexcept {
   spares_.push_back(std::move(made));
   ++spare_count_;
 }
 
-void use_index::insert(pending_use added) noexcept {
+void UseIndex::insert(PendingUse added) noexcept {
   auto* const made = spares_.pop_front().release();
   --spare_count_;
-  static_cast<pending_use&>(*made) = std::move(added);
+  static_cast<PendingUse&>(*made) = std::move(added);
   made->priority = static_cast<std::uint32_t>(hash_of(made->number) >> 32);
   bytes_.insert(*made);
   queues_.insert(*made);
   staying_.push_back(*made);
 }
 
-void use_index::remove(node& gone, chain& into) noexcept {
+void UseIndex::remove(Node& gone, Chain& out) noexcept {
   bytes_.erase(gone);
   queues_.erase(gone);
   (gone.leaves ? leaving_ : staying_).erase(gone);
-  into.push_back(std::unique_ptr<node>{&gone});
+  out.push_back(std::unique_ptr<Node>{&gone});
 }
 
-void use_index::replace_only(pending_use& with) noexcept {
+void UseIndex::replace_only(PendingUse& with) noexcept {
   auto& there = *bytes_.root();
-  std::swap(static_cast<pending_use&>(there), with);
-  bytes_traits::update(there);
+  std::swap(static_cast<PendingUse&>(there), with);
+  BytesTraits::update(there);
   if (std::exchange(there.leaves, false)) {
     leaving_.erase(there);
     staying_.push_back(there);
   }
 }
 
-void use_index::let_leave(node& which) noexcept {
+void UseIndex::let_leave(Node& which) noexcept {
   if (!std::exchange(which.leaves, true)) {
     staying_.erase(which);
     leaving_.push_back(which);
   }
 }
 
-bool use_index::let_first_leave(std::size_t most) noexcept {
-  for (; staying_.first != nullptr && staying_.first->ended->settled(); --most) {
-    if (most == 0) {
+bool UseIndex::let_first_leave(std::size_t max) noexcept {
+  for (; staying_.first != nullptr && staying_.first->ended->settled(); --max) {
+    if (max == 0) {
       return false;
     }
     let_leave(*staying_.first);
@@ -102,7 +102,7 @@ bool use_index::let_first_leave(std::size_t most) noexcept {
   return true;
 }
 
-void use_index::look_at(std::size_t count) noexcept {
+void UseIndex::look_at(std::size_t count) noexcept {
   for (; count != 0 && staying_.first != nullptr; --count) {
     auto& each = *staying_.first;
     if (each.ended->settled()) {
@@ -114,20 +114,20 @@ void use_index::look_at(std::size_t count) noexcept {
   }
 }
 
-bool use_index::drop(std::size_t most, chain& into) noexcept {
-  for (; most != 0 && leaving_.first != nullptr; --most) {
-    remove(*leaving_.first, into);
+bool UseIndex::drop(std::size_t max, Chain& out) noexcept {
+  for (; max != 0 && leaving_.first != nullptr; --max) {
+    remove(*leaving_.first, out);
   }
   return leaving_.first == nullptr;
 }
 
-use_index::node* use_index::find(const pending_use& known) const noexcept {
-  node key;
+UseIndex::Node* UseIndex::find(const PendingUse& known) const noexcept {
+  Node key;
   key.what.range = known.what.range;
   key.number = known.number;
   auto* at = bytes_.root();
   while (at != nullptr && at->number != known.number) {
-    at = bytes_traits::is_before(key, *at) ? at->by_bytes.left : at->by_bytes.right;
+    at = BytesTraits::is_before(key, *at) ? at->by_bytes.left : at->by_bytes.right;
   }
   return at;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The uses of a `use_list`, found by their bytes and by their queue in logarithmic time.
+// The uses of a `UseList`, found by their bytes and by their queue in logarithmic time.
 //
 // By bytes: a tree sorted by the first byte, in which every node stores the furthest end in its
 // subtree, the furthest end of a write, and the newest number. So the uses that overlap a range are
@@ -23,13 +23,13 @@
 
 namespace isthmus {
 
-class device;
+class Device;
 
-struct use {
+struct Use {
   // The serial number of a queue, since its address may be another queue's while an operation of it
   // still runs. 0: no queue of the library's; an event that the caller recorded.
   std::uint64_t on = 0;
-  byte_range range;
+  ByteRange range;
   bool writes = false;
   // By the memory's previous owner: it is waited for, but its outcome does not matter here.
   bool is_of_others = false;
@@ -38,94 +38,94 @@ struct use {
   bool follows_conflicts = false;
   // The device and context of the queue. Operations of one device end together if it is lost,
   // whatever they wait for; those of another device or context continue.
-  const device* where = nullptr;
-  const context* home = nullptr;
+  const Device* where = nullptr;
+  const Context* home = nullptr;
 };
 
-struct pending_use {
-  use what;
-  ref<event> ended;
+struct PendingUse {
+  Use what;
+  Ref<Event> ended;
   std::uint64_t number = 0;  // unique; 0: in no list
   unsigned joins = 0;        // how often the uses it stands for were joined
 };
 
 // Not thread-safe. Only `chain` releases memory or events: destroy it outside of locks.
-class use_index {
+class UseIndex {
  public:
-  struct node : pending_use {
+  struct Node : PendingUse {
     std::uint32_t priority = 0;
     bool leaves = false;        // it has ended, or another use stands for it
     std::size_t end = 0;        // the furthest in this subtree
     std::size_t write_end = 0;  // the furthest of a write
     std::uint64_t newest = 0;   // the greatest number in it
-    tree_links<node> by_bytes{};
-    tree_links<node> by_queue{};
-    node* next = nullptr;  // in `staying_` or `leaving_`
-    node* previous = nullptr;
+    TreeLinks<Node> by_bytes{};
+    TreeLinks<Node> by_queue{};
+    Node* next = nullptr;  // in `staying_` or `leaving_`
+    Node* previous = nullptr;
   };
-  using chain = isthmus::chain<node>;
+  using Chain = isthmus::Chain<Node>;
 
-  use_index() noexcept = default;
-  use_index(const use_index&) = delete;
-  use_index& operator=(const use_index&) = delete;
-  ~use_index();
+  UseIndex() noexcept = default;
+  UseIndex(const UseIndex&) = delete;
+  UseIndex& operator=(const UseIndex&) = delete;
+  ~UseIndex();
 
   // Spare nodes: `insert` takes one for each use.
   [[nodiscard]] std::size_t spare() const noexcept { return spare_count_; }
-  void add_spare(std::unique_ptr<node> made) noexcept;
+  void add_spare(std::unique_ptr<Node> made) noexcept;
   // Pre: there is a spare node; the number is unique.
-  void insert(pending_use added) noexcept;
-  void remove(node& gone, chain& into) noexcept;
+  void insert(PendingUse added) noexcept;
+  void remove(Node& gone, Chain& out) noexcept;
 
   // Includes the uses that leave, until they are dropped.
   [[nodiscard]] std::size_t size() const noexcept { return staying_.count + leaving_.count; }
   // Pre: there is exactly one.
-  [[nodiscard]] const pending_use& only() const noexcept { return *bytes_.root(); }
+  [[nodiscard]] const PendingUse& only() const noexcept { return *bytes_.root(); }
   // Exchanges the only use with `with`.
-  void replace_only(pending_use& with) noexcept;
+  void replace_only(PendingUse& with) noexcept;
 
   [[nodiscard]] bool all_leave() const noexcept { return staying_.first == nullptr; }
-  void let_leave(node& which) noexcept;
-  // Marks ended uses as leaving, from the first on, until one has not ended or `most` are marked.
+  void let_leave(Node& which) noexcept;
+  // Marks ended uses as leaving, from the first on, until one has not ended or `max` are marked.
   // False if the next one has ended too.
-  [[nodiscard]] bool let_first_leave(std::size_t most) noexcept;
+  [[nodiscard]] bool let_first_leave(std::size_t max) noexcept;
   // Examines the first `count` uses: those that have ended leave, the others become the last.
   void look_at(std::size_t count) noexcept;
-  // Removes at most `most` of those that leave. False if some are left.
-  bool drop(std::size_t most, chain& into) noexcept;
+  // Removes at most `max` of those that leave. False if some are left.
+  bool drop(std::size_t max, Chain& out) noexcept;
 
   // Null if it was removed.
-  [[nodiscard]] node* find(const pending_use& known) const noexcept;
+  [[nodiscard]] Node* find(const PendingUse& known) const noexcept;
   // Visits what overlaps a range, leaving or not, ordered by first byte and number; only writes if
   // `only_writes`. It keeps its position in that order, whatever is added and removed between two
   // calls.
-  class walk {
+  class Walk {
    public:
-    explicit walk(const byte_range& range, bool only_writes = false) noexcept
+    explicit Walk(const ByteRange& range, bool only_writes = false) noexcept
         : range_{range}, only_writes_{only_writes} {}
-    // visit(node) for at most `most` of the next uses; it may mark nodes as leaving. Returns
+    // visit(node) for at most `max` of the next uses; it may mark nodes as leaving. Returns
     // whether they were the last.
     template <class Visit>
-    bool visit_next(const use_index& in, std::size_t most, Visit&& visit) {
-      visit_below(in.bytes_.root(), most, visit);
-      return most != 0;
+    bool visit_next(const UseIndex& in, std::size_t max, Visit&& visit) {
+      visit_below(in.bytes_.root(), max, visit);
+      return max != 0;
     }
-    // Starts again, with only those uses that have the number `from` or a greater one.
-    void restart(std::uint64_t from) noexcept {
-      from_ = from;
+    // Starts again, with only those uses that have the number `first` or a greater one.
+    void restart(std::uint64_t first) noexcept {
+      from_ = first;
       last_begin_ = 0;
       last_number_ = 0;
     }
 
    private:
-    [[nodiscard]] bool is_past(const node& which) const noexcept {
+    [[nodiscard]] bool is_past(const Node& which) const noexcept {
       return which.what.range.begin == last_begin_ ? which.number <= last_number_
                                                    : which.what.range.begin < last_begin_;
     }
     template <class Visit>
-    void visit_below(node* top, std::size_t& most, Visit& visit);
+    void visit_below(Node* top, std::size_t& max, Visit& visit);
 
-    byte_range range_;
+    ByteRange range_;
     bool only_writes_;
     std::uint64_t from_ = 0;
     std::size_t last_begin_ = 0;  // of the use visited last
@@ -134,16 +134,15 @@ class use_index {
   // A walk that does not miss uses replaced between two calls: the use that then stands for them is
   // newer and may come before what was visited already. So uses added meanwhile are visited
   // afterwards, then those added during that, until none were.
-  class scan {
+  class Scan {
    public:
-    explicit scan(const byte_range& range, bool only_writes = false) noexcept
+    explicit Scan(const ByteRange& range, bool only_writes = false) noexcept
         : walk_{range, only_writes} {}
-    // As `walk::visit_next`. `next_number`: greater than that of any use in the index.
+    // As `Walk::visit_next`. `next_number`: greater than that of any use in the index.
     template <class Visit>
-    bool visit_next(const use_index& in, std::uint64_t next_number, std::size_t most,
-                    Visit&& visit) {
+    bool visit_next(const UseIndex& in, std::uint64_t next_number, std::size_t max, Visit&& visit) {
       began_at_ = began_at_ == 0 ? next_number : began_at_;
-      if (!walk_.visit_next(in, most, visit)) {
+      if (!walk_.visit_next(in, max, visit)) {
         return false;
       }
       walk_.restart(began_at_);
@@ -151,81 +150,81 @@ class use_index {
     }
 
    private:
-    walk walk_;
+    Walk walk_;
     std::uint64_t began_at_ = 0;  // the next number when this pass began
   };
   // visit(node) for each use of a queue, by number; it may mark nodes as leaving.
   template <class Visit>
-  void visit_queue(std::uint64_t on, Visit&& visit) const {
-    visit_queue_below(queues_.root(), on, visit);
+  void visit_queue(std::uint64_t key, Visit&& visit) const {
+    visit_queue_below(queues_.root(), key, visit);
   }
 
  private:
-  struct bytes_traits {
-    static tree_links<node>& links(node& of) noexcept { return of.by_bytes; }
-    static bool is_before(const node& a, const node& b) noexcept;
-    static void update(node& above) noexcept;
+  struct BytesTraits {
+    static TreeLinks<Node>& links(Node& node) noexcept { return node.by_bytes; }
+    static bool is_before(const Node& a, const Node& b) noexcept;
+    static void update(Node& above) noexcept;
   };
-  struct queue_traits {
-    static tree_links<node>& links(node& of) noexcept { return of.by_queue; }
-    static bool is_before(const node& a, const node& b) noexcept;
-    static void update(node&) noexcept {}
+  struct QueueTraits {
+    static TreeLinks<Node>& links(Node& node) noexcept { return node.by_queue; }
+    static bool is_before(const Node& a, const Node& b) noexcept;
+    static void update(Node&) noexcept {}
   };
-  struct list {
-    void push_back(node& added) noexcept;
-    void erase(node& gone) noexcept;
+  struct List {
+    void push_back(Node& added) noexcept;
+    void erase(Node& gone) noexcept;
 
-    node* first = nullptr;
-    node* last = nullptr;
+    Node* first = nullptr;
+    Node* last = nullptr;
     std::size_t count = 0;
   };
 
   template <class Visit>
-  static void visit_queue_below(node* top, std::uint64_t on, Visit& visit);
+  static void visit_queue_below(Node* top, std::uint64_t key, Visit& visit);
 
-  treap<node, bytes_traits> bytes_;
-  treap<node, queue_traits> queues_;
-  list staying_;
-  list leaving_;
-  chain spares_;
+  Treap<Node, BytesTraits> bytes_;
+  Treap<Node, QueueTraits> queues_;
+  List staying_;
+  List leaving_;
+  Chain spares_;
   std::size_t spare_count_ = 0;
 };
 
 template <class Visit>
-void use_index::walk::visit_below(node* top, std::size_t& most, Visit& visit) {
-  if (top == nullptr || most == 0 || top->newest < from_ ||
+void UseIndex::Walk::visit_below(Node* top, std::size_t& max, Visit& visit) {
+  if (top == nullptr || max == 0 || top->newest < from_ ||
       (only_writes_ ? top->write_end : top->end) <= range_.begin) {
     return;
   }
   if (!is_past(*top)) {
-    visit_below(top->by_bytes.left, most, visit);
-    if (most == 0 || top->what.range.begin >= range_.end) {
+    visit_below(top->by_bytes.left, max, visit);
+    if (max == 0 || top->what.range.begin >= range_.end) {
       return;
     }
     if (top->what.range.overlaps(range_) && (top->what.writes || !only_writes_) &&
         top->number >= from_) {
-      --most;
+      --max;
       last_begin_ = top->what.range.begin;
       last_number_ = top->number;
       visit(*top);
     }
   }
-  visit_below(top->by_bytes.right, most, visit);
+  visit_below(top->by_bytes.right, max, visit);
 }
 
 template <class Visit>
-void use_index::visit_queue_below(node* top, std::uint64_t on, Visit& visit) {
+void UseIndex::visit_queue_below(Node* top, std::uint64_t key, Visit& visit) {
   if (top == nullptr) {
     return;
   }
-  if (top->what.on >= on) {
-    visit_queue_below(top->by_queue.left, on, visit);
+  if (top->what.on >= key) {
+    visit_queue_below(top->by_queue.left, key, visit);
   }
-  if (top->what.on == on) {
+  if (top->what.on == key) {
     visit(*top);
   }
-  if (top->what.on <= on) {
-    visit_queue_below(top->by_queue.right, on, visit);
+  if (top->what.on <= key) {
+    visit_queue_below(top->by_queue.right, key, visit);
   }
 }
 

@@ -22,7 +22,7 @@
 // one and for each conflict found, whatever else is in flight. The lock is held for `k_visited`
 // uses at most: 0.4 to 2 us to find them, 3 to 6 us to remove them (with 1,000 to 16,000 in the
 // list). If there are more it is released in between, and uses that replaced others meanwhile are
-// found afterwards (`use_index::scan`).
+// found afterwards (`UseIndex::scan`).
 
 #include <atomic>
 #include <cstddef>
@@ -40,7 +40,7 @@
 
 namespace isthmus {
 
-class use_list {
+class UseList {
  public:
   // Call before the operation is submitted, and pass the result to `add`: of two threads that
   // submit to one queue concurrently, neither may take itself for the later one. Allocates the
@@ -49,11 +49,11 @@ class use_list {
   [[nodiscard]] std::uint64_t begin();
   // Follows `begin` if nothing was submitted.
   void give_up() noexcept;
-  // The memory, of `nbytes` bytes, was allocated while earlier work on queue `on` may still use it,
-  // until `end`. The outcome of that work is not the new owner's concern. Needs no memory.
-  // Pre: no other thread has the list yet, and it is empty.
-  void inherit(std::uint64_t on, std::size_t nbytes, ref<event> end) noexcept {
-    inherited_on_ = on;
+  // The memory, of `nbytes` bytes, was allocated while earlier work on queue `key` may still use
+  // it, until `end`. The outcome of that work is not the new owner's concern. Needs no memory. Pre:
+  // no other thread has the list yet, and it is empty.
+  void inherit(std::uint64_t key, std::size_t nbytes, Ref<Event> end) noexcept {
+    inherited_on_ = key;
     inherited_range_.end = nbytes;
     inherited_ = std::move(end);
     may_run_.store(true, std::memory_order_relaxed);
@@ -61,12 +61,12 @@ class use_list {
   // Whether anything was inherited, even if it has ended since.
   [[nodiscard]] bool inherits() const noexcept { return inherited_on_ != 0; }
   // Appends to `out` what an operation like `wanted` must wait for.
-  void collect(const use& wanted, std::vector<ref<event>>& out);
+  void collect(const Use& wanted, std::vector<Ref<Event>>& out);
   // Needs no memory. Pre: `begin` was called.
-  void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
+  void add(const Use& use, const Ref<Event>& ended, std::uint64_t began_at) noexcept;
   // Adds the last operations on one queue, which have no order among themselves. Throws
   // std::bad_alloc; some may have been added by then.
-  void add_all(const use& what, const std::vector<ref<event>>& ends);
+  void add_all(const Use& use, const std::vector<Ref<Event>>& ends);
   // Whether anything was added; what was inherited does not count.
   [[nodiscard]] bool ever_used() const noexcept {
     return ever_used_.load(std::memory_order_acquire);
@@ -82,57 +82,57 @@ class use_list {
   // driver.
   [[nodiscard]] std::optional<std::uint64_t> only_queue() noexcept;
   // The events of everything pending on that range, on any queue.
-  [[nodiscard]] std::vector<ref<event>> pending(const byte_range& where);
+  [[nodiscard]] std::vector<Ref<Event>> pending(const ByteRange& range);
   // The pending copies that will fill some of the bytes.
-  [[nodiscard]] content_list& contents() noexcept { return contents_; }
+  [[nodiscard]] ContentList& contents() noexcept { return contents_; }
 
  private:
   [[nodiscard]] bool have_ended() noexcept;
   // Calls take(event, whether it is the previous owner's), outside the lock, for each overlapping
   // use that choose(node), called under the lock, accepts. `choose` may mark nodes as leaving.
   template <class Choose, class Take>
-  void visit_overlapping(const byte_range& range, bool only_writes, Choose&& choose, Take&& take);
-  [[nodiscard]] static bool superseded(const pending_use& older, const use& newer,
+  void visit_overlapping(const ByteRange& range, bool only_writes, Choose&& choose, Take&& take);
+  [[nodiscard]] static bool superseded(const PendingUse& older, const Use& newer,
                                        std::uint64_t began_at) noexcept;
-  [[nodiscard]] bool is_inherited_over(const use& newer) const noexcept;
+  [[nodiscard]] bool is_inherited_over(const Use& newer) const noexcept;
   // Call before visiting the list, so that a use that then stands for it is found there.
-  [[nodiscard]] ref<event> inherited_end() noexcept;
-  struct growth {
+  [[nodiscard]] Ref<Event> inherited_end() noexcept;
+  struct Growth {
     bool follows_more = false;  // call `let_some_leave` again
     bool leaves_some = false;   // call `drop`
     bool is_due = false;        // call `shorten`
   };
-  growth insert(const use& what, const ref<event>& ended, std::uint64_t began_at,
-                use_index::walk& followed) noexcept;
-  [[nodiscard]] bool let_some_leave(use_index::walk& followed, const use& newest,
+  Growth insert(const Use& use, const Ref<Event>& ended, std::uint64_t began_at,
+                UseIndex::Walk& followed) noexcept;
+  [[nodiscard]] bool let_some_leave(UseIndex::Walk& followed, const Use& newest,
                                     std::uint64_t began_at) noexcept;
-  void cover_own(use& newest, std::uint64_t began_at) const noexcept;
-  void let_own_leave(const use& newest, std::uint64_t began_at) noexcept;
+  void cover_own(Use& newest, std::uint64_t began_at) const noexcept;
+  void let_own_leave(const Use& newest, std::uint64_t began_at) noexcept;
   void drop() noexcept;
   void let_all_ended_leave() noexcept;
   // Empty while the list is short, or not much longer than when it was last inspected.
-  [[nodiscard]] std::vector<pending_use> what_may_have_ended();
+  [[nodiscard]] std::vector<PendingUse> what_may_have_ended();
   void shorten() noexcept;
-  void join(std::vector<pending_use> found);
-  [[nodiscard]] pending_use join_few(std::span<const pending_use> few);
+  void join(std::vector<PendingUse> found);
+  [[nodiscard]] PendingUse join_few(std::span<const PendingUse> few);
 
   static constexpr std::size_t k_longest = 32;
-  static constexpr std::size_t k_visited = found_uses::k_most;  // or removed, per hold of the lock
+  static constexpr std::size_t k_visited = FoundUses::k_most;  // or removed, per hold of the lock
   static constexpr std::size_t k_many = 256;
   static constexpr std::size_t k_joined = 32;
   // Most memory is only ever used by operations that the host executes itself: no lock for that.
   std::atomic<bool> ever_used_{false};
   // Whether something that was added may run; false again once all was seen to have ended.
   std::atomic<bool> may_run_{false};
-  spin_lock lock_;
+  SpinLock lock_;
   std::uint32_t promised_ = 0;      // uses that have begun and are not in `uses_` yet
   std::uint64_t inherited_on_ = 0;  // a queue's serial number; 0: none
-  byte_range inherited_range_;      // counts as written
-  ref<event> inherited_;            // null: ended, or a later use of its queue stands for it
-  use_index uses_;
+  ByteRange inherited_range_;       // counts as written
+  Ref<Event> inherited_;            // null: ended, or a later use of its queue stands for it
+  UseIndex uses_;
   std::size_t next_look_ = 2 * k_longest;  // the length at which to inspect
   std::uint64_t next_number_ = 1;          // 0: a use that is in no list
-  content_list contents_;
+  ContentList contents_;
 };
 
 }  // namespace isthmus

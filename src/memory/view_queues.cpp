@@ -6,25 +6,25 @@
 
 namespace isthmus {
 
-std::vector<view_queues::entry>::iterator view_queues::find(const queue& on) noexcept {
+std::vector<ViewQueues::Entry>::iterator ViewQueues::find(const Queue& queue) noexcept {
   return std::find_if(entries_.begin(), entries_.end(),
-                      [&](const entry& each) { return each.on.get() == &on; });
+                      [&](const Entry& each) { return each.on.get() == &queue; });
 }
 
-void view_queues::begin(queue& on) {
+void ViewQueues::begin(Queue& queue) {
   const std::lock_guard hold{lock_};
-  if (const auto known = find(on); known != entries_.end()) {
+  if (const auto known = find(queue); known != entries_.end()) {
     ++known->views;
     return;
   }
-  entries_.push_back({ref<queue>{&on}, 1});
+  entries_.push_back({Ref<Queue>{&queue}, 1});
   some_.store(true, std::memory_order_release);
 }
 
-void view_queues::end(queue& on) noexcept {
-  ref<queue> dropped;  // released after the lock
+void ViewQueues::end(Queue& queue) noexcept {
+  Ref<Queue> dropped;  // released after the lock
   const std::lock_guard hold{lock_};
-  const auto known = find(on);
+  const auto known = find(queue);
   if (--known->views == 0) {
     std::swap(*known, entries_.back());
     dropped = std::move(entries_.back().on);
@@ -33,19 +33,19 @@ void view_queues::end(queue& on) noexcept {
   }
 }
 
-bool view_queues::find_lent() noexcept {
+bool ViewQueues::find_lent() noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const entry& each) { return each.on->lent(); });
+                     [](const Entry& each) { return each.on->lent(); });
 }
 
-bool view_queues::find_asked_on_demand() noexcept {
+bool ViewQueues::find_asked_on_demand() noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const entry& each) { return each.on->is_asked_on_demand(); });
+                     [](const Entry& each) { return each.on->is_asked_on_demand(); });
 }
 
-void view_queues::collect_lent(std::vector<ref<queue>>& out) {
+void ViewQueues::collect_lent(std::vector<Ref<Queue>>& out) {
   if (!some_.load(std::memory_order_acquire)) {
     return;
   }

@@ -13,30 +13,30 @@
 namespace isthmus {
 
 // Thread-safe. Queries are a plain load while there are none.
-class view_queues {
+class ViewQueues {
  public:
   // Counts one more view on that queue. Throws std::bad_alloc, without effect.
-  void begin(queue& on);
+  void begin(Queue& queue);
   // Counts one view less. Pre: it was begun.
-  void end(queue& on) noexcept;
+  void end(Queue& queue) noexcept;
   [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& some() const noexcept { return some_; }
   [[nodiscard]] bool any_lent() noexcept { return any() && find_lent(); }
-  void collect_lent(std::vector<ref<queue>>& out);
+  void collect_lent(std::vector<Ref<Queue>>& out);
   [[nodiscard]] bool any_asked_on_demand() noexcept { return any() && find_asked_on_demand(); }
 
  private:
-  struct entry {
-    ref<queue> on;
+  struct Entry {
+    Ref<Queue> on;
     std::size_t views;
   };
   [[nodiscard]] bool find_lent() noexcept;
   [[nodiscard]] bool find_asked_on_demand() noexcept;
-  [[nodiscard]] std::vector<entry>::iterator find(const queue& on) noexcept;
+  [[nodiscard]] std::vector<Entry>::iterator find(const Queue& queue) noexcept;
 
   std::atomic<bool> some_{false};
-  spin_lock lock_;
-  std::vector<entry> entries_;
+  SpinLock lock_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace isthmus

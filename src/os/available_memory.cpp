@@ -22,15 +22,15 @@ constexpr std::string_view k_controller = "memory";
 // Version 1 reports "no limit" as the largest number of whole pages.
 constexpr std::uint64_t k_no_limit = std::uint64_t{1} << 62;
 
-struct file_names {
-  cgroup_version version;
+struct FileNames {
+  CgroupVersion version;
   const char* limit;
   const char* usage;
   const char* inactive;
 };
-constexpr file_names k_versions[] = {
-    {cgroup_version::two, "/memory.max", "/memory.current", "inactive_file"},
-    {cgroup_version::one, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+constexpr FileNames k_versions[] = {
+    {CgroupVersion::two, "/memory.max", "/memory.current", "inactive_file"},
+    {CgroupVersion::one, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
      "total_inactive_file"}};
 
 // Of a line whose value is in KiB.
@@ -39,30 +39,29 @@ std::optional<std::size_t> bytes_behind(std::string_view text, std::string_view 
   return kib ? std::optional{*kib > SIZE_MAX / 1024 ? SIZE_MAX : *kib * 1024} : std::nullopt;
 }
 
-constexpr std::size_t less(std::size_t from, std::size_t what) noexcept {
-  return from > what ? from - what : 0;
+constexpr std::size_t less(std::size_t first, std::size_t value) noexcept {
+  return first > value ? first - value : 0;
 }
 
 }  // namespace
 
-kept_file::kept_file(const std::string& path) noexcept
+KeptFile::KeptFile(const std::string& path) noexcept
     : descriptor_{open(path.c_str(), O_RDONLY | O_CLOEXEC)} {}
 
-kept_file::kept_file(kept_file&& other) noexcept
-    : descriptor_{std::exchange(other.descriptor_, -1)} {}
+KeptFile::KeptFile(KeptFile&& other) noexcept : descriptor_{std::exchange(other.descriptor_, -1)} {}
 
-kept_file::~kept_file() {
+KeptFile::~KeptFile() {
   if (is_open()) {
     close(descriptor_);
   }
 }
 
-std::string_view kept_file::read(char* room, std::size_t nbytes) const noexcept {
+std::string_view KeptFile::read(char* room, std::size_t nbytes) const noexcept {
   const auto got = is_open() ? pread(descriptor_, room, nbytes, 0) : -1;
   return {room, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
 }
 
-memory_bounds::memory_bounds(const std::string& root)
+MemoryBounds::MemoryBounds(const std::string& root)
     : machine_{root + "/proc/meminfo"},
       process_pages_{root + "/proc/self/statm"},
       process_status_{root + "/proc/self/status"} {
@@ -75,8 +74,8 @@ memory_bounds::memory_bounds(const std::string& root)
     }
     for (auto& folder : cgroup_folders(mounts, *path, names.version, k_controller)) {
       const auto place = root + folder;
-      level found{std::move(folder), names.inactive, kept_file{place + names.limit},
-                  kept_file{place + names.usage}, kept_file{place + "/memory.stat"}};
+      Level found{std::move(folder), names.inactive, KeptFile{place + names.limit},
+                  KeptFile{place + names.usage}, KeptFile{place + "/memory.stat"}};
       if (found.limit.is_open() && found.usage.is_open()) {
         levels_.push_back(std::move(found));
       }
@@ -84,14 +83,14 @@ memory_bounds::memory_bounds(const std::string& root)
   }
 }
 
-std::size_t memory_bounds::level::most() const noexcept {
+std::size_t MemoryBounds::Level::most() const noexcept {
   char text[64];
   const auto told = number_in(limit.read(text));
   return told && *told < k_no_limit ? *told : SIZE_MAX;
 }
 
 // The statistics are expensive to read and can only increase the result, so they are read last.
-std::size_t memory_bounds::level::room(std::size_t enough) const noexcept {
+std::size_t MemoryBounds::Level::room(std::size_t enough) const noexcept {
   const auto allowed = most();
   if (allowed == SIZE_MAX) {
     return SIZE_MAX;
@@ -106,8 +105,8 @@ std::size_t memory_bounds::level::room(std::size_t enough) const noexcept {
   return less(allowed, less(used, dropped));
 }
 
-memory_room memory_bounds::room(std::size_t enough) const noexcept {
-  memory_room least;
+MemoryRoom MemoryBounds::room(std::size_t enough) const noexcept {
+  MemoryRoom least;
   char text[512];  // MemAvailable is on the third line
   if (const auto bytes = bytes_behind(machine_.read(text), "MemAvailable:")) {
     least = {*bytes, k_machine};
@@ -120,7 +119,7 @@ memory_room memory_bounds::room(std::size_t enough) const noexcept {
   return least;
 }
 
-std::size_t memory_bounds::limit() const noexcept {
+std::size_t MemoryBounds::limit() const noexcept {
   std::size_t least = SIZE_MAX;
   for (const auto& each : levels_) {
     least = std::min(least, each.most());
@@ -128,12 +127,12 @@ std::size_t memory_bounds::limit() const noexcept {
   return least;
 }
 
-std::size_t memory_bounds::resident() const noexcept {
+std::size_t MemoryBounds::resident() const noexcept {
   char text[128];
   return second_number_in(process_pages_.read(text)).value_or(0) * page_size();
 }
 
-std::size_t memory_bounds::swapped() const noexcept {
+std::size_t MemoryBounds::swapped() const noexcept {
   char text[4096];
   return bytes_behind(process_status_.read(text), "VmSwap:").value_or(0);
 }
@@ -141,17 +140,17 @@ std::size_t memory_bounds::swapped() const noexcept {
 // A forked child may be in other control groups, and the files of its parent describe the parent.
 // The child leaves those files open: a daemon closes all descriptors, so the numbers may refer to
 // other files by now.
-const memory_bounds& process_memory_bounds() {
-  struct found {
+const MemoryBounds& process_memory_bounds() {
+  struct Found {
     std::uint32_t forks;
-    memory_bounds bounds;
-    const found* before;
+    MemoryBounds bounds;
+    const Found* before;
   };
-  static std::atomic<const found*> current{nullptr};
+  static std::atomic<const Found*> current{nullptr};
   watch_forks();
   const auto* known = current.load(std::memory_order_acquire);
   if (known == nullptr || known->forks != forks()) {
-    const auto* made = new found{forks(), memory_bounds{""}, known};
+    const auto* made = new Found{forks(), MemoryBounds{""}, known};
     if (current.compare_exchange_strong(known, made, std::memory_order_acq_rel)) {
       known = made;
     } else {
@@ -161,7 +160,7 @@ const memory_bounds& process_memory_bounds() {
   return known->bounds;
 }
 
-memory_status physical_memory() {
+MemoryStatus physical_memory() {
   const auto& bounds = process_memory_bounds();
   const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size();
   const auto total = std::min(pages, bounds.limit());

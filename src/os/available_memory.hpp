@@ -16,17 +16,17 @@
 
 namespace isthmus::os {
 
-struct memory_room {
+struct MemoryRoom {
   std::size_t bytes = SIZE_MAX;
   const char* bound = "";  // the limiting factor: "MemAvailable" or the folder of a control group
 };
 
 // A file that is kept open. Each read returns the kernel's current text.
-class kept_file {
+class KeptFile {
  public:
-  explicit kept_file(const std::string& path) noexcept;
-  kept_file(kept_file&& other) noexcept;
-  ~kept_file();
+  explicit KeptFile(const std::string& path) noexcept;
+  KeptFile(KeptFile&& other) noexcept;
+  ~KeptFile();
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
   // As much of the text as `room` holds; "" if it cannot be read.
   template <std::size_t k_room>
@@ -40,14 +40,14 @@ class kept_file {
 };
 
 // Immutable, so thread-safe.
-class memory_bounds {
+class MemoryBounds {
  public:
   // `root` is prepended to the path of each file ("" for the machine's own). Throws std::bad_alloc.
-  explicit memory_bounds(const std::string& root);
+  explicit MemoryBounds(const std::string& root);
 
   // Exact below `enough`; if there is more, fewer files are read. `bound` lives as long as this
   // object.
-  [[nodiscard]] memory_room room(std::size_t enough = SIZE_MAX) const noexcept;
+  [[nodiscard]] MemoryRoom room(std::size_t enough = SIZE_MAX) const noexcept;
   // The lowest limit of the control groups; SIZE_MAX without one.
   [[nodiscard]] std::size_t limit() const noexcept;
   // Bytes of this process that are resident, and that are swapped out; 0 if unknown.
@@ -55,33 +55,33 @@ class memory_bounds {
   [[nodiscard]] std::size_t swapped() const noexcept;
 
  private:
-  struct level {
+  struct Level {
     std::string folder;
     const char* inactive;  // the key in `statistics` that includes the groups below this one
-    kept_file limit;
-    kept_file usage;
-    kept_file statistics;
+    KeptFile limit;
+    KeptFile usage;
+    KeptFile statistics;
 
     [[nodiscard]] std::size_t most() const noexcept;
     [[nodiscard]] std::size_t room(std::size_t enough) const noexcept;
   };
 
-  kept_file machine_;
-  kept_file process_pages_;
-  kept_file process_status_;
-  std::vector<level> levels_;
+  KeptFile machine_;
+  KeptFile process_pages_;
+  KeptFile process_status_;
+  std::vector<Level> levels_;
 };
 
 // The bounds of this process. The first call in a process throws std::bad_alloc if there is no
 // memory. The reference is valid until a fork.
-[[nodiscard]] const memory_bounds& process_memory_bounds();
+[[nodiscard]] const MemoryBounds& process_memory_bounds();
 
 // Physical memory in bytes that this process may use, the limits of its control groups included,
 // and how much of it is available without swapping.
-struct memory_status {
+struct MemoryStatus {
   std::size_t total = 0;
   std::size_t available = 0;
 };
-[[nodiscard]] memory_status physical_memory();
+[[nodiscard]] MemoryStatus physical_memory();
 
 }  // namespace isthmus::os

@@ -7,7 +7,7 @@
 namespace isthmus::os {
 namespace {
 
-constexpr bool is_space(char of) noexcept { return of == ' ' || of == '\t' || of == '\n'; }
+constexpr bool is_space(char name) noexcept { return name == ' ' || name == '\t' || name == '\n'; }
 
 // Removes and returns the text before `mark`, and removes the mark; all of the text if there is
 // none.
@@ -29,7 +29,7 @@ bool lists(std::string_view names, std::string_view wanted) noexcept {
 
 // mountinfo escapes white space as a backslash and three octal digits.
 std::string unescaped(std::string_view text) {
-  constexpr auto is_octal = [](char of) { return of >= '0' && of <= '7'; };
+  constexpr auto is_octal = [](char name) { return name >= '0' && name <= '7'; };
   std::string plain;
   plain.reserve(text.size());
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -45,14 +45,14 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-struct mount {
+struct Mount {
   std::string root;  // the group that is mounted at `point`
   std::string point;
 };
 
 // "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - cgroup cgroup rw,memory": any number of
 // optional fields precede the dash.
-std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of,
+std::optional<Mount> mount_of_groups(std::string_view line, CgroupVersion version,
                                      std::string_view controller) {
   std::array<std::string_view, 6> front;
   for (auto& each : front) {
@@ -62,12 +62,12 @@ std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of,
   }
   const auto type = take_until(line, ' ');
   static_cast<void>(take_until(line, ' '));
-  const bool fits =
-      of == cgroup_version::two ? type == "cgroup2" : type == "cgroup" && lists(line, controller);
+  const bool fits = version == CgroupVersion::two ? type == "cgroup2"
+                                                  : type == "cgroup" && lists(line, controller);
   if (!fits || !front[3].starts_with('/') || !front[4].starts_with('/')) {
     return std::nullopt;
   }
-  return mount{unescaped(front[3]), unescaped(front[4])};
+  return Mount{unescaped(front[3]), unescaped(front[4])};
 }
 
 // The part of `path` below `root`: "" or "/...". None if it is not below it.
@@ -114,14 +114,14 @@ std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept {
 }
 
 // "4:memory:/group" or, in version 2, "0::/group"; the group's name may contain colons.
-std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
+std::optional<std::string> cgroup_path(std::string_view text, CgroupVersion version,
                                        std::string_view controller) {
   while (!text.empty()) {
     auto line = take_until(text, '\n');
     const auto number = take_until(line, ':');
     const auto controllers = take_until(line, ':');
-    const bool fits = of == cgroup_version::two ? number == "0" && controllers.empty()
-                                                : lists(controllers, controller);
+    const bool fits = version == CgroupVersion::two ? number == "0" && controllers.empty()
+                                                    : lists(controllers, controller);
     if (fits && line.starts_with('/')) {
       return std::string{line};
     }
@@ -133,11 +133,11 @@ std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
 // covers the others. A group outside the process's own namespace ("/../other") is visible in no
 // mount.
 std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_view path,
-                                        cgroup_version of, std::string_view controller) {
-  std::optional<mount> best;
+                                        CgroupVersion version, std::string_view controller) {
+  std::optional<Mount> best;
   std::string_view rest;
   while (!mountinfo.empty()) {
-    auto found = mount_of_groups(take_until(mountinfo, '\n'), of, controller);
+    auto found = mount_of_groups(take_until(mountinfo, '\n'), version, controller);
     const auto left = found ? below(path, found->root) : std::nullopt;
     if (left && left->find("/..") == std::string_view::npos &&
         (!best || left->size() >= rest.size())) {

@@ -23,17 +23,17 @@ namespace isthmus::os {
 
 // Version 1 of control groups has a tree for each controller, version 2 one tree for all. Machines
 // in transition have both.
-enum class cgroup_version { one, two };
+enum class CgroupVersion { one, two };
 
 // The group in the tree of a controller ("memory", "cpu"), from the text of /proc/self/cgroup.
 // Begins with '/'.
-[[nodiscard]] std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
+[[nodiscard]] std::optional<std::string> cgroup_path(std::string_view text, CgroupVersion version,
                                                      std::string_view controller);
 
 // The folders of that group and of all its visible ancestors, the group's own first, from the text
 // of /proc/self/mountinfo. Empty if no mount shows the group.
 [[nodiscard]] std::vector<std::string> cgroup_folders(std::string_view mountinfo,
-                                                      std::string_view path, cgroup_version of,
+                                                      std::string_view path, CgroupVersion version,
                                                       std::string_view controller);
 
 }  // namespace isthmus::os

@@ -11,22 +11,22 @@
 
 namespace isthmus::os {
 
-deadline deadline_after(std::int64_t timeout_ns) noexcept {
+Deadline deadline_after(std::int64_t timeout_ns) noexcept {
   if (timeout_ns < 0) {
     return std::nullopt;
   }
-  const auto now = clock::now();
-  const auto longest = clock::time_point::max() - now;
+  const auto now = Clock::now();
+  const auto longest = Clock::time_point::max() - now;
   const std::chrono::nanoseconds timeout{timeout_ns};
-  return timeout >= longest ? deadline{} : deadline{now + timeout};
+  return timeout >= longest ? Deadline{} : Deadline{now + timeout};
 }
 
 bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const deadline& until) noexcept {
+                const Deadline& until) noexcept {
   timespec relative{};
   if (until) {
     const auto left =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(*until - clock::now()).count();
+        std::chrono::duration_cast<std::chrono::nanoseconds>(*until - Clock::now()).count();
     if (left <= 0) {
       return false;
     }

@@ -9,16 +9,16 @@
 
 namespace isthmus::os {
 
-using clock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
 // When to stop waiting; none: wait indefinitely.
-using deadline = std::optional<clock::time_point>;
+using Deadline = std::optional<Clock::time_point>;
 
 // From a timeout in nanoseconds as in the C ABI: negative means indefinitely.
-[[nodiscard]] deadline deadline_after(std::int64_t timeout_ns) noexcept;
+[[nodiscard]] Deadline deadline_after(std::int64_t timeout_ns) noexcept;
 
 // Blocks while `word` holds `expected`; may return early. False once the deadline has passed.
 bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
-                const deadline& until) noexcept;
+                const Deadline& until) noexcept;
 void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace isthmus::os

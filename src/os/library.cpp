@@ -10,7 +10,7 @@
 
 namespace isthmus::os {
 
-result<void*> open_library(const char* name) {
+Result<void*> open_library(const char* name) {
   void* opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
     const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe): per thread in glibc and musl

@@ -10,7 +10,7 @@
 namespace isthmus::os {
 
 // NOT_FOUND with the loader's message. Symbols stay out of the global scope.
-[[nodiscard]] result<void*> open_library(const char* name);
+[[nodiscard]] Result<void*> open_library(const char* name);
 // Whether the process has loaded a library with that soname.
 [[nodiscard]] bool is_loaded(const char* soname) noexcept;
 // An environment variable that names code to load. Null if it is not set, and in a program that

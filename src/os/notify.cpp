@@ -14,9 +14,9 @@ namespace isthmus::os {
 namespace {
 
 // Writing to a pipe without a reader must not end the process by SIGPIPE.
-class pipe_signal_kept_off {
+class PipeSignalKeptOff {
  public:
-  pipe_signal_kept_off() noexcept {
+  PipeSignalKeptOff() noexcept {
     sigset_t pending;
     sigemptyset(&only_);
     sigaddset(&only_, SIGPIPE);
@@ -24,15 +24,15 @@ class pipe_signal_kept_off {
     was_pending_ = sigismember(&pending, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &only_, &before_);
   }
-  ~pipe_signal_kept_off() {
+  ~PipeSignalKeptOff() {
     const timespec at_once{0, 0};
     if (!was_pending_) {  // otherwise the pending signal is not ours
       sigtimedwait(&only_, nullptr, &at_once);
     }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  pipe_signal_kept_off(const pipe_signal_kept_off&) = delete;
-  pipe_signal_kept_off& operator=(const pipe_signal_kept_off&) = delete;
+  PipeSignalKeptOff(const PipeSignalKeptOff&) = delete;
+  PipeSignalKeptOff& operator=(const PipeSignalKeptOff&) = delete;
 
  private:
   sigset_t only_;
@@ -42,7 +42,7 @@ class pipe_signal_kept_off {
 
 }  // namespace
 
-result<int> duplicate_descriptor(int descriptor) {
+Result<int> duplicate_descriptor(int descriptor) {
   const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a descriptor to write to: {}",
@@ -55,7 +55,7 @@ void notify_and_close(int descriptor) noexcept {
   // The reader of a full pipe has been notified already, and this thread must not block on it.
   pollfd has_room{descriptor, POLLOUT, 0};
   if (poll(&has_room, 1, 0) == 1 && (has_room.revents & POLLOUT) != 0) {
-    const pipe_signal_kept_off quietly;
+    const PipeSignalKeptOff quietly;
     const std::uint64_t one = 1;
     while (write(descriptor, &one, sizeof one) < 0 && errno == EINTR) {
     }

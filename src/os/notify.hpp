@@ -7,7 +7,7 @@
 namespace isthmus::os {
 
 // A new descriptor of the same file; INVALID_ARGUMENT if `descriptor` is invalid.
-[[nodiscard]] result<int> duplicate_descriptor(int descriptor);
+[[nodiscard]] Result<int> duplicate_descriptor(int descriptor);
 // Writes the number 1 as 8 bytes, as an eventfd requires.
 void notify_and_close(int descriptor) noexcept;
 

@@ -11,20 +11,20 @@ namespace isthmus::os {
 
 namespace detail {
 std::atomic<std::uint32_t> forks{0};
-std::atomic<drivers> state{drivers::here};
+std::atomic<Drivers> state{Drivers::here};
 thread_local constinit int calls_of_this_thread = 0;
 }  // namespace detail
 
 namespace {
 
 std::atomic<int> calls_under_way{0};
-std::atomic<last_driver_calls*> last_calls{nullptr};
+std::atomic<LastDriverCalls*> last_calls{nullptr};
 
 // A driver that is torn down during a call crashes (Intel's OpenCL runtime: a pure virtual function
 // call).
 void end_driver_calls() noexcept {
-  auto expected = detail::drivers::here;
-  if (!detail::state.compare_exchange_strong(expected, detail::drivers::going) ||
+  auto expected = detail::Drivers::here;
+  if (!detail::state.compare_exchange_strong(expected, detail::Drivers::going) ||
       is_forked_child()) {
     return;  // once for all drivers; a child has none of the threads that are counted
   }
@@ -37,28 +37,28 @@ void end_driver_calls() noexcept {
        each = each->next) {
     each->run();
   }
-  detail::state.store(detail::drivers::gone);
+  detail::state.store(detail::Drivers::gone);
 }
 
 }  // namespace
 
-driver_call::driver_call() noexcept {
+DriverCall::DriverCall() noexcept {
   calls_under_way.fetch_add(1, std::memory_order_seq_cst);
   const auto seen = detail::state.load(std::memory_order_seq_cst);
   allowed_ =
-      !is_forked_child() && (seen == detail::drivers::here ||
-                             (seen == detail::drivers::going && detail::calls_of_this_thread != 0));
+      !is_forked_child() && (seen == detail::Drivers::here ||
+                             (seen == detail::Drivers::going && detail::calls_of_this_thread != 0));
   detail::calls_of_this_thread += allowed_ ? 1 : 0;
 }
 
-driver_call::~driver_call() {
+DriverCall::~DriverCall() {
   detail::calls_of_this_thread -= allowed_ ? 1 : 0;
   calls_under_way.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void add_last_driver_calls(last_driver_calls& what) noexcept {
-  what.next = last_calls.load(std::memory_order_relaxed);
-  while (!last_calls.compare_exchange_weak(what.next, &what, std::memory_order_release,
+void add_last_driver_calls(LastDriverCalls& calls) noexcept {
+  calls.next = last_calls.load(std::memory_order_relaxed);
+  while (!last_calls.compare_exchange_weak(calls.next, &calls, std::memory_order_release,
                                            std::memory_order_relaxed)) {
   }
 }

@@ -7,7 +7,7 @@
 // this first, before any lock. Once `main` has returned the drivers' static objects are being
 // destroyed.
 //
-// `state` goes here -> going -> gone. A `driver_call` first counts itself, then reads the state;
+// `state` goes here -> going -> gone. A `DriverCall` first counts itself, then reads the state;
 // the end of the process first sets `going`, then waits for the count to reach 0. Both use
 // sequentially consistent operations, so at least one of them sees the other. Thread-safe.
 
@@ -19,8 +19,8 @@ namespace isthmus::os {
 namespace detail {
 // Written only in a child's fork handler, before `fork` returns: relaxed accesses suffice.
 extern std::atomic<std::uint32_t> forks;
-enum class drivers : std::uint8_t { here, going, gone };
-extern std::atomic<drivers> state;
+enum class Drivers : std::uint8_t { here, going, gone };
+extern std::atomic<Drivers> state;
 extern thread_local constinit int calls_of_this_thread;
 }  // namespace detail
 
@@ -32,12 +32,12 @@ void watch_process() noexcept;
 
 // Called once as the process ends, in no particular order, when no thread of the library is in a
 // driver call any more and drivers are still usable. Must end by itself within some seconds.
-struct last_driver_calls {
+struct LastDriverCalls {
   void (*run)() noexcept;
-  last_driver_calls* next = nullptr;
+  LastDriverCalls* next = nullptr;
 };
-// `what` is never freed.
-void add_last_driver_calls(last_driver_calls& what) noexcept;
+// `calls` is never freed.
+void add_last_driver_calls(LastDriverCalls& calls) noexcept;
 
 // The number of forks between the process that registered the fork handler and this one.
 [[nodiscard]] inline std::uint32_t forks() noexcept {
@@ -47,20 +47,20 @@ void add_last_driver_calls(last_driver_calls& what) noexcept;
 // Checked before every call that releases something to a driver: true means do not call.
 [[nodiscard]] inline bool drivers_are_gone() noexcept {
   const auto seen = detail::state.load(std::memory_order_relaxed);
-  const bool may_end = seen == detail::drivers::going && detail::calls_of_this_thread != 0;
-  return is_forked_child() || (seen != detail::drivers::here && !may_end);
+  const bool may_end = seen == detail::Drivers::going && detail::calls_of_this_thread != 0;
+  return is_forked_child() || (seen != detail::Drivers::here && !may_end);
 }
 
 // Encloses a driver's calls on a thread of the library. False once the process is ending; then no
 // call may follow. The end of the process waits for calls in progress, for 5 seconds at most. What
 // began before it is completed, nested calls included: operations that were submitted and are not
 // waited for would run while the driver is torn down.
-class driver_call {
+class DriverCall {
  public:
-  driver_call() noexcept;
-  ~driver_call();
-  driver_call(const driver_call&) = delete;
-  driver_call& operator=(const driver_call&) = delete;
+  DriverCall() noexcept;
+  ~DriverCall();
+  DriverCall(const DriverCall&) = delete;
+  DriverCall& operator=(const DriverCall&) = delete;
   [[nodiscard]] explicit operator bool() const noexcept { return allowed_; }
 
  private:

@@ -12,9 +12,9 @@
 namespace isthmus::os {
 namespace {
 
-static_assert(processor_set{}.size() == CPU_SETSIZE);
+static_assert(ProcessorSet{}.size() == CPU_SETSIZE);
 
-bool run_on(const processor_set& wanted) noexcept {
+bool run_on(const ProcessorSet& wanted) noexcept {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   for (std::size_t each = 0; each < wanted.size(); ++each) {
@@ -33,8 +33,8 @@ std::size_t rounded_up(std::optional<std::uint64_t> time, std::optional<std::uin
   return std::max<std::size_t>(1, *time / *period + (*time % *period != 0 ? 1 : 0));
 }
 
-std::size_t limit_of(const std::string& folder, cgroup_version of) {
-  if (of == cgroup_version::two) {
+std::size_t limit_of(const std::string& folder, CgroupVersion version) {
+  if (version == CgroupVersion::two) {
     const auto both = whole_text(folder + "/cpu.max");
     return rounded_up(number_in(both), second_number_in(both));
   }
@@ -44,8 +44,8 @@ std::size_t limit_of(const std::string& folder, cgroup_version of) {
 
 }  // namespace
 
-processor_set processors_in(std::string_view list) noexcept {
-  processor_set found;
+ProcessorSet processors_in(std::string_view list) noexcept {
+  ProcessorSet found;
   const auto* at = list.data();
   const auto* const end = at + list.size();
   for (;;) {
@@ -74,8 +74,8 @@ processor_set processors_in(std::string_view list) noexcept {
 }
 
 // Empty if the kernel has more processors than the set can hold.
-processor_set processors_of_thread() noexcept {
-  processor_set found;
+ProcessorSet processors_of_thread() noexcept {
+  ProcessorSet found;
   cpu_set_t mask;
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
     for (std::size_t each = 0; each < found.size(); ++each) {
@@ -90,7 +90,7 @@ std::size_t processor_limit(const std::string& root) {
   const auto groups = whole_text(root + "/proc/self/cgroup");
   const auto mounts = whole_text(root + "/proc/self/mountinfo");
   std::size_t least = SIZE_MAX;
-  for (const auto of : {cgroup_version::one, cgroup_version::two}) {
+  for (const auto of : {CgroupVersion::one, CgroupVersion::two}) {
     const auto path = cgroup_path(groups, of, k_controller);
     if (!path) {
       continue;
@@ -102,20 +102,20 @@ std::size_t processor_limit(const std::string& root) {
   return least;
 }
 
-processor_set processors_near(const std::string& pci_address, const std::string& root) {
-  return pci_address.empty() ? processor_set{}
+ProcessorSet processors_near(const std::string& pci_address, const std::string& root) {
+  return pci_address.empty() ? ProcessorSet{}
                              : processors_in(whole_text(root + "/sys/bus/pci/devices/" +
                                                         pci_address + "/local_cpulist"));
 }
 
-bound_thread::bound_thread(const processor_set& wanted) noexcept {
+BoundThread::BoundThread(const ProcessorSet& wanted) noexcept {
   const auto now = processors_of_thread();
   if (wanted.any() && now.any() && now != wanted && run_on(wanted)) {
     before_ = now;
   }
 }
 
-bound_thread::~bound_thread() {
+BoundThread::~BoundThread() {
   if (before_.any()) {
     run_on(before_);
   }

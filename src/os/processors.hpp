@@ -11,13 +11,13 @@
 namespace isthmus::os {
 
 // By the kernel's numbers. Empty means unknown.
-using processor_set = std::bitset<1024>;
+using ProcessorSet = std::bitset<1024>;
 
 // Parses a set as the kernel writes it, "0-3,8\n"; empty if the text is damaged.
-[[nodiscard]] processor_set processors_in(std::string_view list) noexcept;
+[[nodiscard]] ProcessorSet processors_in(std::string_view list) noexcept;
 
 // The processors that the calling thread may run on.
-[[nodiscard]] processor_set processors_of_thread() noexcept;
+[[nodiscard]] ProcessorSet processors_of_thread() noexcept;
 
 // The number of processors whose time the control groups of the process, versions 1 and 2, allow,
 // rounded up; SIZE_MAX without a limit. `root` is prepended to the path of each file. Throws
@@ -26,20 +26,19 @@ using processor_set = std::bitset<1024>;
 
 // The processors nearest to the device at that address of the PCI bus ("0000:17:00.0"). Throws
 // std::bad_alloc.
-[[nodiscard]] processor_set processors_near(const std::string& pci_address,
-                                            const std::string& root);
+[[nodiscard]] ProcessorSet processors_near(const std::string& pci_address, const std::string& root);
 
 // While it lives the calling thread runs on those processors, or where it ran before if they cannot
 // be set.
-class bound_thread {
+class BoundThread {
  public:
-  explicit bound_thread(const processor_set& wanted) noexcept;
-  ~bound_thread();
-  bound_thread(const bound_thread&) = delete;
-  bound_thread& operator=(const bound_thread&) = delete;
+  explicit BoundThread(const ProcessorSet& wanted) noexcept;
+  ~BoundThread();
+  BoundThread(const BoundThread&) = delete;
+  BoundThread& operator=(const BoundThread&) = delete;
 
  private:
-  processor_set before_;  // empty: nothing was changed
+  ProcessorSet before_;  // empty: nothing was changed
 };
 
 }  // namespace isthmus::os

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int k_populate_read = 22, k_populate_write = 23;  // Linux 5.14; older headers lack them
 
-error no_shared(const char* call, std::size_t nbytes, int code) {
+Error no_shared(const char* call, std::size_t nbytes, int code) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
               std::strerror(code));
 }
@@ -42,27 +42,26 @@ int create_file() noexcept {
 
 }  // namespace
 
-result<shared_file> shared_file::open(std::size_t nbytes) {
+Result<SharedFile> SharedFile::open(std::size_t nbytes) {
   if (!may_be_as_long(nbytes)) {
     return no_shared("memfd", nbytes, EFBIG);
   }
-  shared_file made{create_file()};
+  SharedFile made{create_file()};
   if (made.number_ < 0 || ftruncate(made.number_, static_cast<off_t>(nbytes)) != 0) {
     return no_shared("memfd", nbytes, errno);
   }
   return made;
 }
 
-shared_file::shared_file(shared_file&& other) noexcept
-    : number_{std::exchange(other.number_, -1)} {}
+SharedFile::SharedFile(SharedFile&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
 
-shared_file::~shared_file() {
+SharedFile::~SharedFile() {
   if (number_ >= 0) {
     close(number_);
   }
 }
 
-result<void*> shared_file::map(void* at, std::size_t offset, std::size_t nbytes) const {
+Result<void*> SharedFile::map(void* at, std::size_t offset, std::size_t nbytes) const {
   void* const got =
       mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
            number_, static_cast<off_t>(offset));
@@ -72,7 +71,7 @@ result<void*> shared_file::map(void* at, std::size_t offset, std::size_t nbytes)
   return got;
 }
 
-void shared_file::map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept {
+void SharedFile::map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept {
   constexpr int k_private = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
   if (mmap(at, nbytes, PROT_READ | PROT_WRITE, k_private, number_, static_cast<off_t>(offset)) ==
       MAP_FAILED) {
@@ -81,7 +80,7 @@ void shared_file::map_privately(void* at, std::size_t offset, std::size_t nbytes
 }
 
 // The next user relies on zeros, so they are written where the kernel cannot punch holes.
-bool shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
+bool SharedFile::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
   if (fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(nbytes)) == 0) {
@@ -103,7 +102,7 @@ bool shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   return true;
 }
 
-result<void> populate_shared(void* at, std::size_t nbytes) {
+Result<void> populate_shared(void* at, std::size_t nbytes) {
   while (madvise(at, nbytes, k_populate_write) != 0) {
     if (errno != EINTR) {
       return no_shared("madvise", nbytes, errno == EFAULT ? ENOMEM : errno);

@@ -10,16 +10,16 @@
 namespace isthmus::os {
 
 // Mappings remain valid after it is closed.
-class shared_file {
+class SharedFile {
  public:
   // `nbytes` is a multiple of the page size. The descriptor is closed on exec.
-  [[nodiscard]] static result<shared_file> open(std::size_t nbytes);
-  shared_file(shared_file&& other) noexcept;
-  shared_file& operator=(shared_file&& other) = delete;
-  ~shared_file();
+  [[nodiscard]] static Result<SharedFile> open(std::size_t nbytes);
+  SharedFile(SharedFile&& other) noexcept;
+  SharedFile& operator=(SharedFile&& other) = delete;
+  ~SharedFile();
 
   // Maps read-write at `at`, which the caller has reserved, or anywhere if it is null.
-  [[nodiscard]] result<void*> map(void* at, std::size_t offset, std::size_t nbytes) const;
+  [[nodiscard]] Result<void*> map(void* at, std::size_t offset, std::size_t nbytes) const;
   // The same for a forked child, as a private mapping: pages that parent or child write from now on
   // are not shared. If the kernel cannot, any access there faults. May be called after a fork.
   void map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept;
@@ -28,14 +28,14 @@ class shared_file {
   [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
-  explicit shared_file(int number) noexcept : number_{number} {}
+  explicit SharedFile(int number) noexcept : number_{number} {}
 
   int number_;
 };
 
 // Faults shared pages in for writing; their contents stay. OUT_OF_MEMORY if touching them would end
 // the process. Pre: whole pages, Linux 5.14.
-[[nodiscard]] result<void> populate_shared(void* at, std::size_t nbytes);
+[[nodiscard]] Result<void> populate_shared(void* at, std::size_t nbytes);
 // Enters pages that are resident in the page table, with their current protection.
 void map_present_pages(void* at, std::size_t nbytes) noexcept;
 

@@ -16,21 +16,21 @@ namespace isthmus::os {
 namespace {
 
 // The address range of a library, code and data.
-struct extent {
+struct Extent {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
 
   [[nodiscard]] bool has(std::uintptr_t at) const noexcept { return begin <= at && at < end; }
 };
 
-struct walk {
+struct Walk {
   std::span<void*> out;
-  extent skipped;  // frames in this range are skipped until one lies elsewhere
+  Extent skipped;  // frames in this range are skipped until one lies elsewhere
   std::size_t count = 0;
 };
 
 _Unwind_Reason_Code visit(_Unwind_Context* at, void* given) {
-  auto& so_far = *static_cast<walk*>(given);
+  auto& so_far = *static_cast<Walk*>(given);
   if (so_far.count == so_far.out.size()) {
     return _URC_END_OF_STACK;
   }
@@ -45,12 +45,12 @@ _Unwind_Reason_Code visit(_Unwind_Context* at, void* given) {
 }
 
 // The library that contains this function.
-const extent& own_library() noexcept {
-  static const extent found = [] {
-    extent ours;
+const Extent& own_library() noexcept {
+  static const Extent found = [] {
+    Extent ours;
     dl_iterate_phdr(
         [](dl_phdr_info* each, std::size_t, void* out) {
-          extent its{UINTPTR_MAX, 0};
+          Extent its{UINTPTR_MAX, 0};
           for (const auto& part : std::span{each->dlpi_phdr, each->dlpi_phnum}) {
             if (part.p_type == PT_LOAD) {
               const auto begin = each->dlpi_addr + part.p_vaddr;
@@ -60,7 +60,7 @@ const extent& own_library() noexcept {
           }
           const bool is_ours = its.has(reinterpret_cast<std::uintptr_t>(&visit));
           if (is_ours) {
-            *static_cast<extent*>(out) = its;
+            *static_cast<Extent*>(out) = its;
           }
           return static_cast<int>(is_ours);
         },
@@ -70,13 +70,13 @@ const extent& own_library() noexcept {
   return found;
 }
 
-struct frees {
+struct Frees {
   void operator()(char* text) const noexcept { std::free(text); }
 };
 
 std::string readable(const char* name) {
   int status = 0;
-  const std::unique_ptr<char, frees> text{abi::__cxa_demangle(name, nullptr, nullptr, &status)};
+  const std::unique_ptr<char, Frees> text{abi::__cxa_demangle(name, nullptr, nullptr, &status)};
   return text != nullptr ? text.get() : name;
 }
 
@@ -84,7 +84,7 @@ std::string readable(const char* name) {
 
 // In a program that links the library statically all frames may lie in the "library".
 [[gnu::noinline]] std::size_t capture_stack(std::span<void*> out) noexcept {
-  walk so_far{out, own_library()};
+  Walk so_far{out, own_library()};
   _Unwind_Backtrace(&visit, &so_far);
   if (so_far.count == 0) {
     so_far.skipped = {};

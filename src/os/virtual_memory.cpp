@@ -15,7 +15,7 @@
 namespace isthmus::os {
 namespace {
 
-error no_pages(const char* call, std::size_t nbytes) {
+Error no_pages(const char* call, std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
               std::strerror(errno));
 }
@@ -23,7 +23,7 @@ error no_pages(const char* call, std::size_t nbytes) {
 // Reserves more than requested and unmaps both ends, so that the start is aligned. The highest
 // aligned start is chosen: the kernel assigns addresses downwards, so the rest below is used by the
 // next reservation, whereas a gap above would remain.
-result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
+Result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   const std::size_t slack = alignment > page_size() ? alignment : 0;
   if (nbytes > SIZE_MAX - slack) {
     errno = ENOMEM;
@@ -66,7 +66,7 @@ std::size_t page_size() noexcept {
   return size;
 }
 
-result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
+Result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
   if (nbytes > SIZE_MAX / 2) {
     errno = ENOMEM;
     return no_pages("mmap", nbytes);
@@ -86,7 +86,7 @@ result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
   return start;
 }
 
-result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment) {
+Result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment) {
   const auto whole = whole_pages(nbytes);
   auto start = reserve_aligned(whole, alignment);
   ISTHMUS_TRY(start);
@@ -120,11 +120,11 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept {
   munmap(pointer, whole_pages(nbytes));
 }
 
-result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment) {
+Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment) {
   return reserve_aligned(whole_pages(nbytes), alignment);
 }
 
-result<void> commit_pages(void* at, std::size_t nbytes) {
+Result<void> commit_pages(void* at, std::size_t nbytes) {
   if (mprotect(at, nbytes, PROT_READ | PROT_WRITE) != 0) {
     return no_pages("mprotect", nbytes);
   }
@@ -148,30 +148,32 @@ void decommit_pages(void* at, std::size_t nbytes) noexcept {
   }
 }
 
-result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages left, bool& to_lost) {
+Result<void> move_pages(void* source, void* destination, std::size_t nbytes, LeftPages left,
+                        bool& to_lost) {
   constexpr int k_keep_old = 4;  // MREMAP_DONTUNMAP, Linux 5.7: older headers lack it
-  const int keep = left == left_pages::reserved ? k_keep_old : 0;
+  const int keep = left == LeftPages::reserved ? k_keep_old : 0;
   to_lost = false;
-  if (mremap(from, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep, to) == MAP_FAILED) {
+  if (mremap(source, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep, destination) ==
+      MAP_FAILED) {
     auto failure = errno == EINVAL ? fail(ISTHMUS_ERROR_UNSUPPORTED,
                                           "the kernel cannot move pages: use Linux 5.7 or later")
                                    : no_pages("mremap", nbytes);
-    to_lost = !reserve_again(to, nbytes);
+    to_lost = !reserve_again(destination, nbytes);
     return failure;
   }
-  if (left == left_pages::reserved) {
-    decommit_pages(from, nbytes);
+  if (left == LeftPages::reserved) {
+    decommit_pages(source, nbytes);
   }
   return {};
 }
 
 namespace {
 
-result<shared_file> open_for(std::size_t nbytes) {
-  return shared_file::open(nbytes > SIZE_MAX / 2 ? nbytes : whole_pages(nbytes));
+Result<SharedFile> open_for(std::size_t nbytes) {
+  return SharedFile::open(nbytes > SIZE_MAX / 2 ? nbytes : whole_pages(nbytes));
 }
 
-result<void*> map_aligned(const shared_file& file, std::size_t nbytes, std::size_t alignment) {
+Result<void*> map_aligned(const SharedFile& file, std::size_t nbytes, std::size_t alignment) {
   auto at = reserve_aligned(nbytes, alignment);
   ISTHMUS_TRY(at);
   auto mapped = file.map(*at, 0, nbytes);
@@ -183,7 +185,7 @@ result<void*> map_aligned(const shared_file& file, std::size_t nbytes, std::size
 
 }  // namespace
 
-result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
+Result<TwoFaced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
   auto file = open_for(nbytes);
   ISTHMUS_TRY(file);
   const auto whole = whole_pages(nbytes);
@@ -194,15 +196,15 @@ result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
     munmap(*open, whole);
     return hidden.take_error();
   }
-  return two_faced{*hidden, *open};
+  return TwoFaced{*hidden, *open};
 }
 
-void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept {
+void unmap_two_faced(const TwoFaced& pages, std::size_t nbytes) noexcept {
   munmap(pages.hidden, whole_pages(nbytes));
   munmap(pages.open, whole_pages(nbytes));
 }
 
-result<mapped_twice> map_twice(std::size_t nbytes, std::size_t alignment) {
+Result<MappedTwice> map_twice(std::size_t nbytes, std::size_t alignment) {
   auto file = open_for(nbytes);
   ISTHMUS_TRY(file);
   const auto whole = whole_pages(nbytes);
@@ -213,10 +215,10 @@ result<mapped_twice> map_twice(std::size_t nbytes, std::size_t alignment) {
     munmap(*first, whole);
     return second.take_error();
   }
-  return mapped_twice{*first, *second};
+  return MappedTwice{*first, *second};
 }
 
-void unmap_twice(const mapped_twice& pages, std::size_t nbytes) noexcept {
+void unmap_twice(const MappedTwice& pages, std::size_t nbytes) noexcept {
   munmap(pages.first, whole_pages(nbytes));
   munmap(pages.second, whole_pages(nbytes));
 }

@@ -14,10 +14,10 @@ inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
 // Anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a power
 // of two). Requests huge pages from 2 MiB up.
-[[nodiscard]] result<void*> map_pages(std::size_t nbytes, std::size_t alignment);
+[[nodiscard]] Result<void*> map_pages(std::size_t nbytes, std::size_t alignment);
 // Zeroed pages that take memory only once touched, without huge pages: for tables much larger than
 // the part in use. `alignment` is a power of two. Released by `unmap_pages`.
-[[nodiscard]] result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
+[[nodiscard]] Result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
 // Makes sparse pages zero again and releases their memory; they stay mapped.
 void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept;
 // Faults all pages in for writing, in one call where the kernel supports it. The contents of the
@@ -27,9 +27,9 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 
 // Reserves addresses without memory: any access faults. Released by `unmap_pages`, whatever has
 // been mapped there since. `alignment` is a power of two.
-[[nodiscard]] result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment);
+[[nodiscard]] Result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment);
 // Zeroed read-write pages at reserved addresses. Pre: whole pages.
-[[nodiscard]] result<void> commit_pages(void* at, std::size_t nbytes);
+[[nodiscard]] Result<void> commit_pages(void* at, std::size_t nbytes);
 // Requests huge pages where they fit; does nothing for less than one. `at` is aligned to pages.
 void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
 // From here on no huge page is mapped there.
@@ -37,31 +37,31 @@ void avoid_huge_pages(void* at, std::size_t nbytes) noexcept;
 // Releases the memory; the addresses stay reserved.
 void decommit_pages(void* at, std::size_t nbytes) noexcept;
 // The state of the source addresses after a move.
-enum class left_pages { reserved, unmapped };
+enum class LeftPages { reserved, unmapped };
 // Moves committed pages, with their contents, to other reserved addresses. On failure the pages
-// stay, but `to` may belong to another mapping: the kernel unmaps it before it tries, and another
-// thread may have mapped something there first. `to_lost` reports that; then the caller must not
-// access or unmap `to`. UNSUPPORTED before Linux 5.7 if addresses are to stay reserved. Pre: whole
-// pages, no overlap.
-[[nodiscard]] result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages left,
-                                      bool& to_lost);
+// stay, but `destination` may belong to another mapping: the kernel unmaps it before it tries, and
+// another thread may have mapped something there first. `to_lost` reports that; then the caller
+// must not access or unmap `destination`. UNSUPPORTED before Linux 5.7 if addresses are to stay
+// reserved. Pre: whole pages, no overlap.
+[[nodiscard]] Result<void> move_pages(void* source, void* destination, std::size_t nbytes,
+                                      LeftPages left, bool& to_lost);
 
 // One range of memory with two addresses: `hidden` faults on any access and only gives the memory
 // its address; `open` is where the bytes are accessed.
-struct two_faced {
+struct TwoFaced {
   void* hidden = nullptr;
   void* open = nullptr;
 };
-[[nodiscard]] result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment);
-void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept;
+[[nodiscard]] Result<TwoFaced> map_two_faced(std::size_t nbytes, std::size_t alignment);
+void unmap_two_faced(const TwoFaced& pages, std::size_t nbytes) noexcept;
 
 // Two mappings of the same read-write pages, both aligned to `alignment`: writes through one are
 // visible through the other. They are shared with forked children.
-struct mapped_twice {
+struct MappedTwice {
   void* first = nullptr;
   void* second = nullptr;
 };
-[[nodiscard]] result<mapped_twice> map_twice(std::size_t nbytes, std::size_t alignment);
-void unmap_twice(const mapped_twice& pages, std::size_t nbytes) noexcept;
+[[nodiscard]] Result<MappedTwice> map_twice(std::size_t nbytes, std::size_t alignment);
+void unmap_twice(const MappedTwice& pages, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus::os

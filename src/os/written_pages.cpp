@@ -23,14 +23,14 @@ namespace isthmus::os {
 namespace {
 
 // Declarations of <linux/fs.h> and <linux/userfaultfd.h> since Linux 6.7; older headers lack them.
-struct page_run {
+struct PageRun {
   std::uint64_t begin, end, categories;
 };
-struct scan_request {
+struct ScanRequest {
   std::uint64_t size, flags, begin, end, walk_end, runs, most_runs, most_pages, inverted, all_of,
       any_of, returned;
 };
-constexpr auto k_scan = _IOWR('f', 16, scan_request);
+constexpr auto k_scan = _IOWR('f', 16, ScanRequest);
 constexpr std::uint64_t k_protect_what_matches = 1;
 constexpr std::uint64_t k_is_written = 2;
 constexpr std::uint64_t k_protects_holes = 1U << 13U;
@@ -38,16 +38,16 @@ constexpr std::uint64_t k_asynchronous = 1U << 15U;
 constexpr int k_user_mode_only = 1;
 constexpr int k_collapse = 25;  // MADV_COLLAPSE, Linux 6.1
 
-static_assert(sizeof(scan_request) == 96);
+static_assert(sizeof(ScanRequest) == 96);
 
-error not_here(const char* call, int code) {
+Error not_here(const char* call, int code) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}: {}", call,
               std::strerror(code));
 }
 
 }  // namespace
 
-result<written_pages> written_pages::open() {
+Result<WrittenPages> WrittenPages::open() {
   const auto faults =
       static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | k_user_mode_only));
   if (faults < 0) {
@@ -67,11 +67,11 @@ result<written_pages> written_pages::open() {
     close(faults);
     return failure;
   }
-  return written_pages{faults, pages};
+  return WrittenPages{faults, pages};
 }
 
 // Its descriptors stay open until the process ends.
-result<written_pages*> written_pages::only() {
+Result<WrittenPages*> WrittenPages::only() {
   watch_forks();
   static auto opened = open();
   if (is_forked_child()) {
@@ -83,7 +83,7 @@ result<written_pages*> written_pages::only() {
   return &*opened;
 }
 
-bool written_pages::watch(void* at, std::size_t nbytes) const noexcept {
+bool WrittenPages::watch(void* at, std::size_t nbytes) const noexcept {
   if (is_forked_child()) {
     return false;
   }
@@ -95,10 +95,10 @@ bool written_pages::watch(void* at, std::size_t nbytes) const noexcept {
 
 // The kernel protects the listed pages in the same step. What does not fit the list remains for the
 // next call.
-bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit,
-                         const std::function<void()>& prepare) const {
-  std::array<page_run, k_most_runs> runs;
-  scan_request request{};
+bool WrittenPages::take(void* at, std::size_t nbytes, const Visitor& visit,
+                        const std::function<void()>& prepare) const {
+  std::array<PageRun, k_most_runs> runs;
+  ScanRequest request{};
   request.size = sizeof request;
   request.flags = k_protect_what_matches;
   request.begin = address(at);
@@ -127,7 +127,7 @@ bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit,
   return true;
 }
 
-bool written_pages::split(void* at, std::size_t nbytes) const noexcept {
+bool WrittenPages::split(void* at, std::size_t nbytes) const noexcept {
   uffdio_writeprotect range{};
   range.range = {address(at), nbytes};
   range.mode = UFFDIO_WRITEPROTECT_MODE_WP;
@@ -136,7 +136,7 @@ bool written_pages::split(void* at, std::size_t nbytes) const noexcept {
 
 // The memory is shared, so its contents survive the removal from the page table, and a huge page is
 // mapped whole again.
-bool written_pages::merge(void* at, std::size_t nbytes) const noexcept {
+bool WrittenPages::merge(void* at, std::size_t nbytes) const noexcept {
   uffdio_writeprotect range{};
   range.range = {address(at), nbytes};
   if (is_forked_child() || ioctl(faults_, UFFDIO_WRITEPROTECT, &range) != 0 ||

@@ -21,10 +21,10 @@ namespace isthmus::os {
 
 // One object per process, thread-safe. A forked child has none, as the kernel would scan the
 // parent's memory: there `only` and all calls fail.
-class written_pages {
+class WrittenPages {
  public:
   // UNSUPPORTED, with the reason, where the kernel or a sandbox does not provide it.
-  [[nodiscard]] static result<written_pages*> only();
+  [[nodiscard]] static Result<WrittenPages*> only();
 
   // From here on the whole range, a mapping of shared memory in whole pages, counts as unwritten,
   // until it is unmapped. To be tracked by huge pages it must consist of huge pages beforehand.
@@ -34,14 +34,14 @@ class written_pages {
   // moment it is scanned: a later write is reported by the next call. So a caller that copies the
   // written pages after this call loses no write. False if the kernel fails: then, and if `visit`
   // throws, the caller must treat the whole range as written. Pre: watched.
-  using visitor = std::function<void(void* begin, void* end)>;
-  [[nodiscard]] bool take(void* at, std::size_t nbytes, const visitor& visit) const {
+  using Visitor = std::function<void(void* begin, void* end)>;
+  [[nodiscard]] bool take(void* at, std::size_t nbytes, const Visitor& visit) const {
     return take(at, nbytes, visit, [] {});
   }
   // The same, and calls `prepare` before each step, which reports `k_most_runs` at most. If
   // `prepare` throws, that step does not happen: what was not reported yet still counts as written.
   static constexpr std::size_t k_most_runs = 512;
-  [[nodiscard]] bool take(void* at, std::size_t nbytes, const visitor& visit,
+  [[nodiscard]] bool take(void* at, std::size_t nbytes, const Visitor& visit,
                           const std::function<void()>& prepare) const;
   // From here on memory in huge pages is tracked by small pages. The whole range counts as
   // unwritten, including writes not yet taken: the caller must treat it as written.
@@ -51,8 +51,8 @@ class written_pages {
   [[nodiscard]] bool merge(void* at, std::size_t nbytes) const noexcept;
 
  private:
-  written_pages(int faults, int pages) noexcept : faults_{faults}, pages_{pages} {}
-  [[nodiscard]] static result<written_pages> open();
+  WrittenPages(int faults, int pages) noexcept : faults_{faults}, pages_{pages} {}
+  [[nodiscard]] static Result<WrittenPages> open();
 
   int faults_;  // userfaultfd
   int pages_;   // /proc/self/pagemap

@@ -10,24 +10,24 @@
 namespace isthmus {
 namespace {
 
-using ticks = std::chrono::steady_clock;
+using Ticks = std::chrono::steady_clock;
 
-std::uint64_t ns_since(ticks::time_point start) noexcept {
+std::uint64_t ns_since(Ticks::time_point start) noexcept {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(ticks::now() - start).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Ticks::now() - start).count());
 }
 
 // The minimal difference of two consecutive clock readings.
 std::uint64_t ns_of_clock() noexcept {
   auto least = ~std::uint64_t{0};
   for (int each = 0; each < 1000; ++each) {
-    least = std::min(least, ns_since(ticks::now()));
+    least = std::min(least, ns_since(Ticks::now()));
   }
   return least;
 }
 
 // Checks everything that an event refers to, so that replaying needs no checks.
-[[nodiscard]] result<void> check_names(std::size_t number, const trace_event& one,
+[[nodiscard]] Result<void> check_names(std::size_t number, const TraceEvent& one,
                                        std::size_t events, std::size_t queues) {
   if (one.action > ISTHMUS_TRACE_ALLOCATE) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -46,7 +46,7 @@ std::uint64_t ns_of_clock() noexcept {
   return {};
 }
 
-[[nodiscard]] result<void> check_all(std::span<const trace_event> events, std::size_t queues) {
+[[nodiscard]] Result<void> check_all(std::span<const TraceEvent> events, std::size_t queues) {
   std::vector<bool> live(events.size());
   for (std::size_t number = 0; number < events.size(); ++number) {
     const auto& one = events[number];
@@ -67,20 +67,20 @@ std::uint64_t ns_of_clock() noexcept {
 }
 
 // The blocks that are live while a trace is replayed; frees them at its end.
-class player {
+class Player {
  public:
-  player(memory_resource& from, std::span<queue* const> queues, std::size_t events)
-      : from_{from}, queues_{queues}, blocks_(events) {}
-  player(const player&) = delete;
-  player& operator=(const player&) = delete;
-  ~player() {
+  Player(MemoryResource& resource, std::span<Queue* const> queues, std::size_t events)
+      : from_{resource}, queues_{queues}, blocks_(events) {}
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+  ~Player() {
     for (auto& each : blocks_) {
       static_cast<void>(give_back(each));
     }
   }
 
   // Pre: checked.
-  [[nodiscard]] result<void> play(const trace_event& next) {
+  [[nodiscard]] Result<void> play(const TraceEvent& next) {
     auto& place = blocks_[next.id];
     auto* on = queues_[next.queue];
     if (next.action == ISTHMUS_TRACE_FREE) {
@@ -94,40 +94,40 @@ class player {
   }
 
  private:
-  struct block {
+  struct Block {
     void* memory = nullptr;
     std::uint64_t nbytes = 0;
-    queue* on = nullptr;  // the block is freed after this queue's work
+    Queue* on = nullptr;  // the block is freed after this queue's work
   };
-  result<void> give_back(block& gone) {
+  Result<void> give_back(Block& gone) {
     auto* memory = std::exchange(gone.memory, nullptr);
-    return memory == nullptr ? result<void>{} : take_back(from_, memory, gone.nbytes, gone.on);
+    return memory == nullptr ? Result<void>{} : take_back(from_, memory, gone.nbytes, gone.on);
   }
 
-  memory_resource& from_;
-  const std::span<queue* const> queues_;
-  std::vector<block> blocks_;  // by id
+  MemoryResource& from_;
+  const std::span<Queue* const> queues_;
+  std::vector<Block> blocks_;  // by id
 };
 
-[[nodiscard]] result<replay_result> play_all(player& with, std::span<const trace_event> events) {
-  const auto start = ticks::now();
+[[nodiscard]] Result<ReplayResult> play_all(Player& with, std::span<const TraceEvent> events) {
+  const auto start = Ticks::now();
   for (const auto& each : events) {
     ISTHMUS_TRY(with.play(each));
   }
-  return replay_result{.ns = ns_since(start)};
+  return ReplayResult{.ns = ns_since(start)};
 }
 
-[[nodiscard]] result<replay_result> play_and_sample(player& with, memory_resource& from,
-                                                    std::span<const trace_event> events,
-                                                    std::span<trace_sample> samples) {
+[[nodiscard]] Result<ReplayResult> play_and_sample(Player& with, MemoryResource& resource,
+                                                   std::span<const TraceEvent> events,
+                                                   std::span<TraceSample> samples) {
   const auto overhead = ns_of_clock();
-  replay_result all;
+  ReplayResult all;
   for (std::size_t number = 0; number < events.size(); ++number) {
-    const auto start = ticks::now();
+    const auto start = Ticks::now();
     auto played = with.play(events[number]);
     const auto taken = ns_since(start);
     ISTHMUS_TRY(played);
-    samples[number] = {from.usage().held_bytes, taken - std::min(taken, overhead)};
+    samples[number] = {resource.usage().held_bytes, taken - std::min(taken, overhead)};
     all.ns += samples[number].ns;
     all.peak_held_bytes = std::max(all.peak_held_bytes, samples[number].held_bytes);
   }
@@ -136,15 +136,15 @@ class player {
 
 }  // namespace
 
-result<replay_result> replay(memory_resource& from, std::span<queue* const> queues,
-                             std::span<const trace_event> events, std::span<trace_sample> samples) {
+Result<ReplayResult> replay(MemoryResource& resource, std::span<Queue* const> queues,
+                            std::span<const TraceEvent> events, std::span<TraceSample> samples) {
   ISTHMUS_TRY(check_all(events, queues.size()));
-  const auto before = from.usage();
-  player with{from, queues, events.size()};
+  const auto before = resource.usage();
+  Player with{resource, queues, events.size()};
   auto played =
-      samples.empty() ? play_all(with, events) : play_and_sample(with, from, events, samples);
+      samples.empty() ? play_all(with, events) : play_and_sample(with, resource, events, samples);
   if (played) {
-    const auto after = from.usage();
+    const auto after = resource.usage();
     played->maps = after.maps - before.maps;
     played->unmaps = after.unmaps - before.unmaps;
   }

@@ -8,10 +8,10 @@
 
 namespace isthmus {
 
-using trace_event = isthmus_trace_event_t;
-using trace_sample = isthmus_trace_sample_t;
+using TraceEvent = isthmus_trace_event_t;
+using TraceSample = isthmus_trace_sample_t;
 
-struct replay_result {
+struct ReplayResult {
   std::uint64_t ns = 0;
   std::uint64_t peak_held_bytes = 0;
   std::uint64_t maps = 0;
@@ -19,8 +19,8 @@ struct replay_result {
 };
 
 // As `isthmus_resource_replay`. `samples` is empty or has an entry for each event.
-[[nodiscard]] result<replay_result> replay(memory_resource& from, std::span<queue* const> queues,
-                                           std::span<const trace_event> events,
-                                           std::span<trace_sample> samples);
+[[nodiscard]] Result<ReplayResult> replay(MemoryResource& resource, std::span<Queue* const> queues,
+                                          std::span<const TraceEvent> events,
+                                          std::span<TraceSample> samples);
 
 }  // namespace isthmus

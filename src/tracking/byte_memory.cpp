@@ -14,7 +14,7 @@ namespace {
 // Below this size memory of the C library costs less than pages mapped from the kernel.
 constexpr std::size_t k_least_mapped = std::size_t{64} << 10;
 
-result<std::byte*> zeroed(std::size_t nbytes) {
+Result<std::byte*> zeroed(std::size_t nbytes) {
   if (nbytes >= k_least_mapped) {
     auto pages = os::map_pages(nbytes, os::page_size());
     ISTHMUS_TRY(pages);
@@ -22,7 +22,7 @@ result<std::byte*> zeroed(std::size_t nbytes) {
   }
   void* const memory = allocate_aligned(nbytes, 64);
   if (memory == nullptr) {
-    return error::no_memory();
+    return Error::no_memory();
   }
   std::memset(memory, 0, nbytes);
   return static_cast<std::byte*>(memory);
@@ -38,17 +38,17 @@ void free_zeroed(std::byte* memory, std::size_t nbytes) noexcept {
 
 }  // namespace
 
-result<std::unique_ptr<tracked_memory>> byte_memory::create(const request& wanted) {
-  std::unique_ptr<byte_memory> made{new byte_memory{wanted.nbytes}};
+Result<std::unique_ptr<TrackedMemory>> ByteMemory::create(const Request& wanted) {
+  std::unique_ptr<ByteMemory> made{new ByteMemory{wanted.nbytes}};
   for (auto* const face : {&made->view_, &made->library_}) {
     auto memory = zeroed(wanted.nbytes);
     ISTHMUS_TRY(memory);
     *face = *memory;
   }
-  return std::unique_ptr<tracked_memory>{std::move(made)};
+  return std::unique_ptr<TrackedMemory>{std::move(made)};
 }
 
-byte_memory::~byte_memory() {
+ByteMemory::~ByteMemory() {
   for (auto* const face : {view_, library_}) {
     if (face != nullptr) {
       free_zeroed(face, nbytes_);
@@ -56,23 +56,23 @@ byte_memory::~byte_memory() {
   }
 }
 
-void byte_memory::take(range_set& written) {
+void ByteMemory::take(RangeSet& written) {
   if (same_unwatched(view_, library_, nbytes_)) {
     return;
   }
-  range_set found;
+  RangeSet found;
   add_differences(view_, library_, nbytes_, 0, found);
   written.add(found);
 }
 
-result<const std::byte*> byte_memory::snapshot(const range_set& ranges, writers /*who*/) {
+Result<const std::byte*> ByteMemory::snapshot(const RangeSet& ranges, Writers /*who*/) {
   for (const auto& each : ranges) {
     copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
   }
   return library_;
 }
 
-result<void> byte_memory::publish(const range_set& ranges, writers /*who*/) {
+Result<void> ByteMemory::publish(const RangeSet& ranges, Writers /*who*/) {
   for (const auto& each : ranges) {
     copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
   }

@@ -11,21 +11,21 @@
 
 namespace isthmus::tracking {
 
-class byte_memory final : public tracked_memory {
+class ByteMemory final : public TrackedMemory {
  public:
-  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
-  ~byte_memory() override;
+  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& wanted);
+  ~ByteMemory() override;
 
   [[nodiscard]] std::size_t granule() const noexcept override { return 1; }
-  void take(range_set& written) override;
-  [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
-  [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return false; }
-  [[nodiscard]] result<void> publish(const range_set& ranges, writers who) override;
-  void refine(const byte_range& /*range*/) override {}
-  void coarsen(const range_set& /*still*/) override {}
+  void take(RangeSet& written) override;
+  [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
+  [[nodiscard]] bool snapshot_stays(Writers /*who*/) const noexcept override { return false; }
+  [[nodiscard]] Result<void> publish(const RangeSet& ranges, Writers writers) override;
+  void refine(const ByteRange& /*range*/) override {}
+  void coarsen(const RangeSet& /*still*/) override {}
 
  private:
-  explicit byte_memory(std::size_t nbytes) noexcept : tracked_memory{means::bytes, nbytes} {}
+  explicit ByteMemory(std::size_t nbytes) noexcept : TrackedMemory{Means::bytes, nbytes} {}
 };
 
 }  // namespace isthmus::tracking

@@ -22,31 +22,31 @@ using os::k_huge_page;
 constexpr std::uint8_t k_by_itself = 0xff;
 constexpr std::size_t k_tested = 2 * k_huge_page;
 
-error told_wrongly(const char* what) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}", what);
+Error told_wrongly(const char* name) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not report written pages: {}", name);
 }
 
 // The range that the kernel reports after a write to the byte at offset `written`, relative to
 // `memory`. Empty if the kernel fails.
-byte_range told_of(const os::written_pages& kernel, std::byte* memory, std::size_t written) {
+ByteRange told_of(const os::WrittenPages& kernel, std::byte* memory, std::size_t written) {
   static_cast<volatile std::byte*>(memory)[written] = std::byte{1};
-  byte_range all{k_tested, 0};
-  const bool told = kernel.take(memory, k_tested, [&](void* from, void* to) {
-    all.begin = std::min(all.begin, static_cast<std::size_t>(advance(from, 0) - memory));
-    all.end = std::max(all.end, static_cast<std::size_t>(advance(to, 0) - memory));
+  ByteRange all{k_tested, 0};
+  const bool told = kernel.take(memory, k_tested, [&](void* source, void* destination) {
+    all.begin = std::min(all.begin, static_cast<std::size_t>(advance(source, 0) - memory));
+    all.end = std::max(all.end, static_cast<std::size_t>(advance(destination, 0) - memory));
   });
-  return told ? all : byte_range{};
+  return told ? all : ByteRange{};
 }
 
-struct tested {
-  error failure;
+struct Tested {
+  Error failure;
   std::size_t granule = 0;
   std::chrono::nanoseconds fault{};  // of one small page
 };
 
 // Cost of one write fault: the minimum over several rounds, since interruptions make others longer.
 // Pre: small pages, watched.
-std::chrono::nanoseconds fault_of(const os::written_pages& kernel, std::byte* memory) {
+std::chrono::nanoseconds fault_of(const os::WrittenPages& kernel, std::byte* memory) {
   constexpr std::size_t k_rounds = 5;
   const auto pages = std::min<std::size_t>(64, k_huge_page / os::page_size());
   auto least = std::chrono::nanoseconds::max();
@@ -63,12 +63,12 @@ std::chrono::nanoseconds fault_of(const os::written_pages& kernel, std::byte* me
 
 // Tests the first half of a mapping with huge pages, where the kernel has some, and the second half
 // with small ones.
-tested try_out(const os::written_pages& kernel) {
+Tested try_out(const os::WrittenPages& kernel) {
   auto pages = os::map_twice(k_tested, k_huge_page);
   if (!pages) {
     return {told_wrongly(pages.failure().message())};
   }
-  const undo mapped{[&] { os::unmap_twice(*pages, k_tested); }};
+  const Undo mapped{[&] { os::unmap_twice(*pages, k_tested); }};
   auto* const memory = advance(pages->first, 0);
   os::avoid_huge_pages(memory + k_huge_page, k_huge_page);
   os::populate_pages(memory, os::page_size());
@@ -79,8 +79,8 @@ tested try_out(const os::written_pages& kernel) {
   }
   const auto huge = told_of(kernel, memory, 5);
   const auto small = told_of(kernel, memory, k_huge_page + 5);
-  const byte_range page{k_huge_page, k_huge_page + os::page_size()};
-  if (!huge.covers({5, 6}) || !byte_range{0, k_huge_page}.covers(huge)) {
+  const ByteRange page{k_huge_page, k_huge_page + os::page_size()};
+  if (!huge.covers({5, 6}) || !ByteRange{0, k_huge_page}.covers(huge)) {
     return {told_wrongly("it reported wrong pages in a test")};
   }
   if (small != page || kernel.take(memory, k_tested, [](void*, void*) {}) == false) {
@@ -89,12 +89,12 @@ tested try_out(const os::written_pages& kernel) {
   return {{}, huge.nbytes(), fault_of(kernel, memory + k_huge_page)};
 }
 
-tested test() {
-  auto kernel = os::written_pages::only();
-  return kernel ? try_out(**kernel) : tested{kernel.take_error()};
+Tested test() {
+  auto kernel = os::WrittenPages::only();
+  return kernel ? try_out(**kernel) : Tested{kernel.take_error()};
 }
 
-tested tested_once() {
+Tested tested_once() {
   static const auto once = test();
   return once;
 }
@@ -102,32 +102,32 @@ tested tested_once() {
 std::atomic<std::uint8_t> forced{k_by_itself};
 
 // Reads the environment once. Later changes by the program are meant for its child processes.
-result<std::optional<means>> asked_for() {
+Result<std::optional<Means>> asked_for() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   static const auto asked = means_in(std::getenv("ISTHMUS_TRACKING"));
   const auto by = forced.load(std::memory_order_relaxed);
   if (by != k_by_itself) {
-    return std::optional{static_cast<means>(by)};
+    return std::optional{static_cast<Means>(by)};
   }
   return asked;
 }
 
 }  // namespace
 
-const char* means_name(means which) noexcept {
+const char* means_name(Means which) noexcept {
   switch (which) {
-    case means::pages: return "pages";
-    case means::bytes: return "bytes";
-    case means::hashes: return "hashes";
+    case Means::pages: return "pages";
+    case Means::bytes: return "bytes";
+    case Means::hashes: return "hashes";
   }
   return "unknown";
 }
 
-result<std::optional<means>> means_in(const char* text) {
+Result<std::optional<Means>> means_in(const char* text) {
   if (text == nullptr || *text == '\0') {
-    return std::optional<means>{};
+    return std::optional<Means>{};
   }
-  for (const auto each : {means::pages, means::bytes, means::hashes}) {
+  for (const auto each : {Means::pages, Means::bytes, Means::hashes}) {
     if (std::string_view{text} == means_name(each)) {
       return std::optional{each};
     }
@@ -138,7 +138,7 @@ result<std::optional<means>> means_in(const char* text) {
               quoted(text));
 }
 
-result<void> pages_are_told() {
+Result<void> pages_are_told() {
   if (os::is_forked_child()) {
     return told_wrongly("after a fork");
   }
@@ -156,37 +156,38 @@ std::size_t copies_of_dense_writes() {
   return std::max<std::size_t>(1, static_cast<std::size_t>(all / k_copy));
 }
 
-result<means> means_for(std::size_t nbytes) {
+Result<Means> means_for(std::size_t nbytes) {
   auto asked = asked_for();
   ISTHMUS_TRY(asked);
   if (nbytes < k_least_paged) {
-    return means::bytes;
+    return Means::bytes;
   }
-  if (*asked == means::pages) {
+  if (*asked == Means::pages) {
     ISTHMUS_TRY(pages_are_told());
   }
-  return asked->value_or(pages_are_told() ? means::pages : means::hashes);
+  return asked->value_or(pages_are_told() ? Means::pages : Means::hashes);
 }
 
-in_force what_is_in_force() {
+InForce what_is_in_force() {
   auto chosen = means_for(k_huge_page);
   if (!chosen) {
-    return {means::hashes, 64 << 10, chosen.failure().message()};
+    return {Means::hashes, 64 << 10, chosen.failure().message()};
   }
   switch (*chosen) {
-    case means::pages: return {*chosen, tested_once().granule, ""};
-    case means::bytes: return {*chosen, 1, "requested"};
-    case means::hashes: break;
+    case Means::pages: return {*chosen, tested_once().granule, ""};
+    case Means::bytes: return {*chosen, 1, "requested"};
+    case Means::hashes: break;
   }
   auto told = pages_are_told();
   return {*chosen, 64 << 10, told ? "requested" : told.failure().message()};
 }
 
-result<void> force(std::optional<means> by) {
-  if (by == means::pages) {
+Result<void> force(std::optional<Means> method) {
+  if (method == Means::pages) {
     ISTHMUS_TRY(pages_are_told());
   }
-  forced.store(by ? static_cast<std::uint8_t>(*by) : k_by_itself, std::memory_order_relaxed);
+  forced.store(method ? static_cast<std::uint8_t>(*method) : k_by_itself,
+               std::memory_order_relaxed);
   return {};
 }
 

@@ -7,8 +7,8 @@
 
 namespace isthmus::tracking {
 
-std::optional<std::size_t> free_ranges::take(std::size_t nbytes) noexcept {
-  const auto found = by_size_.lower_bound(sized{nbytes, 0});
+std::optional<std::size_t> FreeRanges::take(std::size_t nbytes) noexcept {
+  const auto found = by_size_.lower_bound(Sized{nbytes, 0});
   if (found == by_size_.end()) {
     return std::nullopt;
   }
@@ -16,7 +16,7 @@ std::optional<std::size_t> free_ranges::take(std::size_t nbytes) noexcept {
   spare_size_ = by_size_.extract(found);
   spare_begin_ = by_begin_.extract(begin);
   if (size > nbytes) {
-    spare_size_.value() = sized{size - nbytes, begin + nbytes};
+    spare_size_.value() = Sized{size - nbytes, begin + nbytes};
     by_size_.insert(std::move(spare_size_));
     spare_begin_.key() = begin + nbytes;
     by_begin_.insert(std::move(spare_begin_));
@@ -24,10 +24,10 @@ std::optional<std::size_t> free_ranges::take(std::size_t nbytes) noexcept {
   return begin;
 }
 
-void free_ranges::join(byte_range& range) noexcept {
+void FreeRanges::join(ByteRange& range) noexcept {
   const auto absorb = [&](auto at) {
     range = {std::min(range.begin, at->first), std::max(range.end, at->second)};
-    spare_size_ = by_size_.extract(sized{at->second - at->first, at->first});
+    spare_size_ = by_size_.extract(Sized{at->second - at->first, at->first});
     spare_begin_ = by_begin_.extract(at);
   };
   auto next = by_begin_.lower_bound(range.begin);
@@ -39,11 +39,11 @@ void free_ranges::join(byte_range& range) noexcept {
   }
 }
 
-void free_ranges::give(const byte_range& range) noexcept {
+void FreeRanges::give(const ByteRange& range) noexcept {
   auto whole = range;
   join(whole);
   if (!spare_size_.empty() && !spare_begin_.empty()) {
-    spare_size_.value() = sized{whole.nbytes(), whole.begin};
+    spare_size_.value() = Sized{whole.nbytes(), whole.begin};
     by_size_.insert(std::move(spare_size_));
     spare_begin_.key() = whole.begin;
     spare_begin_.mapped() = whole.end;

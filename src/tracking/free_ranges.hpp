@@ -13,11 +13,11 @@
 
 namespace isthmus::tracking {
 
-class free_ranges {
+class FreeRanges {
  public:
-  free_ranges() noexcept = default;
+  FreeRanges() noexcept = default;
   // Throws std::bad_alloc.
-  explicit free_ranges(const byte_range& all)
+  explicit FreeRanges(const ByteRange& all)
       : by_begin_{{all.begin, all.end}}, by_size_{{all.nbytes(), all.begin}} {}
 
   // Returns the beginning of the allocated part, or nothing if no free part is large enough.
@@ -25,7 +25,7 @@ class free_ranges {
   [[nodiscard]] std::optional<std::size_t> take(std::size_t nbytes) noexcept;
   // Frees a range and joins it with adjacent free ranges. If the nodes cannot be allocated the
   // range is lost: it stays taken.
-  void give(const byte_range& range) noexcept;
+  void give(const ByteRange& range) noexcept;
   // Calls visit(range) for each maximal range of [0, end) that is not free, in order.
   template <class Visit>
   void each_taken(std::size_t end, Visit visit) const {
@@ -35,26 +35,26 @@ class free_ranges {
         break;
       }
       if (at < begin) {
-        visit(byte_range{at, begin});
+        visit(ByteRange{at, begin});
       }
       at = free_end;
     }
     if (at < end) {
-      visit(byte_range{at, end});
+      visit(ByteRange{at, end});
     }
   }
 
  private:
-  using sized = std::pair<std::size_t, std::size_t>;  // size, begin
+  using Sized = std::pair<std::size_t, std::size_t>;  // size, begin
 
   // Extends `range` by the adjacent free ranges and removes their nodes.
-  void join(byte_range& range) noexcept;
+  void join(ByteRange& range) noexcept;
 
   std::map<std::size_t, std::size_t> by_begin_;  // to the end
-  std::set<sized> by_size_;
+  std::set<Sized> by_size_;
   // Nodes of removed ranges, kept so that `give` usually needs no memory.
   std::map<std::size_t, std::size_t>::node_type spare_begin_;
-  std::set<sized>::node_type spare_size_;
+  std::set<Sized>::node_type spare_size_;
 };
 
 }  // namespace isthmus::tracking

@@ -18,79 +18,79 @@
 
 namespace isthmus::tracking {
 
-class hash_memory final : public tracked_memory {
+class HashMemory final : public TrackedMemory {
  public:
   static constexpr std::size_t k_chunk = std::size_t{64} << 10;
 
-  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
-  ~hash_memory() override;
+  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& wanted);
+  ~HashMemory() override;
 
   [[nodiscard]] std::size_t granule() const noexcept override { return k_chunk; }
-  void take(range_set& written) override;
+  void take(RangeSet& written) override;
   [[nodiscard]] std::size_t least_part() const noexcept override;
-  [[nodiscard]] result<void> take_in_parts(writers who, const part_visitor& each) override;
-  [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
-  [[nodiscard]] bool snapshot_stays(writers who) const noexcept override {
-    return who == writers::none;
+  [[nodiscard]] Result<void> take_in_parts(Writers writers, const PartVisitor& each) override;
+  [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
+  [[nodiscard]] bool snapshot_stays(Writers writers) const noexcept override {
+    return writers == Writers::none;
   }
-  [[nodiscard]] result<void> publish(const range_set& ranges, writers who) override;
+  [[nodiscard]] Result<void> publish(const RangeSet& ranges, Writers writers) override;
   void expect_writers() override;
-  [[nodiscard]] result<std::byte*> begin_write(const byte_range& range, bool keeps,
-                                               writers who) override;
-  [[nodiscard]] result<void> end_write(const byte_range& range, const range_set& written,
-                                       const std::byte* begun, writers who) override;
-  void refine(const byte_range& /*range*/) override {}
-  void coarsen(const range_set& /*still*/) override {}
+  [[nodiscard]] Result<std::byte*> begin_write(const ByteRange& range, bool keeps,
+                                               Writers writers) override;
+  [[nodiscard]] Result<void> end_write(const ByteRange& range, const RangeSet& written,
+                                       const std::byte* begun, Writers writers) override;
+  void refine(const ByteRange& /*range*/) override {}
+  void coarsen(const RangeSet& /*still*/) override {}
 
  private:
-  class parts_done;
-  using hash = std::array<std::uint64_t, 2>;
-  using chunk_copy = std::array<std::byte, k_chunk>;
+  class PartsDone;
+  using Hash = std::array<std::uint64_t, 2>;
+  using ChunkCopy = std::array<std::byte, k_chunk>;
   // How the last synchronized contents of a chunk are known: by a hash; they are the current
   // contents of the view, not hashed yet; or not at all, so that the chunk counts as written.
-  enum class same : std::uint8_t { by_hash, as_it_is, unknown };
-  struct chunk {
-    same last = same::by_hash;
+  enum class Same : std::uint8_t { by_hash, as_it_is, unknown };
+  struct Chunk {
+    Same last = Same::by_hash;
     bool is_written = false;  // result of the last scan
     // Whether `looked_at` is current: scanned, and not written by the library since.
     bool was_looked_at = false;
-    hash last_same{};
-    hash looked_at{};
+    Hash last_same{};
+    Hash looked_at{};
   };
 
-  explicit hash_memory(std::size_t nbytes);
-  [[nodiscard]] static hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
-  [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
+  explicit HashMemory(std::size_t nbytes);
+  [[nodiscard]] static Hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
+  [[nodiscard]] ByteRange range_of(std::size_t number) const noexcept;
   // Hash of the chunk's contents at `bytes`, with zeros in place of ranges that are being written
   // in place. `hash_copy` hashes a private copy, which it may change.
-  [[nodiscard]] hash hash_chunk(std::size_t number, const std::byte* bytes) const noexcept;
-  [[nodiscard]] hash hash_copy(std::size_t number, chunk_copy& copy) const noexcept;
-  [[nodiscard]] bool is_written_in_place(const byte_range& range) const noexcept;
-  void is_same(std::size_t number, const hash& now) noexcept;
+  [[nodiscard]] Hash hash_chunk(std::size_t number, const std::byte* bytes) const noexcept;
+  [[nodiscard]] Hash hash_copy(std::size_t number, ChunkCopy& copy) const noexcept;
+  [[nodiscard]] bool is_written_in_place(const ByteRange& range) const noexcept;
+  void is_same(std::size_t number, const Hash& now) noexcept;
   void look_at(std::size_t number) noexcept;
   // Scan a chunk and record it as synchronized. `look_and_snap` copies it to `library` if it was
   // written, for when there are other writers. `look_and_keep` leaves the data in the view, for
   // when there are none.
   void look_and_snap(std::size_t number) noexcept;
   void look_and_keep(std::size_t number) noexcept;
-  void add_found(const byte_range& of, range_set& written) const;
+  void add_found(const ByteRange& range, RangeSet& written) const;
   // Copies the chunk from the view. If it changed since its last synchronization its state becomes
   // unknown.
-  void copy_chunk(std::size_t number, chunk_copy& copy) noexcept;
+  void copy_chunk(std::size_t number, ChunkCopy& copy) noexcept;
   // For one chunk: copy `part` from the view to `library` (`snap`), and from `library` to the view
   // (`put`).
-  void snap(std::size_t number, const byte_range& part) noexcept;
-  void put(std::size_t number, const byte_range& part, writers who) noexcept;
-  void leave_as_they_are(const byte_range& range) noexcept;
+  void snap(std::size_t number, const ByteRange& part) noexcept;
+  void put(std::size_t number, const ByteRange& part, Writers writers) noexcept;
+  void leave_as_they_are(const ByteRange& range) noexcept;
   // `snap` of less than a complete chunk.
-  void snap_part(std::size_t number, const byte_range& part) noexcept;
+  void snap_part(std::size_t number, const ByteRange& part) noexcept;
   // Computes the hash that the chunk will have with `part` taken from `library`.
-  void learn_part(std::size_t number, const byte_range& part) noexcept;
-  void end_in_place(std::size_t number, const byte_range& part) noexcept;
+  void learn_part(std::size_t number, const ByteRange& part) noexcept;
+  void end_in_place(std::size_t number, const ByteRange& part) noexcept;
 
-  std::vector<chunk> chunks_;
-  bool all_hashed_ = true;            // no chunk is `as_it_is`
-  std::vector<byte_range> in_place_;  // begun writes directly to the view
+  std::vector<Chunk> chunks_;
+  bool all_hashed_ = true;           // no chunk is `as_it_is`
+  std::vector<ByteRange> in_place_;  // begun writes directly to the view
 };
 
 }  // namespace isthmus::tracking

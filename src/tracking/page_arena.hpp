@@ -22,61 +22,61 @@
 
 namespace isthmus::tracking {
 
-class page_memory;
+class PageMemory;
 
 // One per process, thread-safe, never destroyed. A forked child gets private copies of its memory
 // and cannot allocate from it.
-class page_arena {
+class PageArena {
  public:
-  page_arena(const page_arena&) = delete;
-  page_arena& operator=(const page_arena&) = delete;
+  PageArena(const PageArena&) = delete;
+  PageArena& operator=(const PageArena&) = delete;
   // UNSUPPORTED, with the reason, where the kernel does not report written pages and in a forked
   // child.
-  [[nodiscard]] static result<page_arena*> only();
+  [[nodiscard]] static Result<PageArena*> only();
 
   // The beginnings of both mappings of zeroed memory. Untouched pages may not be backed yet.
-  struct room {
+  struct Room {
     std::byte* view = nullptr;
     std::byte* library = nullptr;
     std::size_t nbytes = 0;  // whole pages
   };
-  [[nodiscard]] result<room> allocate(std::size_t nbytes);
-  void give_back(const room& unused) noexcept;
+  [[nodiscard]] Result<Room> allocate(std::size_t nbytes);
+  void give_back(const Room& unused) noexcept;
 
   // Writes to its view are reported from here on, and earlier ones are not. Throws std::bad_alloc.
-  [[nodiscard]] result<void> add(page_memory& live);
-  void remove(const page_memory& gone) noexcept;
+  [[nodiscard]] Result<void> add(PageMemory& live);
+  void remove(const PageMemory& gone) noexcept;
 
-  void take(std::span<const tracked_memory::taking> each);
-  void refine(page_memory& memory, const byte_range& range);
-  void coarsen(page_memory& memory, const range_set& still);
+  void take(std::span<const TrackedMemory::Taking> each);
+  void refine(PageMemory& memory, const ByteRange& range);
+  void coarsen(PageMemory& memory, const RangeSet& still);
 
  private:
-  friend class never_destroyed<page_arena>;
+  friend class NeverDestroyed<PageArena>;
 
-  page_arena(os::written_pages& kernel, os::shared_file file, const room& all,
-             free_ranges large) noexcept;
-  [[nodiscard]] static result<page_arena*> open();
-  static void watch_forks(page_arena& only) noexcept;
+  PageArena(os::WrittenPages& kernel, os::SharedFile file, const Room& all,
+            FreeRanges large) noexcept;
+  [[nodiscard]] static Result<PageArena*> open();
+  static void watch_forks(PageArena& only) noexcept;
 
   [[nodiscard]] std::optional<std::size_t> take_small(std::size_t nbytes) noexcept;
-  [[nodiscard]] result<void> add_segment();
-  [[nodiscard]] result<std::size_t> map_large(std::size_t nbytes);
-  [[nodiscard]] result<void> map_both(std::size_t offset, std::size_t nbytes);
+  [[nodiscard]] Result<void> add_segment();
+  [[nodiscard]] Result<std::size_t> map_large(std::size_t nbytes);
+  [[nodiscard]] Result<void> map_both(std::size_t offset, std::size_t nbytes);
   void unmap_large(std::size_t offset, std::size_t nbytes) noexcept;
   void give_large(std::size_t offset, std::size_t nbytes) noexcept;
   // Scans [begin, end) and makes each live memory there note its written pages. Pre: locked.
   void look(std::byte* begin, std::byte* end);
   void make_private() noexcept;
 
-  os::written_pages& kernel_;
-  const os::shared_file file_;
-  const room all_;
+  os::WrittenPages& kernel_;
+  const os::SharedFile file_;
+  const Room all_;
 
   std::mutex lock_;
-  free_ranges large_;                        // in whole huge pages
-  free_ranges small_;                        // in whole small pages, of the segments
-  std::map<std::byte*, page_memory*> live_;  // by the beginning of the view
+  FreeRanges large_;                        // in whole huge pages
+  FreeRanges small_;                        // in whole small pages, of the segments
+  std::map<std::byte*, PageMemory*> live_;  // by the beginning of the view
 };
 
 }  // namespace isthmus::tracking

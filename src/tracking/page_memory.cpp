@@ -53,13 +53,13 @@ void make_huge_by_threads(std::byte* at, std::size_t nbytes) noexcept {
   }
 }
 
-std::size_t whole_chunks(const request& wanted) noexcept {
-  return wanted.grain == granularity::automatic ? wanted.nbytes / k_huge_page : 0;
+std::size_t whole_chunks(const Request& wanted) noexcept {
+  return wanted.grain == Granularity::automatic ? wanted.nbytes / k_huge_page : 0;
 }
 
 // All pages are faulted in at once, and pages that the machine does not have invoke the OOM killer,
 // so the request is checked first.
-result<void> check_room(std::size_t nbytes) {
+Result<void> check_room(std::size_t nbytes) {
   if (nbytes < k_huge_page) {
     return {};
   }
@@ -72,8 +72,8 @@ result<void> check_room(std::size_t nbytes) {
 
 }  // namespace
 
-page_memory::page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted)
-    : tracked_memory{means::pages, wanted.nbytes},
+PageMemory::PageMemory(PageArena& arena, const PageArena::Room& pages, const Request& wanted)
+    : TrackedMemory{Means::pages, wanted.nbytes},
       arena_{arena},
       pages_{pages},
       grain_{wanted.grain},
@@ -82,42 +82,42 @@ page_memory::page_memory(page_arena& arena, const page_arena::room& pages, const
   library_ = pages.library;
 }
 
-result<std::unique_ptr<tracked_memory>> page_memory::create(const request& wanted) {
+Result<std::unique_ptr<TrackedMemory>> PageMemory::create(const Request& wanted) {
   ISTHMUS_TRY(check_room(wanted.nbytes));
-  auto arena = page_arena::only();
+  auto arena = PageArena::only();
   ISTHMUS_TRY(arena);
   auto pages = (*arena)->allocate(wanted.nbytes);
   ISTHMUS_TRY(pages);
-  undo not_made{[&] { (*arena)->give_back(*pages); }};
-  std::unique_ptr<page_memory> made{new page_memory{**arena, *pages, wanted}};
+  Undo not_made{[&] { (*arena)->give_back(*pages); }};
+  std::unique_ptr<PageMemory> made{new PageMemory{**arena, *pages, wanted}};
   not_made.dismiss();
   ISTHMUS_TRY(made->fault_in());
   ISTHMUS_TRY((*arena)->add(*made));
-  if (wanted.grain == granularity::page) {
+  if (wanted.grain == Granularity::page) {
     os::map_present_pages(made->view_, pages->nbytes);
   }
-  return std::unique_ptr<tracked_memory>{std::move(made)};
+  return std::unique_ptr<TrackedMemory>{std::move(made)};
 }
 
-page_memory::~page_memory() {
+PageMemory::~PageMemory() {
   arena_.remove(*this);
   arena_.give_back(pages_);
 }
 
 // Faults in all pages: a page that cannot be backed is an error here, where later it would end the
 // process.
-result<void> page_memory::fault_in() const {
+Result<void> PageMemory::fault_in() const {
   if (const auto huge = nbytes_ / k_huge_page * k_huge_page; huge != 0) {
     make_huge_by_threads(view_, huge);
   }
   return os::populate_shared(view_, pages_.nbytes);
 }
 
-result<void> page_memory::begin(os::written_pages& kernel) const {
+Result<void> PageMemory::begin(os::WrittenPages& kernel) const {
   const auto huge = nbytes_ / k_huge_page * k_huge_page;
   const bool is_watched = huge != 0 ? kernel.watch(view_, pages_.nbytes)
                                     : kernel.take(view_, pages_.nbytes, [](void*, void*) {});
-  if (!is_watched || (grain_ == granularity::page && huge != 0 && !kernel.split(view_, huge))) {
+  if (!is_watched || (grain_ == Granularity::page && huge != 0 && !kernel.split(view_, huge))) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel refused to watch {} more",
                 describe_bytes(nbytes_));
   }
@@ -126,22 +126,22 @@ result<void> page_memory::begin(os::written_pages& kernel) const {
 
 // Reported runs are separated by at least one unwritten page, so their number is at most half of
 // the pages.
-void page_memory::make_room_for_notes() {
+void PageMemory::make_room_for_notes() {
   collect(noted_);
   const auto most_runs = pages_.nbytes / os::page_size() / 2 + 1;
-  noted_.reserve(std::min(os::written_pages::k_most_runs, most_runs));
+  noted_.reserve(std::min(os::WrittenPages::k_most_runs, most_runs));
 }
 
-void page_memory::note(const std::byte* from, const std::byte* to) noexcept {
-  const auto begin = from > view_ ? static_cast<std::size_t>(from - view_) : 0;
-  const auto end = std::min(static_cast<std::size_t>(to - view_), nbytes_);
+void PageMemory::note(const std::byte* source, const std::byte* destination) noexcept {
+  const auto begin = source > view_ ? static_cast<std::size_t>(source - view_) : 0;
+  const auto end = std::min(static_cast<std::size_t>(destination - view_), nbytes_);
   if (!all_found_ && begin < end) {
     noted_.push_back({begin, end});
   }
 }
 
-void page_memory::collect(std::vector<byte_range>& notes) {
-  range_set noted;
+void PageMemory::collect(std::vector<ByteRange>& notes) {
+  RangeSet noted;
   for (const auto& each : notes) {
     noted.add(each);
   }
@@ -151,26 +151,26 @@ void page_memory::collect(std::vector<byte_range>& notes) {
   notes.clear();
 }
 
-std::size_t page_memory::granule() const noexcept {
-  return grain_ == granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page : os::page_size();
+std::size_t PageMemory::granule() const noexcept {
+  return grain_ == Granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page : os::page_size();
 }
 
-void page_memory::take(range_set& written) {
+void PageMemory::take(RangeSet& written) {
   if (os::is_forked_child()) {
-    written.add(byte_range{0, nbytes_});
+    written.add(ByteRange{0, nbytes_});
     return;
   }
-  const taking one{this, &written};
+  const Taking one{this, &written};
   arena_.take({&one, 1});
 }
 
-void page_memory::take_all(std::span<const taking> each) {
-  static_cast<page_memory*>(each.front().from)->arena_.take(each);
+void PageMemory::take_all(std::span<const Taking> each) {
+  static_cast<PageMemory*>(each.front().from)->arena_.take(each);
 }
 
 // Pages that are split or merged are already in `found_` completely. The caller copies them after
 // this, so no write in between is lost.
-void page_memory::hand_over(os::written_pages& kernel, range_set& written) {
+void PageMemory::hand_over(os::WrittenPages& kernel, RangeSet& written) {
   collect(noted_);
   if (all_found_) {
     found_ = {{0, nbytes_}};
@@ -182,10 +182,10 @@ void page_memory::hand_over(os::written_pages& kernel, range_set& written) {
   found_.clear();
 }
 
-void page_memory::change(os::written_pages& kernel, const refinement::changes& wanted) {
+void PageMemory::change(os::WrittenPages& kernel, const Refinement::Changes& wanted) {
   for (const auto each : wanted.merge) {
     auto* const at = view_ + each * k_huge_page;
-    found_.add(byte_range{each * k_huge_page, (each + 1) * k_huge_page});
+    found_.add(ByteRange{each * k_huge_page, (each + 1) * k_huge_page});
     // If this fails the next scan reports too much, never too little.
     if (kernel.merge(at, k_huge_page)) {
       static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
@@ -199,7 +199,7 @@ void page_memory::change(os::written_pages& kernel, const refinement::changes& w
 }
 
 // Both mappings are the same memory, except in a forked child, which has a copy of each.
-result<const std::byte*> page_memory::snapshot(const range_set& ranges, writers /*who*/) {
+Result<const std::byte*> PageMemory::snapshot(const RangeSet& ranges, Writers /*who*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
@@ -208,7 +208,7 @@ result<const std::byte*> page_memory::snapshot(const range_set& ranges, writers 
   return library_;
 }
 
-result<void> page_memory::publish(const range_set& ranges, writers /*who*/) {
+Result<void> PageMemory::publish(const RangeSet& ranges, Writers /*who*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
@@ -217,13 +217,13 @@ result<void> page_memory::publish(const range_set& ranges, writers /*who*/) {
   return {};
 }
 
-void page_memory::refine(const byte_range& range) {
+void PageMemory::refine(const ByteRange& range) {
   if (!os::is_forked_child() && range.begin < range.end) {
     arena_.refine(*this, range);
   }
 }
 
-void page_memory::refine_locked(os::written_pages& kernel, const byte_range& range) {
+void PageMemory::refine_locked(os::WrittenPages& kernel, const ByteRange& range) {
   const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
   const auto is_partly_covered = [&](std::size_t chunk) {
     return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
@@ -240,13 +240,13 @@ void page_memory::refine_locked(os::written_pages& kernel, const byte_range& ran
   }
 }
 
-void page_memory::coarsen(const range_set& still) {
+void PageMemory::coarsen(const RangeSet& still) {
   if (!os::is_forked_child()) {
     arena_.coarsen(*this, still);
   }
 }
 
-void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& still) {
+void PageMemory::coarsen_locked(os::WrittenPages& kernel, const RangeSet& still) {
   for (const auto chunk : refinement_.need_small_only(still)) {
     try {
       change_unwritten(kernel, chunk, [&](std::byte* at) {
@@ -264,16 +264,18 @@ void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& sti
 // compared with a copy made before that scan. All memory is allocated before both: if that fails
 // nothing has changed, and no unwritten page counts as written.
 template <class Change>
-void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk, Change change) {
+void PageMemory::change_unwritten(os::WrittenPages& kernel, std::size_t chunk, Change change) {
   const auto first = chunk * k_huge_page;
   const auto most_runs = k_huge_page / os::page_size() / 2 + 1;
   const auto before = std::make_unique_for_overwrite<std::byte[]>(k_huge_page);
   unjudged_.reserve(unjudged_.size() + 2 * most_runs);
   copy_unwatched(before.get(), library_ + first, k_huge_page);
-  const bool is_told = kernel.take(view_ + first, k_huge_page, [this](void* from, void* to) {
-    unjudged_.push_back({static_cast<std::size_t>(static_cast<std::byte*>(from) - view_),
-                         static_cast<std::size_t>(static_cast<std::byte*>(to) - view_)});
-  });
+  const bool is_told =
+      kernel.take(view_ + first, k_huge_page, [this](void* source, void* destination) {
+        unjudged_.push_back(
+            {static_cast<std::size_t>(static_cast<std::byte*>(source) - view_),
+             static_cast<std::size_t>(static_cast<std::byte*>(destination) - view_)});
+      });
   if (!is_told) {
     unjudged_.push_back({first, first + k_huge_page});
   }
@@ -282,7 +284,7 @@ void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk,
 }
 
 // Pre: `unjudged_` has capacity for them.
-void page_memory::note_differences(std::size_t first, const std::byte* before) noexcept {
+void PageMemory::note_differences(std::size_t first, const std::byte* before) noexcept {
   const auto page = os::page_size();
   for (std::size_t at = 0; at < k_huge_page; at += page) {
     if (same_unwatched(before + at, library_ + first + at, page)) {

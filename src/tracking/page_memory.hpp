@@ -14,52 +14,52 @@
 
 namespace isthmus::tracking {
 
-class page_memory final : public tracked_memory {
+class PageMemory final : public TrackedMemory {
  public:
-  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
-  ~page_memory() override;
+  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& wanted);
+  ~PageMemory() override;
 
   [[nodiscard]] std::size_t granule() const noexcept override;
-  void take(range_set& written) override;
+  void take(RangeSet& written) override;
   // Pre: all are page_memory, and the process is not a forked child.
-  static void take_all(std::span<const taking> each);
-  [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
-  [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return true; }
-  [[nodiscard]] result<void> publish(const range_set& ranges, writers who) override;
-  void refine(const byte_range& range) override;
-  void coarsen(const range_set& still) override;
+  static void take_all(std::span<const Taking> each);
+  [[nodiscard]] Result<const std::byte*> snapshot(const RangeSet& ranges, Writers writers) override;
+  [[nodiscard]] bool snapshot_stays(Writers /*who*/) const noexcept override { return true; }
+  [[nodiscard]] Result<void> publish(const RangeSet& ranges, Writers writers) override;
+  void refine(const ByteRange& range) override;
+  void coarsen(const RangeSet& still) override;
 
   // For the arena, which holds its lock.
-  [[nodiscard]] const page_arena::room& pages() const noexcept { return pages_; }
-  [[nodiscard]] result<void> begin(os::written_pages& kernel) const;
+  [[nodiscard]] const PageArena::Room& pages() const noexcept { return pages_; }
+  [[nodiscard]] Result<void> begin(os::WrittenPages& kernel) const;
   // Reserves capacity for the result of one step of the kernel's scan. Throws std::bad_alloc.
   void make_room_for_notes();
   // Pre: capacity is reserved. The kernel reports a page once, so this must not fail.
-  void note(const std::byte* from, const std::byte* to) noexcept;
+  void note(const std::byte* source, const std::byte* destination) noexcept;
   void note_all() noexcept { all_found_ = true; }
-  void hand_over(os::written_pages& kernel, range_set& written);
-  void refine_locked(os::written_pages& kernel, const byte_range& range);
-  void coarsen_locked(os::written_pages& kernel, const range_set& still);
+  void hand_over(os::WrittenPages& kernel, RangeSet& written);
+  void refine_locked(os::WrittenPages& kernel, const ByteRange& range);
+  void coarsen_locked(os::WrittenPages& kernel, const RangeSet& still);
 
  private:
-  page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted);
-  [[nodiscard]] result<void> fault_in() const;
-  void collect(std::vector<byte_range>& notes);
+  PageMemory(PageArena& arena, const PageArena::Room& pages, const Request& wanted);
+  [[nodiscard]] Result<void> fault_in() const;
+  void collect(std::vector<ByteRange>& notes);
   template <class Change>
-  void change_unwritten(os::written_pages& kernel, std::size_t chunk, Change change);
+  void change_unwritten(os::WrittenPages& kernel, std::size_t chunk, Change change);
   void note_differences(std::size_t first, const std::byte* before) noexcept;
-  void change(os::written_pages& kernel, const refinement::changes& wanted);
+  void change(os::WrittenPages& kernel, const Refinement::Changes& wanted);
 
-  page_arena& arena_;
-  const page_arena::room pages_;
-  const granularity grain_;
-  range_set found_;                // by scans, not taken yet
-  std::vector<byte_range> noted_;  // the same, since the last `collect`, in order
+  PageArena& arena_;
+  const PageArena::Room pages_;
+  const Granularity grain_;
+  RangeSet found_;                // by scans, not taken yet
+  std::vector<ByteRange> noted_;  // the same, since the last `collect`, in order
   bool all_found_ = false;
   // Pages written before or during a change of their page size, and not taken yet. They show
   // nothing about how the memory was written since, so `refinement_` does not count them.
-  std::vector<byte_range> unjudged_;
-  refinement refinement_;
+  std::vector<ByteRange> unjudged_;
+  Refinement refinement_;
 };
 
 }  // namespace isthmus::tracking

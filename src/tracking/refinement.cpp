@@ -17,7 +17,7 @@ constexpr std::uint16_t k_is_hot = 2;
 
 }  // namespace
 
-refinement::refinement(std::size_t chunks, std::size_t dense)
+Refinement::Refinement(std::size_t chunks, std::size_t dense)
     : chunks_(chunks),
       most_small_{std::max<std::size_t>(1, chunks / (2 * dense))},
       least_price_{dense * k_part_for_trials},
@@ -27,7 +27,7 @@ refinement::refinement(std::size_t chunks, std::size_t dense)
   }
 }
 
-const refinement::changes& refinement::judge(const range_set& found) noexcept {
+const Refinement::Changes& Refinement::judge(const RangeSet& found) noexcept {
   for (auto* each : {&touched_, &hot_, &changes_.split, &changes_.merge}) {
     each->clear();
   }
@@ -40,7 +40,7 @@ const refinement::changes& refinement::judge(const range_set& found) noexcept {
   return changes_;
 }
 
-void refinement::count(const range_set& found) noexcept {
+void Refinement::count(const RangeSet& found) noexcept {
   for (const auto& range : found) {
     for (auto at = range.begin; at < std::min(range.end, chunks_.size() * k_chunk);) {
       const auto number = at / k_chunk;
@@ -54,9 +54,9 @@ void refinement::count(const range_set& found) noexcept {
   }
 }
 
-void refinement::judge_one(std::size_t number) noexcept {
+void Refinement::judge_one(std::size_t number) noexcept {
   auto& one = chunks_[number];
-  if (one.state != told::whole) {
+  if (one.state != Told::whole) {
     judge_small(number);
   } else if (one.written < k_chunk) {
     keep_small(number);  // the kernel had no huge page, or split it
@@ -69,14 +69,14 @@ void refinement::judge_one(std::size_t number) noexcept {
   }
 }
 
-void refinement::judge_small(std::size_t number) noexcept {
+void Refinement::judge_small(std::size_t number) noexcept {
   auto& one = chunks_[number];
-  const bool was_on_trial = one.state == told::on_trial;
-  if (one.state == told::small_for_good || one.state == told::asked_for) {
+  const bool was_on_trial = one.state == Told::on_trial;
+  if (one.state == Told::small_for_good || one.state == Told::asked_for) {
     return;
   }
   if (one.written <= k_most_gained) {
-    one.state = told::small;
+    one.state = Told::small;
     tries_ = was_on_trial ? std::min(2 * tries_, most_small_) : tries_;
     price_ = was_on_trial ? least_price_ / k_part_for_trials : price_;  // it was found to pay
     return;
@@ -90,7 +90,7 @@ void refinement::judge_small(std::size_t number) noexcept {
   }
 }
 
-void refinement::try_some() noexcept {
+void Refinement::try_some() noexcept {
   const auto room = most_small_ - std::min(small_, most_small_);
   const auto number = std::min({tries_, room, hot_.size(), spent_ / price_});
   if (number == 0 || 4 * touched_.size() > 3 * chunks_.size()) {
@@ -103,38 +103,38 @@ void refinement::try_some() noexcept {
   std::partial_sort(hot_.begin(), last, hot_.end(), hotter);
   changes_.split.assign(hot_.begin(), last);
   for (const auto each : changes_.split) {
-    chunks_[each].state = told::on_trial;
+    chunks_[each].state = Told::on_trial;
   }
   small_ += number;
   spent_ = 0;
 }
 
-void refinement::keep_small(std::size_t number) noexcept {
+void Refinement::keep_small(std::size_t number) noexcept {
   if (number < chunks_.size()) {
     small_ += is_whole(number) ? 1U : 0U;
-    chunks_[number].state = told::small_for_good;
+    chunks_[number].state = Told::small_for_good;
   }
 }
 
-void refinement::ask_for_small(std::size_t number) noexcept {
+void Refinement::ask_for_small(std::size_t number) noexcept {
   if (is_whole(number)) {
     ++small_;
-    chunks_[number].state = told::asked_for;
+    chunks_[number].state = Told::asked_for;
     asked_.push_back(number);
   }
 }
 
-const std::vector<std::size_t>& refinement::need_small_only(const range_set& still) noexcept {
+const std::vector<std::size_t>& Refinement::need_small_only(const RangeSet& still) noexcept {
   changes_.merge.clear();
   std::erase_if(asked_, [&](std::size_t number) {
     if (still.overlaps({number * k_chunk, (number + 1) * k_chunk})) {
       return false;
     }
     const bool too_many = small_ > most_small_;
-    if (chunks_[number].state != told::asked_for) {
+    if (chunks_[number].state != Told::asked_for) {
       return true;
     }
-    chunks_[number].state = too_many ? told::whole : told::small;
+    chunks_[number].state = too_many ? Told::whole : Told::small;
     if (too_many) {
       --small_;
       changes_.merge.push_back(number);

@@ -23,21 +23,21 @@
 namespace isthmus::tracking {
 
 // Chunks are huge pages, counted from the beginning of the memory.
-class refinement {
+class Refinement {
  public:
   // `dense`: cost of the faults of all small pages of a chunk, in copies of it. Throws
   // std::bad_alloc; no other function of this class throws.
-  refinement(std::size_t chunks, std::size_t dense);
+  Refinement(std::size_t chunks, std::size_t dense);
 
   // Chunks to track by small pages, and by huge ones, from here on.
-  struct changes {
+  struct Changes {
     std::vector<std::size_t> split, merge;  // in no order
   };
   // Call after each scan with what it found. The changes are valid until the next call.
-  const changes& judge(const range_set& found) noexcept;
+  const Changes& judge(const RangeSet& found) noexcept;
 
   [[nodiscard]] bool is_whole(std::size_t number) const noexcept {
-    return number < chunks_.size() && chunks_[number].state == told::whole;
+    return number < chunks_.size() && chunks_[number].state == Told::whole;
   }
   // The chunk is tracked by small pages permanently.
   void keep_small(std::size_t number) noexcept;
@@ -45,27 +45,27 @@ class refinement {
   void ask_for_small(std::size_t number) noexcept;
   // Releases the chunks of `ask_for_small` that `still` does not touch. Returns those to track
   // whole, because there are too many small ones. Valid until the next call.
-  const std::vector<std::size_t>& need_small_only(const range_set& still) noexcept;
+  const std::vector<std::size_t>& need_small_only(const RangeSet& still) noexcept;
   [[nodiscard]] std::size_t small() const noexcept { return small_; }
 
  private:
-  enum class told : std::uint8_t { whole, on_trial, small, asked_for, small_for_good };
-  struct chunk {
+  enum class Told : std::uint8_t { whole, on_trial, small, asked_for, small_for_good };
+  struct Chunk {
     std::uint32_t written = 0;  // bytes, in this scan
     std::uint16_t heat = 0;     // scans that found it written, since its last trial if any
-    told state = told::whole;
+    Told state = Told::whole;
   };
 
-  void count(const range_set& found) noexcept;
+  void count(const RangeSet& found) noexcept;
   void judge_one(std::size_t number) noexcept;
   void judge_small(std::size_t number) noexcept;
   void try_some() noexcept;
 
-  std::vector<chunk> chunks_;
+  std::vector<Chunk> chunks_;
   std::vector<std::size_t> touched_;  // by this scan
   std::vector<std::size_t> hot_;      // of these, those that may be tried
   std::vector<std::size_t> asked_;    // by `ask_for_small`
-  changes changes_;
+  Changes changes_;
   std::size_t most_small_;
   std::size_t small_ = 0;
   std::size_t spent_ = 0;    // copies of whole chunks since the last trial

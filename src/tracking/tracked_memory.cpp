@@ -14,21 +14,21 @@
 namespace isthmus::tracking {
 namespace {
 
-result<std::unique_ptr<tracked_memory>> create_by(means by, const request& wanted) {
-  switch (by) {
-    case means::pages: ISTHMUS_TRY(pages_are_told()); return page_memory::create(wanted);
-    case means::bytes: return byte_memory::create(wanted);
-    case means::hashes: break;
+Result<std::unique_ptr<TrackedMemory>> create_by(Means method, const Request& wanted) {
+  switch (method) {
+    case Means::pages: ISTHMUS_TRY(pages_are_told()); return PageMemory::create(wanted);
+    case Means::bytes: return ByteMemory::create(wanted);
+    case Means::hashes: break;
   }
-  return hash_memory::create(wanted);
+  return HashMemory::create(wanted);
 }
 
 }  // namespace
 
-result<std::unique_ptr<tracked_memory>> tracked_memory::create(const request& wanted) {
+Result<std::unique_ptr<TrackedMemory>> TrackedMemory::create(const Request& wanted) {
   try {
     if (wanted.nbytes > SIZE_MAX / 2) {
-      return error::no_memory();
+      return Error::no_memory();
     }
     if (wanted.by) {
       return create_by(*wanted.by, wanted);
@@ -37,36 +37,35 @@ result<std::unique_ptr<tracked_memory>> tracked_memory::create(const request& wa
     ISTHMUS_TRY(by);
     return create_by(*by, wanted);
   } catch (const std::bad_alloc&) {
-    return error::no_memory();
+    return Error::no_memory();
   }
 }
 
-result<void> tracked_memory::take_in_parts(writers who, const part_visitor& each) {
-  range_set found;
+Result<void> TrackedMemory::take_in_parts(Writers writers, const PartVisitor& each) {
+  RangeSet found;
   take(found);
-  auto from = snapshot(found, who);
+  auto from = snapshot(found, writers);
   ISTHMUS_TRY(from);
   return each({0, nbytes_}, std::move(found), *from);
 }
 
-result<std::byte*> tracked_memory::begin_write(const byte_range& range, bool keeps,
-                                               writers /*who*/) {
+Result<std::byte*> TrackedMemory::begin_write(const ByteRange& range, bool keeps, Writers /*who*/) {
   if (keeps) {
-    ISTHMUS_TRY(snapshot({range}, writers::some));
+    ISTHMUS_TRY(snapshot({range}, Writers::some));
   }
   return library_ + range.begin;
 }
 
-result<void> tracked_memory::end_write(const byte_range& /*range*/, const range_set& written,
-                                       const std::byte* /*begun*/, writers who) {
-  return publish(written, who);
+Result<void> TrackedMemory::end_write(const ByteRange& /*range*/, const RangeSet& written,
+                                      const std::byte* /*begun*/, Writers writers) {
+  return publish(written, writers);
 }
 
-void tracked_memory::take_all(std::span<const taking> each) {
-  const auto is_one_look = [](const taking& one) {
-    return one.from->by() == means::pages && !os::is_forked_child();
+void TrackedMemory::take_all(std::span<const Taking> each) {
+  const auto is_one_look = [](const Taking& one) {
+    return one.from->by() == Means::pages && !os::is_forked_child();
   };
-  std::vector<taking> together;
+  std::vector<Taking> together;
   for (const auto& one : each) {
     if (is_one_look(one)) {
       together.push_back(one);
@@ -75,7 +74,7 @@ void tracked_memory::take_all(std::span<const taking> each) {
     }
   }
   if (!together.empty()) {
-    page_memory::take_all(together);
+    PageMemory::take_all(together);
   }
 }
 

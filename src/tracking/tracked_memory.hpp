@@ -30,112 +30,113 @@
 
 namespace isthmus::tracking {
 
-enum class means : std::uint8_t { pages, bytes, hashes };
-[[nodiscard]] const char* means_name(means which) noexcept;  // "pages", "bytes", "hashes"
+enum class Means : std::uint8_t { pages, bytes, hashes };
+[[nodiscard]] const char* means_name(Means which) noexcept;  // "pages", "bytes", "hashes"
 
-enum class granularity : std::uint8_t { automatic, page };
+enum class Granularity : std::uint8_t { automatic, page };
 
 // Whether other threads may write through the view during a call, apart from ranges of
 // `begin_write`.
-enum class writers : std::uint8_t { some, none };
+enum class Writers : std::uint8_t { some, none };
 
-struct request {
+struct Request {
   std::size_t nbytes = 0;  // at least 1
-  granularity grain = granularity::automatic;
-  std::optional<means> by = std::nullopt;  // else the process's choice for that size
+  Granularity grain = Granularity::automatic;
+  std::optional<Means> by = std::nullopt;  // else the process's choice for that size
 };
 
 // The program may write the view at any time. Otherwise not thread-safe: one call on a memory at a
 // time. Calls on different memories may be concurrent.
-class tracked_memory {
+class TrackedMemory {
  public:
   // Zeroed, with nothing written. OUT_OF_MEMORY; UNSUPPORTED, with the reason, for a mechanism that
   // was requested and is not available.
-  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
-  virtual ~tracked_memory() = default;
-  tracked_memory(const tracked_memory&) = delete;
-  tracked_memory& operator=(const tracked_memory&) = delete;
+  [[nodiscard]] static Result<std::unique_ptr<TrackedMemory>> create(const Request& wanted);
+  virtual ~TrackedMemory() = default;
+  TrackedMemory(const TrackedMemory&) = delete;
+  TrackedMemory& operator=(const TrackedMemory&) = delete;
 
   [[nodiscard]] std::byte* view() const noexcept { return view_; }
   [[nodiscard]] std::byte* library() const noexcept { return library_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
-  [[nodiscard]] means by() const noexcept { return by_; }
+  [[nodiscard]] Means by() const noexcept { return by_; }
   // Largest number of bytes reported for a write of one byte.
   [[nodiscard]] virtual std::size_t granule() const noexcept = 0;
   // Whether `library` always shows the contents of the view, and the reverse.
-  [[nodiscard]] bool is_one_memory() const noexcept { return by_ == means::pages; }
+  [[nodiscard]] bool is_one_memory() const noexcept { return by_ == Means::pages; }
 
   // Adds what was written through the view since it was last taken or synchronized: exactly the
   // granules that were written, clipped to the memory. On failure the complete memory counts as
   // written.
-  virtual void take(range_set& written) = 0;
-  struct taking {
-    tracked_memory* from;
-    range_set* written;
+  virtual void take(RangeSet& written) = 0;
+  struct Taking {
+    TrackedMemory* from;
+    RangeSet* written;
   };
   // `take` of many memories, with one scan of the kernel. Pre: the caller may call `take` on each.
-  static void take_all(std::span<const taking> each);
+  static void take_all(std::span<const Taking> each);
 
   // Returns an address, `library` or, if there are no writers and the mechanism allows it, `view`,
   // at which the ranges hold what the view holds, or held at some moment during this call. Later
   // writes are found by a later `take`. Pre: with no writers, earlier writes were taken.
-  [[nodiscard]] virtual result<const std::byte*> snapshot(const range_set& ranges, writers who) = 0;
+  [[nodiscard]] virtual Result<const std::byte*> snapshot(const RangeSet& ranges,
+                                                          Writers writers) = 0;
   // Whether the result of `snapshot` stays valid until the next write; else only until the next
   // call.
-  [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;
+  [[nodiscard]] virtual bool snapshot_stays(Writers writers) const noexcept = 0;
   // `take` and `snapshot` of the result, one sub-range after another from the beginning of the
   // memory, in whole granules. Calls each(part, found, from) on the calling thread while other
   // threads scan the next sub-ranges. If `each` fails it is not called again, its failure is
   // returned, and everything that was not passed to it counts as written.
-  using part_visitor =
-      std::function<result<void>(const byte_range& part, range_set&& found, const std::byte* from)>;
-  [[nodiscard]] virtual result<void> take_in_parts(writers who, const part_visitor& each);
+  using PartVisitor =
+      std::function<Result<void>(const ByteRange& part, RangeSet&& found, const std::byte* source)>;
+  [[nodiscard]] virtual Result<void> take_in_parts(Writers writers, const PartVisitor& each);
   // Smallest sub-range in bytes, for mechanisms whose scan reads all of the memory. 0: a scan costs
   // little, and the memory is one sub-range.
   [[nodiscard]] virtual std::size_t least_part() const noexcept { return 0; }
   // Makes what was written to `library` in these ranges visible in the view. It counts as
   // synchronized.
-  [[nodiscard]] virtual result<void> publish(const range_set& ranges, writers who) = 0;
+  [[nodiscard]] virtual Result<void> publish(const RangeSet& ranges, Writers writers) = 0;
   // Other threads may write through the view from here on, or already could. Does the work that was
   // deferred while none could.
   virtual void expect_writers() {}
 
   // Begins a write of exactly that range and returns the address to write to. `end_write` makes it
   // visible in the view and synchronized. `keeps`: the address first gets the view's contents.
-  [[nodiscard]] virtual result<std::byte*> begin_write(const byte_range& range, bool keeps,
-                                                       writers who);
+  [[nodiscard]] virtual Result<std::byte*> begin_write(const ByteRange& range, bool keeps,
+                                                       Writers writers);
   // `written` is the same range as a set, so that this needs no memory; `begun` is the result of
   // `begin_write`.
-  [[nodiscard]] virtual result<void> end_write(const byte_range& range, const range_set& written,
-                                               const std::byte* begun, writers who);
+  [[nodiscard]] virtual Result<void> end_write(const ByteRange& range, const RangeSet& written,
+                                               const std::byte* begun, Writers writers);
   // Tracks the granules that `range` covers in part by the smallest granules available, from here
   // on. Earlier writes are found by the next `take`. Throws std::bad_alloc; a later call may then
   // finish the rest.
-  virtual void refine(const byte_range& range) = 0;
+  virtual void refine(const ByteRange& range) = 0;
   // Keeps small granules only where `still` touches. If memory is short the rest stays small until
   // a later call.
-  virtual void coarsen(const range_set& still) = 0;
+  virtual void coarsen(const RangeSet& still) = 0;
 
  protected:
-  tracked_memory(means by, std::size_t nbytes) noexcept : by_{by}, nbytes_{nbytes} {}
+  TrackedMemory(Means method, std::size_t nbytes) noexcept : by_{method}, nbytes_{nbytes} {}
 
-  const means by_;
+  const Means by_;
   const std::size_t nbytes_;
   std::byte* view_ = nullptr;
   std::byte* library_ = nullptr;
 };
 
 // How writes to large memory are found in this process, for `isthmus info`.
-struct in_force {
-  means large = means::pages;
+struct InForce {
+  Means large = Means::pages;
   std::size_t granule = 0;  // bytes
   std::string reason;       // why not by pages; empty if by pages
 };
-[[nodiscard]] in_force what_is_in_force();
+[[nodiscard]] InForce what_is_in_force();
 
 // Sets the mechanism of the process for memory created from here on; nothing: the automatic choice.
 // The environment variable ISTHMUS_TRACKING sets the initial value: "pages", "bytes" or "hashes".
 // UNSUPPORTED, with the reason.
-[[nodiscard]] result<void> force(std::optional<means> by);
+[[nodiscard]] Result<void> force(std::optional<Means> method);
 
 }  // namespace isthmus::tracking

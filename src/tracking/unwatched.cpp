@@ -13,9 +13,10 @@ namespace {
 // ThreadSanitizer intercepts memcpy and memcmp, so under it bytes are handled one by one. They are
 // volatile because the compiler would otherwise turn these loops into such calls.
 [[maybe_unused]] __attribute__((no_sanitize("thread"))) void copy_each(
-    volatile std::byte* to, const volatile std::byte* from, std::size_t nbytes) noexcept {
+    volatile std::byte* destination, const volatile std::byte* source,
+    std::size_t nbytes) noexcept {
   for (std::size_t at = 0; at < nbytes; ++at) {
-    to[at] = from[at];
+    destination[at] = source[at];
   }
 }
 
@@ -59,7 +60,7 @@ bool same_unwatched(const void* one, const void* other, std::size_t nbytes) noex
 }
 
 void add_differences(const std::byte* one, const std::byte* other, std::size_t nbytes,
-                     std::size_t first, range_set& differing) {
+                     std::size_t first, RangeSet& differing) {
   constexpr std::size_t k_looked_at_once = 256;
   for (std::size_t block = 0; block < nbytes; block += k_looked_at_once) {
     const auto end = std::min(nbytes, block + k_looked_at_once);
@@ -69,7 +70,7 @@ void add_differences(const std::byte* one, const std::byte* other, std::size_t n
     for (auto at = block; at < end;) {
       at += first_difference(one + at, other + at, end - at);
       const auto run = first_equality(one + at, other + at, end - at);
-      differing.add(byte_range{first + at, first + at + run});
+      differing.add(ByteRange{first + at, first + at + run});
       at += run;
     }
   }

@@ -13,6 +13,6 @@ void copy_unwatched(void* destination, const void* source, std::size_t nbytes) n
 [[nodiscard]] bool same_unwatched(const void* one, const void* other, std::size_t nbytes) noexcept;
 // Adds each maximal range of bytes that differ, counted from `first`.
 void add_differences(const std::byte* one, const std::byte* other, std::size_t nbytes,
-                     std::size_t first, range_set& differing);
+                     std::size_t first, RangeSet& differing);
 
 }  // namespace isthmus::tracking

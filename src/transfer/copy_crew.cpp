@@ -9,15 +9,15 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_most = staging_ring::k_most_lanes;
+constexpr std::size_t k_most = StagingRing::k_most_lanes;
 
 // Processors of the calling thread, which its helpers share. Empty, and not queried, if the copy
 // needs no helper.
-os::processor_set allowed_for(std::size_t nbytes) noexcept {
-  return nbytes < 2 * k_bytes_worth_a_thread ? os::processor_set{} : os::processors_of_thread();
+os::ProcessorSet allowed_for(std::size_t nbytes) noexcept {
+  return nbytes < 2 * k_bytes_worth_a_thread ? os::ProcessorSet{} : os::processors_of_thread();
 }
 
-std::size_t most_threads(std::size_t nbytes, const os::processor_set& allowed) {
+std::size_t most_threads(std::size_t nbytes, const os::ProcessorSet& allowed) {
   static const auto limit = os::processor_limit("");
   const auto worth = nbytes / k_bytes_worth_a_thread;
   const auto usable = allowed.any() ? allowed.count() : k_most;
@@ -25,14 +25,14 @@ std::size_t most_threads(std::size_t nbytes, const os::processor_set& allowed) {
 }
 
 // Processors near the device, unless there are fewer of them than threads.
-os::processor_set places_for(std::size_t threads, const os::processor_set& allowed,
-                             const os::processor_set& near) noexcept {
+os::ProcessorSet places_for(std::size_t threads, const os::ProcessorSet& allowed,
+                            const os::ProcessorSet& near) noexcept {
   const auto both = allowed & near;
   return both.count() >= threads ? both : allowed;
 }
 
 // Reads the environment once. Later changes by the program are meant for its child processes.
-result<std::size_t> threads_asked_for() {
+Result<std::size_t> threads_asked_for() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   static const auto asked = threads_in(std::getenv("ISTHMUS_COPY_THREADS"));
   return asked;
@@ -40,7 +40,7 @@ result<std::size_t> threads_asked_for() {
 
 }  // namespace
 
-result<std::size_t> threads_in(const char* text) {
+Result<std::size_t> threads_in(const char* text) {
   if (text == nullptr || *text == '\0') {
     return std::size_t{0};
   }
@@ -57,7 +57,7 @@ result<std::size_t> threads_in(const char* text) {
   return threads;
 }
 
-result<copy_crew> crew_for(const staging_ring& ring, std::size_t nbytes, thread_choice* earlier) {
+Result<CopyCrew> crew_for(const StagingRing& ring, std::size_t nbytes, ThreadChoice* earlier) {
   auto asked = threads_asked_for();
   ISTHMUS_TRY(asked);
   const auto allowed = allowed_for(nbytes);
@@ -65,8 +65,8 @@ result<copy_crew> crew_for(const staging_ring& ring, std::size_t nbytes, thread_
   const auto wanted = *asked != 0          ? std::min(*asked, most)
                       : earlier != nullptr ? earlier->threads_for(nbytes, most)
                                            : most;
-  return copy_crew{wanted, *asked == 0 && earlier != nullptr,
-                   places_for(wanted, allowed, ring.processors_near())};
+  return CopyCrew{wanted, *asked == 0 && earlier != nullptr,
+                  places_for(wanted, allowed, ring.processors_near())};
 }
 
 }  // namespace isthmus

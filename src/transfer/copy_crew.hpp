@@ -12,18 +12,18 @@ namespace isthmus {
 
 constexpr std::size_t k_bytes_worth_a_thread = std::size_t{512} << 10;
 
-struct copy_crew {
+struct CopyCrew {
   std::size_t threads = 1;
-  bool is_measured = true;   // whether the time of this copy is used to choose the next number
-  os::processor_set places;  // processors of the library's threads among them
+  bool is_measured = true;  // whether the time of this copy is used to choose the next number
+  os::ProcessorSet places;  // processors of the library's threads among them
 };
 
 // For a copy that the calling thread makes. `earlier` null: no measurements, so the limit applies.
 // INVALID_ARGUMENT if ISTHMUS_COPY_THREADS is not a valid number of threads.
-[[nodiscard]] result<copy_crew> crew_for(const staging_ring& ring, std::size_t nbytes,
-                                         thread_choice* earlier);
+[[nodiscard]] Result<CopyCrew> crew_for(const StagingRing& ring, std::size_t nbytes,
+                                        ThreadChoice* earlier);
 
 // Parses a value of ISTHMUS_COPY_THREADS. NULL or empty: 0. INVALID_ARGUMENT for an invalid one.
-[[nodiscard]] result<std::size_t> threads_in(const char* text);
+[[nodiscard]] Result<std::size_t> threads_in(const char* text);
 
 }  // namespace isthmus

@@ -20,43 +20,43 @@
 namespace isthmus {
 namespace {
 
-using lane = staging_ring::lane;
-using slot = staging_ring::slot;
+using Lane = StagingRing::Lane;
+using Slot = StagingRing::Slot;
 
 // Smallest chunk: the bytes that are worth a thread, divided among the blocks of its staging slot.
-constexpr std::size_t k_least_piece = k_bytes_worth_a_thread / staging_ring::k_slots;
+constexpr std::size_t k_least_piece = k_bytes_worth_a_thread / StagingRing::k_slots;
 
 // Within a device a block holds a chunk twice: as read, and as it will be written.
-constexpr std::size_t k_half_slot = staging_ring::k_slot_bytes / 2;
+constexpr std::size_t k_half_slot = StagingRing::k_slot_bytes / 2;
 
 std::size_t piece_bytes(std::size_t nbytes, std::size_t threads, bool within) noexcept {
-  return std::clamp(nbytes / (threads * staging_ring::k_slots), k_least_piece,
-                    within ? k_half_slot : staging_ring::k_slot_bytes);
+  return std::clamp(nbytes / (threads * StagingRing::k_slots), k_least_piece,
+                    within ? k_half_slot : StagingRing::k_slot_bytes);
 }
 
-class crew_copy final : public host_driven, public std::enable_shared_from_this<crew_copy> {
+class CrewCopy final : public HostDriven, public std::enable_shared_from_this<CrewCopy> {
  public:
-  crew_copy(const movement& what, ring_way way, const copy_crew& crew, const cutter& cut)
-      : host_driven{what},
+  CrewCopy(const Movement& movement, RingWay way, const CopyCrew& crew, const Cutter& cut)
+      : HostDriven{movement},
         crew_{crew},
-        parts_{cut(piece_bytes(what.nbytes, crew.threads, way.within()))},
-        nbytes_{what.nbytes},
+        parts_{cut(piece_bytes(movement.nbytes, crew.threads, way.within()))},
+        nbytes_{movement.nbytes},
         way_{way},
-        is_fresh_{what.is_fresh},
-        tells_{crew.is_measured && what.is_one_run() && !what.is_fresh},
+        is_fresh_{movement.is_fresh},
+        tells_{crew.is_measured && movement.is_one_run() && !movement.is_fresh},
         ring_{way.ring} {}
 
  protected:
   // This thread takes part, and as many others as there are chunks, staging slots and threads for.
-  [[nodiscard]] result<void> move() override {
-    const os::bound_thread here{on_library_thread() ? crew_.places : os::processor_set{}};
+  [[nodiscard]] Result<void> move() override {
+    const os::BoundThread here{on_library_thread() ? crew_.places : os::ProcessorSet{}};
     auto& own = ring_.take();
-    const auto began = os::clock::now();
+    const auto began = os::Clock::now();
     const bool all_began = start_helpers();
     work_on(own, false);
     auto outcome = end();
     if (tells_ && outcome && all_began && !gave_lane_back_) {
-      ring_.threads(way_.writes).took(nbytes_, crew_.threads, os::clock::now() - began);
+      ring_.threads(way_.writes).took(nbytes_, crew_.threads, os::Clock::now() - began);
     }
     return outcome;
   }
@@ -70,9 +70,9 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
       if (with == nullptr) {
         return false;
       }
-      undo unused{[&] { ring_.give_back(*with); }};
+      Undo unused{[&] { ring_.give_back(*with); }};
       std::function<void()> work = [self = shared_from_this(), with] { self->help(*with); };
-      const std::function<void(error)> refuse = [this, with](const error&) {
+      const std::function<void(Error)> refuse = [this, with](const Error&) {
         ring_.give_back(*with);
       };
       unused.dismiss();
@@ -84,13 +84,13 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
   }
   // Runs on a library thread, possibly after the copy has ended. The staging slot is created on
   // this thread so that its memory, too, is near the device.
-  void help(lane& with) noexcept {
-    const os::driver_call calls;
+  void help(Lane& with) noexcept {
+    const os::DriverCall calls;
     if (!calls || !join()) {
       ring_.give_back(with);
       return;
     }
-    const os::bound_thread here{crew_.places};
+    const os::BoundThread here{crew_.places};
     if (ring_.make_ready(with)) {
       work_on(with, true);
     } else {
@@ -109,11 +109,11 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     helped_.notify_all();
   }
   // Does not wait for threads that have not begun to help: on a busy machine that takes long.
-  [[nodiscard]] result<void> end() {
+  [[nodiscard]] Result<void> end() {
     std::unique_lock hold{lock_};
     is_over_ = true;
     helped_.wait(hold, [this] { return helpers_ == 0; });
-    return failed_ ? result<void>{std::move(failure_)} : result<void>{};
+    return failed_ ? Result<void>{std::move(failure_)} : Result<void>{};
   }
 
   // Called while the device copies the chunk.
@@ -124,7 +124,7 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
   }
 
   // `helps`: called by a helper, whose staging slot may be returned before the copy ends.
-  void work_on(lane& with, bool helps) noexcept {
+  void work_on(Lane& with, bool helps) noexcept {
     auto outcome = guarded(with, helps);
     for (auto& each : with.slots) {
       auto ended = each.end();
@@ -141,12 +141,12 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     }
   }
 
-  [[nodiscard]] result<void> guarded(lane& with, bool helps) noexcept try {
+  [[nodiscard]] Result<void> guarded(Lane& with, bool helps) noexcept try {
     return way_.within() ? turn_pieces(with, helps)
            : way_.writes ? write_pieces(with, helps)
                          : read_pieces(with, helps);
   } catch (const std::bad_alloc&) {
-    return error::no_memory();
+    return Error::no_memory();
   }
 
   // Returns false once no chunk is left, one has failed, or another copy needs this staging slot.
@@ -162,10 +162,10 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     return index < parts_->count();
   }
 
-  [[nodiscard]] result<void> write_pieces(lane& with, bool helps) {
+  [[nodiscard]] Result<void> write_pieces(Lane& with, bool helps) {
     std::size_t index = 0;
     for (std::size_t turn = 0; next(index, helps); ++turn) {
-      auto& by_way_of = with.slots[turn % staging_ring::k_slots];
+      auto& by_way_of = with.slots[turn % StagingRing::k_slots];
       ISTHMUS_TRY(by_way_of.end());
       parts_->gather(index, by_way_of.memory);
       auto given = parts_->write(*with.on, index, by_way_of.memory, {});
@@ -175,12 +175,12 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     return {};
   }
 
-  [[nodiscard]] result<void> read_pieces(lane& with, bool helps) {
-    std::array<std::size_t, staging_ring::k_slots> coming{};
+  [[nodiscard]] Result<void> read_pieces(Lane& with, bool helps) {
+    std::array<std::size_t, StagingRing::k_slots> coming{};
     bool more = true;
     for (std::size_t turn = 0;; ++turn) {
-      auto& by_way_of = with.slots[turn % staging_ring::k_slots];
-      auto& index = coming[turn % staging_ring::k_slots];
+      auto& by_way_of = with.slots[turn % StagingRing::k_slots];
+      auto& index = coming[turn % StagingRing::k_slots];
       if (by_way_of.in_flight) {
         ISTHMUS_TRY(by_way_of.end());
         parts_->scatter(index, by_way_of.memory);
@@ -192,15 +192,15 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
         by_way_of.in_flight = *std::move(given);
         fault_in(index);
       } else if (std::none_of(with.slots.begin(), with.slots.end(),
-                              [](const slot& each) { return bool{each.in_flight}; })) {
+                              [](const Slot& each) { return bool{each.in_flight}; })) {
         return {};
       }
     }
   }
 
   // While one of the slot's chunks is converted on the host, another is in flight.
-  [[nodiscard]] result<void> turn_pieces(lane& with, bool helps) {
-    std::array<std::size_t, staging_ring::k_slots> coming{};
+  [[nodiscard]] Result<void> turn_pieces(Lane& with, bool helps) {
+    std::array<std::size_t, StagingRing::k_slots> coming{};
     for (std::size_t count = coming.size(); count == coming.size();) {
       for (count = 0; count < coming.size() && next(coming[count], helps); ++count) {
         auto& by_way_of = with.slots[count];
@@ -222,13 +222,13 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
     return {};
   }
 
-  const copy_crew crew_;
-  const std::unique_ptr<const parts> parts_;
+  const CopyCrew crew_;
+  const std::unique_ptr<const Parts> parts_;
   const std::size_t nbytes_;
-  const ring_way way_;
+  const RingWay way_;
   const bool is_fresh_;
   const bool tells_;  // whether to report the time of this copy
-  staging_ring& ring_;
+  StagingRing& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> gave_lane_back_{false};
@@ -236,17 +236,18 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
   std::condition_variable helped_;
   std::size_t helpers_ = 0;
   bool is_over_ = false;
-  error failure_;
+  Error failure_;
 };
 
 }  // namespace
 
-submitted copy_by_crew(queue& on, const movement& what, ring_way way, const cutter& cut,
-                       transfer_options options) {
+Submitted copy_by_crew(Queue& queue, const Movement& movement, RingWay way, const Cutter& cut,
+                       TransferOptions options) {
   auto* const earlier = way.converts ? nullptr : &way.ring.threads(way.writes);
-  auto crew = crew_for(way.ring, what.nbytes, earlier);
+  auto crew = crew_for(way.ring, movement.nbytes, earlier);
   ISTHMUS_TRY(crew);
-  return carry_out(&on, std::make_shared<crew_copy>(what, way, *crew, cut), std::move(options));
+  return carry_out(&queue, std::make_shared<CrewCopy>(movement, way, *crew, cut),
+                   std::move(options));
 }
 
 }  // namespace isthmus

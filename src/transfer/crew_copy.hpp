@@ -16,8 +16,8 @@ namespace isthmus {
 
 // Which sides of a copy are memory of the ring's device: the source (`reads`), the destination
 // (`writes`).
-struct ring_way {
-  staging_ring& ring;
+struct RingWay {
+  StagingRing& ring;
   bool reads = false;
   bool writes = false;
   bool converts = false;  // the host's work limits the speed, not the bus
@@ -26,12 +26,12 @@ struct ring_way {
 };
 
 // Divides a copy into chunks of at most that many bytes.
-using cutter = std::function<std::unique_ptr<const parts>(std::size_t most_bytes)>;
+using Cutter = std::function<std::unique_ptr<const Parts>(std::size_t most_bytes)>;
 
-// Copies in the order of `on`. The host can access the side that is not the device's; if both are
-// the device's, the chunks are converted in between (`parts::turn`). `cut` is called before this
-// returns. Pre: the ring has a staging slot.
-[[nodiscard]] submitted copy_by_crew(queue& on, const movement& what, ring_way way,
-                                     const cutter& cut, transfer_options options);
+// Copies in the order of `queue`. The host can access the side that is not the device's; if both
+// are the device's, the chunks are converted in between (`Parts::turn`). `cut` is called before
+// this returns. Pre: the ring has a staging slot.
+[[nodiscard]] Submitted copy_by_crew(Queue& queue, const Movement& movement, RingWay way,
+                                     const Cutter& cut, TransferOptions options);
 
 }  // namespace isthmus

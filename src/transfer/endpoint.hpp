@@ -9,33 +9,33 @@
 
 namespace isthmus {
 
-struct endpoint {
+struct Endpoint {
   std::byte* pointer = nullptr;
-  ref<allocation> memory;  // null: plain host memory
-  queue* preferred = nullptr;
+  Ref<Allocation> memory;  // null: plain host memory
+  Queue* preferred = nullptr;
 
   [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
   // Whether the library's own copies on the host can access it.
   [[nodiscard]] bool host_can_copy() const noexcept {
     return host_can_touch() || memory->where().keeps_memory_on_host();
   }
-  [[nodiscard]] bool in_context_of(const queue& on) const noexcept;
+  [[nodiscard]] bool in_context_of(const Queue& queue) const noexcept;
   // Whether operations of that queue may access it: it is accessible to the host, or belongs to the
   // queue's context and device.
-  [[nodiscard]] bool reached_by(const queue& on) const noexcept;
+  [[nodiscard]] bool reached_by(const Queue& queue) const noexcept;
   // [pointer, pointer + nbytes) as a range of its allocation.
-  [[nodiscard]] byte_range range(std::size_t nbytes) const noexcept;
+  [[nodiscard]] ByteRange range(std::size_t nbytes) const noexcept;
 };
 
-struct transfer_use {
-  allocation* memory = nullptr;
-  use what;
+struct TransferUse {
+  Allocation* memory = nullptr;
+  Use what;
 };
 
 // What an operation waits for, and what must live until it has completed.
-struct transfer_options {
-  std::vector<ref<event>> after;
-  std::vector<owner> owners;
+struct TransferOptions {
+  std::vector<Ref<Event>> after;
+  std::vector<Owner> owners;
   bool blocking = true;
   // Whether it depends on copies that are to fill what it reads (memory/content_list.hpp): it then
   // fails if they do. Otherwise it is only ordered after them.

@@ -12,43 +12,44 @@
 namespace isthmus {
 
 // An operation of this kind; owns what it needs while it is in flight.
-class host_driven {
+class HostDriven {
  public:
-  host_driven() = default;  // of plain memory alone
-  explicit host_driven(const movement& what);
-  host_driven(const host_driven&) = delete;
-  host_driven& operator=(const host_driven&) = delete;
-  virtual ~host_driven() = default;
+  HostDriven() = default;  // of plain memory alone
+  explicit HostDriven(const Movement& movement);
+  HostDriven(const HostDriven&) = delete;
+  HostDriven& operator=(const HostDriven&) = delete;
+  virtual ~HostDriven() = default;
 
  protected:
   // Called once everything that it is ordered after has ended. Must leave nothing in flight,
   // whatever it returns. May throw std::bad_alloc.
-  [[nodiscard]] virtual result<void> move() = 0;
+  [[nodiscard]] virtual Result<void> move() = 0;
   // Must release all driver objects.
   virtual void let_go() noexcept {}
 
  private:
-  friend submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what,
-                             transfer_options options);
-  [[nodiscard]] result<void> collect(queue* on);
-  [[nodiscard]] result<void> await_turn() const;
-  [[nodiscard]] error run_guarded() noexcept;
-  [[nodiscard]] error run_to_the_end() noexcept;
+  friend Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
+                             TransferOptions options);
+  [[nodiscard]] Result<void> collect(Queue* queue);
+  [[nodiscard]] Result<void> await_turn() const;
+  [[nodiscard]] Error run_guarded() noexcept;
+  [[nodiscard]] Error run_to_the_end() noexcept;
   void forget() noexcept;
-  [[nodiscard]] static submitted run_behind(queue* on, const std::shared_ptr<host_driven>& what);
+  [[nodiscard]] static Submitted run_behind(Queue* queue,
+                                            const std::shared_ptr<HostDriven>& operation);
 
-  ref<allocation> destination_;
-  ref<allocation> source_;
-  touched_memory touched_;  // destroyed before the memory
-  std::vector<ref<event>> after_;
-  std::vector<ref<event>> before_;  // order only: their failure does not propagate
-  std::vector<owner> owners_;
-  ref<library_event> done_ = make_ref<library_event>();
+  Ref<Allocation> destination_;
+  Ref<Allocation> source_;
+  TouchedMemory touched_;  // destroyed before the memory
+  std::vector<Ref<Event>> after_;
+  std::vector<Ref<Event>> before_;  // order only: their failure does not propagate
+  std::vector<Owner> owners_;
+  Ref<LibraryEvent> done_ = make_ref<LibraryEvent>();
 };
 
-// `on` null: in the order of no queue. If it blocks, or the queue cannot wait for the host, the
+// `queue` null: in the order of no queue. If it blocks, or the queue cannot wait for the host, the
 // operation has ended when this returns.
-[[nodiscard]] submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what,
-                                  transfer_options options);
+[[nodiscard]] Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
+                                  TransferOptions options);
 
 }  // namespace isthmus

@@ -13,39 +13,39 @@ namespace isthmus {
 // `on_host()` performs the complete copy, and owns everything it needs except the endpoints'
 // memory.
 template <class Effect>
-submitted make_checked_copy(queue* on, const movement& what, transfer_options options,
+Submitted make_checked_copy(Queue* queue, const Movement& movement, TransferOptions options,
                             const Effect& on_host) {
-  touched_memory touched;
-  touched.add(what.destination, what.destination_bytes, true);
-  touched.add(what.source, what.source_bytes, false);
-  const bool by_host = what.destination.host_can_copy() && what.source.host_can_copy() &&
-                       host_does_it(on, touched, options, what.nbytes);
-  if (!by_host && is_better_staged(*on, what, options.blocking)) {
-    return copy_pageable(*on, what, std::move(options));
+  TouchedMemory touched;
+  touched.add(movement.destination, movement.destination_bytes, true);
+  touched.add(movement.source, movement.source_bytes, false);
+  const bool by_host = movement.destination.host_can_copy() && movement.source.host_can_copy() &&
+                       host_does_it(queue, touched, options, movement.nbytes);
+  if (!by_host && is_better_staged(*queue, movement, options.blocking)) {
+    return copy_pageable(*queue, movement, std::move(options));
   }
-  if (what.is_fresh) {
-    os::populate_pages(what.destination.pointer, what.destination_bytes);
+  if (movement.is_fresh) {
+    os::populate_pages(movement.destination.pointer, movement.destination_bytes);
   }
   if (by_host) {
-    return directly(on, touched, options, on_host);
+    return directly(queue, touched, options, on_host);
   }
-  auto carrying = carrier(*on, what.destination, what.source);
+  auto carrying = carrier(*queue, movement.destination, movement.source);
   ISTHMUS_TRY(carrying);
   if (*carrying) {
-    keep_pinned(**carrying, what, options.owners);
-    return on_queue(*on, **carrying, touched, options,
-                    [&](wait_list after) { return what.put_to(**carrying, after); });
+    keep_pinned(**carrying, movement, options.owners);
+    return on_queue(*queue, **carrying, touched, options,
+                    [&](WaitList after) { return movement.put_to(**carrying, after); });
   }
-  return copy_staged(*on, what, std::move(options));
+  return copy_staged(*queue, movement, std::move(options));
 }
 
 template <class Effect>
-submitted make_copy(queue* on, const movement& what, transfer_options options,
+Submitted make_copy(Queue* queue, const Movement& movement, TransferOptions options,
                     const Effect& on_host) {
-  auto made = make_checked_copy(on, what, std::move(options), on_host);
+  auto made = make_checked_copy(queue, movement, std::move(options), on_host);
   ISTHMUS_TRY(made);
-  if (what.nbytes == what.destination_bytes) {  // without gaps
-    note_overwritten(what.destination, what.nbytes, *made);
+  if (movement.nbytes == movement.destination_bytes) {  // without gaps
+    note_overwritten(movement.destination, movement.nbytes, *made);
   }
   return made;
 }

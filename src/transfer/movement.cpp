@@ -9,18 +9,18 @@ namespace {
 
 // The side whose order of elements packed chunks have. If the device can reorder elements, it is
 // the host's side, so that the host copies long runs. Otherwise it is the device's side.
-side packing_side(const endpoint& destination, const endpoint& source) {
+Side packing_side(const Endpoint& destination, const Endpoint& source) {
   const bool to_host = destination.host_can_touch();
   const auto& there = to_host ? source : destination;
   const bool is_put_in_order =
       there.memory && to_host != source.host_can_touch() && there.memory->where().copies_strided();
-  return to_host == is_put_in_order ? side::destination : side::source;
+  return to_host == is_put_in_order ? Side::destination : Side::source;
 }
 
 }  // namespace
 
-std::unique_ptr<const parts> movement::cut(std::size_t most_bytes) const {
-  const auto device_side = destination.host_can_touch() ? side::source : side::destination;
+std::unique_ptr<const Parts> Movement::cut(std::size_t most_bytes) const {
+  const auto device_side = destination.host_can_touch() ? Side::source : Side::destination;
   if (block != nullptr) {
     return cut_strided(*block, packing_side(destination, source), most_bytes);
   }
@@ -30,15 +30,15 @@ std::unique_ptr<const parts> movement::cut(std::size_t most_bytes) const {
   return cut_ranges({destination.pointer, source.pointer, ranges}, device_side, most_bytes);
 }
 
-submitted movement::put_to(queue& on, wait_list after) const {
+Submitted Movement::put_to(Queue& queue, WaitList after) const {
   if (!ranges.empty()) {
-    return on.copy_ranges({destination.pointer, source.pointer, ranges}, after);
+    return queue.copy_ranges({destination.pointer, source.pointer, ranges}, after);
   }
   if (block != nullptr) {
-    return put_strided(on, *block, after);
+    return put_strided(queue, *block, after);
   }
-  return rows.height == 1 ? on.copy(rows.destination, rows.source, rows.width, after)
-                          : on.copy_2d(rows, after);
+  return rows.height == 1 ? queue.copy(rows.destination, rows.source, rows.width, after)
+                          : queue.copy_2d(rows, after);
 }
 
 }  // namespace isthmus

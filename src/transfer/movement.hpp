@@ -10,24 +10,24 @@
 
 namespace isthmus {
 
-struct movement {
-  const endpoint& destination;
-  const endpoint& source;
+struct Movement {
+  const Endpoint& destination;
+  const Endpoint& source;
   // From the pointer to the end of the last byte.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
   std::size_t nbytes = 0;  // to be copied
-  copy_2d_shape rows{};    // what is copied, unless one of the next two is set
-  std::span<const copy_range> ranges{};
-  const strided_copy* block = nullptr;  // or null
+  Copy2dShape rows{};      // what is copied, unless one of the next two is set
+  std::span<const CopyRange> ranges{};
+  const StridedCopy* block = nullptr;  // or null
   bool is_fresh = false;  // destination on the host, none of whose pages was touched yet
 
-  [[nodiscard]] static movement of_block(const endpoint& destination, const endpoint& source,
-                                         const strided_copy& block) noexcept {
+  [[nodiscard]] static Movement of_block(const Endpoint& destination, const Endpoint& source,
+                                         const StridedCopy& block) noexcept {
     return {destination,
             source,
-            block.extent(side::destination),
-            block.extent(side::source),
+            block.extent(Side::destination),
+            block.extent(Side::source),
             block.bytes(),
             {},
             {},
@@ -39,9 +39,9 @@ struct movement {
   [[nodiscard]] bool is_in_pieces() const noexcept { return block != nullptr || !ranges.empty(); }
   [[nodiscard]] bool is_one_run() const noexcept { return !is_in_pieces() && rows.height == 1; }
   // Chunks of at most that many bytes.
-  [[nodiscard]] std::unique_ptr<const parts> cut(std::size_t most_bytes) const;
+  [[nodiscard]] std::unique_ptr<const Parts> cut(std::size_t most_bytes) const;
   // Submits it as one operation of a queue that reaches both endpoints.
-  [[nodiscard]] submitted put_to(queue& on, wait_list after) const;
+  [[nodiscard]] Submitted put_to(Queue& queue, WaitList after) const;
 };
 
 }  // namespace isthmus

@@ -11,36 +11,38 @@ namespace isthmus {
 
 namespace {
 
-std::uint64_t serial_of(const queue* on) noexcept { return on == nullptr ? 0 : on->serial(); }
+std::uint64_t serial_of(const Queue* queue) noexcept {
+  return queue == nullptr ? 0 : queue->serial();
+}
 
 }  // namespace
 
-bool endpoint::in_context_of(const queue& on) const noexcept {
-  return memory && memory->home().is_same_as(on.home());
+bool Endpoint::in_context_of(const Queue& queue) const noexcept {
+  return memory && memory->home().is_same_as(queue.home());
 }
 
-bool endpoint::reached_by(const queue& on) const noexcept {
-  return host_can_touch() || (in_context_of(on) && &memory->where() == &on.where());
+bool Endpoint::reached_by(const Queue& queue) const noexcept {
+  return host_can_touch() || (in_context_of(queue) && &memory->where() == &queue.where());
 }
 
-byte_range endpoint::range(std::size_t nbytes) const noexcept {
+ByteRange Endpoint::range(std::size_t nbytes) const noexcept {
   const auto begin = address(pointer) - address(memory->start_of_uses());
   return {begin, begin + nbytes};
 }
 
-void touched_memory::add(const endpoint& side, std::size_t nbytes, bool writes) {
+void TouchedMemory::add(const Endpoint& side, std::size_t nbytes, bool writes) {
   if (side.memory) {
     touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes};
   }
 }
 
-void touched_memory::add_read_and_written(const endpoint& side, std::size_t nbytes) {
+void TouchedMemory::add_read_and_written(const Endpoint& side, std::size_t nbytes) {
   if (side.memory) {
     touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true};
   }
 }
 
-void touched_memory::reserve() {
+void TouchedMemory::reserve() {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.began_at = each.memory->uses().begin();
@@ -48,7 +50,7 @@ void touched_memory::reserve() {
   }
 }
 
-void touched_memory::give_up() noexcept {
+void TouchedMemory::give_up() noexcept {
   for (auto& each : touches_) {
     if (std::exchange(each.is_reserved, false)) {
       each.memory->uses().give_up();
@@ -56,7 +58,7 @@ void touched_memory::give_up() noexcept {
   }
 }
 
-void touched_memory::add_contents(transfer_options& options) {
+void TouchedMemory::add_contents(TransferOptions& options) {
   if (!options.reads_contents) {
     return;
   }
@@ -68,43 +70,43 @@ void touched_memory::add_contents(transfer_options& options) {
   }
 }
 
-void note_overwritten(const endpoint& side, std::size_t nbytes, const ref<event>& written) noexcept
+void note_overwritten(const Endpoint& side, std::size_t nbytes, const Ref<Event>& written) noexcept
     try {
   if (side.memory && side.memory->uses().contents().any()) {
     auto& contents = side.memory->uses().contents();
-    const range_set all{side.range(nbytes)};
+    const RangeSet all{side.range(nbytes)};
     written ? contents.replace(all, written) : contents.forget(all);
   }
 } catch (const std::bad_alloc&) {
   // The operation was submitted and is in flight, so this must not be reported as a refusal.
 }
 
-void touched_memory::collect(const queue* on, std::vector<ref<event>>& after) {
+void TouchedMemory::collect(const Queue* queue, std::vector<Ref<Event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
     const auto& each = touches_.at(index);
-    each.memory->uses().collect({serial_of(on), each.range, each.writes}, after);
+    each.memory->uses().collect({serial_of(queue), each.range, each.writes}, after);
   }
 }
 
-result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& after) {
-  if (on != nullptr) {
-    ISTHMUS_TRY(on->unfinished(after));
+Result<void> TouchedMemory::collect_queues(Queue* queue, std::vector<Ref<Event>>& after) {
+  if (queue != nullptr) {
+    ISTHMUS_TRY(queue->unfinished(after));
   }
-  return collect_lent(on, after);
+  return collect_lent(queue, after);
 }
 
-result<void> touched_memory::collect_lent(const queue* on, std::vector<ref<event>>& after) {
+Result<void> TouchedMemory::collect_lent(const Queue* queue, std::vector<Ref<Event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
-    ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_lent(on, after));
+    ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_lent(queue, after));
   }
   return {};
 }
 
-result<void> touched_memory::order_after_conflicts(const queue* on,
-                                                   std::vector<ref<event>>& after) {
-  std::vector<ref<event>> conflicts;
-  collect(on, conflicts);
-  ISTHMUS_TRY(collect_lent(on, conflicts));
+Result<void> TouchedMemory::order_after_conflicts(const Queue* queue,
+                                                  std::vector<Ref<Event>>& after) {
+  std::vector<Ref<Event>> conflicts;
+  collect(queue, conflicts);
+  ISTHMUS_TRY(collect_lent(queue, conflicts));
   for (const auto& each : conflicts) {
     after.push_back(order_only(each));
   }
@@ -112,7 +114,7 @@ result<void> touched_memory::order_after_conflicts(const queue* on,
   return {};
 }
 
-bool touched_memory::quiet() {
+bool TouchedMemory::quiet() {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& memory = *touches_.at(index).memory;
     if (memory.lent() || !memory.uses().quiet()) {
@@ -122,36 +124,36 @@ bool touched_memory::quiet() {
   return true;
 }
 
-void touched_memory::publish(const queue* on, const ref<event>& ended) noexcept {
+void TouchedMemory::publish(const Queue* queue, const Ref<Event>& ended) noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.is_reserved = false;
     each.memory->uses().add(
-        {serial_of(on), each.range, each.writes, false, follows_conflicts_,
-         on == nullptr ? nullptr : &on->where(), on == nullptr ? nullptr : &on->home()},
+        {serial_of(queue), each.range, each.writes, false, follows_conflicts_,
+         queue == nullptr ? nullptr : &queue->where(), queue == nullptr ? nullptr : &queue->home()},
         ended, each.began_at);
   }
 }
 
-struct owner_keeper::last_stop final : continuation {
-  explicit last_stop(std::vector<owner> owners) : kept{std::move(owners)} {}
-  void run(event&) noexcept override { delete this; }
+struct OwnerKeeper::LastStop final : Continuation {
+  explicit LastStop(std::vector<Owner> owners) : kept{std::move(owners)} {}
+  void run(Event&) noexcept override { delete this; }
 
-  std::vector<owner> kept;
+  std::vector<Owner> kept;
 };
 
-owner_keeper::owner_keeper(std::vector<owner> owners) {
+OwnerKeeper::OwnerKeeper(std::vector<Owner> owners) {
   if (!owners.empty()) {
-    kept_.reset(new last_stop{std::move(owners)});
+    kept_.reset(new LastStop{std::move(owners)});
   }
 }
 
-void owner_keeper::until(event& ended) noexcept {
+void OwnerKeeper::until(Event& ended) noexcept {
   if (kept_) {
     ended.on_complete_at_leisure(*kept_.release());
   }
 }
 
-void owner_keeper::deleter::operator()(last_stop* unused) const noexcept { delete unused; }
+void OwnerKeeper::Deleter::operator()(LastStop* unused) const noexcept { delete unused; }
 
 }  // namespace isthmus

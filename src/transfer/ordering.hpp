@@ -13,16 +13,16 @@
 namespace isthmus {
 
 // The memory that one operation accesses: at most a destination and a source.
-class touched_memory {
+class TouchedMemory {
  public:
-  touched_memory() = default;
-  touched_memory(const touched_memory&) = delete;
-  touched_memory& operator=(const touched_memory&) = delete;
-  ~touched_memory() { give_up(); }
+  TouchedMemory() = default;
+  TouchedMemory(const TouchedMemory&) = delete;
+  TouchedMemory& operator=(const TouchedMemory&) = delete;
+  ~TouchedMemory() { give_up(); }
 
   // `writes` false: the operation reads.
-  void add(const endpoint& side, std::size_t nbytes, bool writes);
-  void add_read_and_written(const endpoint& side, std::size_t nbytes);
+  void add(const Endpoint& side, std::size_t nbytes, bool writes);
+  void add_read_and_written(const Endpoint& side, std::size_t nbytes);
 
   // Call before `collect` and before the submission of an operation that is to be published;
   // `publish` then needs no memory. Throws std::bad_alloc.
@@ -30,35 +30,36 @@ class touched_memory {
   // Cancels `reserve`: nothing was submitted. Pre: the memory reserved for is still referenced.
   void give_up() noexcept;
 
-  // Adds to `after` what an operation on queue `on` must wait for. Null: on no queue, so all
+  // Adds to `after` what an operation on queue `queue` must wait for. Null: on no queue, so all
   // conflicting operations.
-  void collect(const queue* on, std::vector<ref<event>>& after);
+  void collect(const Queue* queue, std::vector<Ref<Event>>& after);
   // The same for work that callers submitted themselves to exported queues of the memory, except
-  // `on`.
-  [[nodiscard]] result<void> collect_lent(const queue* on, std::vector<ref<event>>& after);
+  // `queue`.
+  [[nodiscard]] Result<void> collect_lent(const Queue* queue, std::vector<Ref<Event>>& after);
   // Both of these, as dependencies that order and do not propagate failure. They belong into the
   // wait list of the operation that is then published, on the same queue. Pre: `reserve`.
-  [[nodiscard]] result<void> order_after_conflicts(const queue* on, std::vector<ref<event>>& after);
+  [[nodiscard]] Result<void> order_after_conflicts(const Queue* queue,
+                                                   std::vector<Ref<Event>>& after);
   // Adds the copies that an operation with these options depends on, for what it reads.
-  void add_contents(transfer_options& options);
-  // For direct access by the host in the order of `on` (may be null): adds what is unfinished
+  void add_contents(TransferOptions& options);
+  // For direct access by the host in the order of `queue` (may be null): adds what is unfinished
   // there, and on every exported queue of the memory, where external work may run.
-  [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
+  [[nodiscard]] Result<void> collect_queues(Queue* queue, std::vector<Ref<Event>>& after);
   // Whether nothing is in flight on the memory, as far as is known without a driver call.
   [[nodiscard]] bool quiet();
   // Records the operation that completes with `ended` as in flight. Pre: `reserve`.
-  void publish(const queue* on, const ref<event>& ended) noexcept;
+  void publish(const Queue* queue, const Ref<Event>& ended) noexcept;
 
  private:
-  struct touch {
-    allocation* memory = nullptr;
-    byte_range range;
+  struct Touch {
+    Allocation* memory = nullptr;
+    ByteRange range;
     bool writes = false;
     bool reads = false;
     bool is_reserved = false;
     std::uint64_t began_at = 0;
   };
-  std::array<touch, 2> touches_{};
+  std::array<Touch, 2> touches_{};
   std::size_t count_ = 0;
   bool follows_conflicts_ = false;
 };
@@ -67,21 +68,21 @@ class touched_memory {
 // that they have been written already (null). Unless it fails, no earlier copy determines their
 // contents. If memory is short an earlier copy may remain recorded: readers may then fail
 // unnecessarily.
-void note_overwritten(const endpoint& side, std::size_t nbytes, const ref<event>& written) noexcept;
+void note_overwritten(const Endpoint& side, std::size_t nbytes, const Ref<Event>& written) noexcept;
 
 // Keeps owners alive until an event has completed. Construct it before the submission, since
 // nothing may fail afterwards.
-class owner_keeper {
+class OwnerKeeper {
  public:
-  explicit owner_keeper(std::vector<owner> owners);
-  void until(event& ended) noexcept;
+  explicit OwnerKeeper(std::vector<Owner> owners);
+  void until(Event& ended) noexcept;
 
  private:
-  struct last_stop;
-  struct deleter {
-    void operator()(last_stop* unused) const noexcept;
+  struct LastStop;
+  struct Deleter {
+    void operator()(LastStop* unused) const noexcept;
   };
-  std::unique_ptr<last_stop, deleter> kept_;
+  std::unique_ptr<LastStop, Deleter> kept_;
 };
 
 }  // namespace isthmus

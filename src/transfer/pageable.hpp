@@ -7,10 +7,12 @@
 
 namespace isthmus {
 
-// Whether such a copy, in the order of `on`, is better staged than passed to the driver as it is.
-[[nodiscard]] bool is_better_staged(const queue& on, const movement& what, bool blocking);
+// Whether such a copy, in the order of `queue`, is better staged than passed to the driver as it
+// is.
+[[nodiscard]] bool is_better_staged(const Queue& queue, const Movement& movement, bool blocking);
 
 // Pre: `is_better_staged`.
-[[nodiscard]] submitted copy_pageable(queue& on, const movement& what, transfer_options options);
+[[nodiscard]] Submitted copy_pageable(Queue& queue, const Movement& movement,
+                                      TransferOptions options);
 
 }  // namespace isthmus

@@ -18,11 +18,11 @@ constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
 // Each row that bypasses the caches ends with a fence, which is too slow for shorter rows.
 constexpr std::size_t k_least_row_past_caches = std::size_t{4} << 10;
 
-bool goes_past_caches(const copy_2d_shape& shape) noexcept {
+bool goes_past_caches(const Copy2dShape& shape) noexcept {
   return shape.width >= k_least_row_past_caches && shape.width * shape.height <= k_most_past_caches;
 }
 
-void stream_rows(const copy_2d_shape& rows) noexcept {
+void stream_rows(const Copy2dShape& rows) noexcept {
   if (rows.destination_pitch == rows.width && rows.source_pitch == rows.width) {
     stream_copy(rows.destination, rows.source, rows.width * rows.height);
     return;
@@ -33,9 +33,9 @@ void stream_rows(const copy_2d_shape& rows) noexcept {
   }
 }
 
-class row_parts final : public parts {
+class RowParts final : public Parts {
  public:
-  row_parts(const copy_2d_shape& shape, std::size_t most_bytes)
+  RowParts(const Copy2dShape& shape, std::size_t most_bytes)
       : shape_{shape},
         width_{std::min(shape.width, most_bytes)},
         rows_{std::min(most_bytes / width_, shape.height)},
@@ -55,17 +55,17 @@ class row_parts final : public parts {
     const auto part = at(index);
     os::populate_pages(part.destination, part.destination_pitch * (part.height - 1) + part.width);
   }
-  [[nodiscard]] submitted read(queue& on, std::size_t index, std::byte* packed,
-                               wait_list after) const override {
-    return on.copy_2d(reading(index, packed), after);
+  [[nodiscard]] Submitted read(Queue& queue, std::size_t index, std::byte* packed,
+                               WaitList after) const override {
+    return queue.copy_2d(reading(index, packed), after);
   }
-  [[nodiscard]] submitted write(queue& on, std::size_t index, const std::byte* packed,
-                                wait_list after) const override {
-    return on.copy_2d(writing(index, packed), after);
+  [[nodiscard]] Submitted write(Queue& queue, std::size_t index, const std::byte* packed,
+                                WaitList after) const override {
+    return queue.copy_2d(writing(index, packed), after);
   }
 
  private:
-  [[nodiscard]] copy_2d_shape at(std::size_t index) const noexcept {
+  [[nodiscard]] Copy2dShape at(std::size_t index) const noexcept {
     const auto row = index / columns() * rows_;
     const auto begin = index % columns() * width_;
     return {advance(shape_.destination, row * shape_.destination_pitch + begin),
@@ -75,26 +75,26 @@ class row_parts final : public parts {
             std::min(width_, shape_.width - begin),
             std::min(rows_, shape_.height - row)};
   }
-  [[nodiscard]] copy_2d_shape reading(std::size_t index, std::byte* packed) const noexcept {
+  [[nodiscard]] Copy2dShape reading(std::size_t index, std::byte* packed) const noexcept {
     auto shape = at(index);
     shape.destination = packed;
     shape.destination_pitch = shape.width;
     return shape;
   }
-  [[nodiscard]] copy_2d_shape writing(std::size_t index, const std::byte* packed) const noexcept {
+  [[nodiscard]] Copy2dShape writing(std::size_t index, const std::byte* packed) const noexcept {
     auto shape = at(index);
     shape.source = packed;
     shape.source_pitch = shape.width;
     return shape;
   }
-  void copy_on_host(const copy_2d_shape& rows) const noexcept {
+  void copy_on_host(const Copy2dShape& rows) const noexcept {
     past_caches_ ? stream_rows(rows) : copy_rows(rows);
   }
   [[nodiscard]] std::size_t columns() const noexcept {
     return (shape_.width + width_ - 1) / width_;
   }
 
-  copy_2d_shape shape_;
+  Copy2dShape shape_;
   std::size_t width_;
   std::size_t rows_;  // 1 if a row is in several chunks
   bool past_caches_;
@@ -102,14 +102,14 @@ class row_parts final : public parts {
 
 constexpr std::size_t k_word = 16;
 
-class range_parts final : public parts {
+class RangeParts final : public Parts {
  public:
-  range_parts(const ranged_copy& what, side device_side, std::size_t most_bytes)
-      : destination_{what.destination}, source_{what.source}, device_side_{device_side} {
-    to_packed_.reserve(what.ranges.size());
-    from_packed_.reserve(what.ranges.size());
+  RangeParts(const RangedCopy& copy, Side device_side, std::size_t most_bytes)
+      : destination_{copy.destination}, source_{copy.source}, device_side_{device_side} {
+    to_packed_.reserve(copy.ranges.size());
+    from_packed_.reserve(copy.ranges.size());
     begin_part();
-    for (auto left : what.ranges) {
+    for (auto left : copy.ranges) {
       while (left.nbytes != 0) {
         cut_off(left, most_bytes);
       }
@@ -125,13 +125,13 @@ class range_parts final : public parts {
   void scatter(std::size_t index, const std::byte* packed) const noexcept override {
     copy_ranges(writing(index, packed));
   }
-  [[nodiscard]] submitted read(queue& on, std::size_t index, std::byte* packed,
-                               wait_list after) const override {
-    return on.copy_ranges(reading(index, packed), after);
+  [[nodiscard]] Submitted read(Queue& queue, std::size_t index, std::byte* packed,
+                               WaitList after) const override {
+    return queue.copy_ranges(reading(index, packed), after);
   }
-  [[nodiscard]] submitted write(queue& on, std::size_t index, const std::byte* packed,
-                                wait_list after) const override {
-    return on.copy_ranges(writing(index, packed), after);
+  [[nodiscard]] Submitted write(Queue& queue, std::size_t index, const std::byte* packed,
+                                WaitList after) const override {
+    return queue.copy_ranges(writing(index, packed), after);
   }
 
  private:
@@ -140,7 +140,7 @@ class range_parts final : public parts {
     packed_ = 0;
   }
   // Moves the front of `left` to the current chunk, or begins a new chunk if that is full.
-  void cut_off(copy_range& left, std::size_t most_bytes) {
+  void cut_off(CopyRange& left, std::size_t most_bytes) {
     const auto gap = (device_address(left) - packed_) % k_word;
     if (packed_ + gap >= most_bytes) {
       begin_part();
@@ -154,26 +154,26 @@ class range_parts final : public parts {
     largest_ = std::max(largest_, packed_);
     left = {left.destination_offset + nbytes, left.source_offset + nbytes, left.nbytes - nbytes};
   }
-  [[nodiscard]] std::uintptr_t device_address(const copy_range& range) const noexcept {
-    return device_side_ == side::source ? address(source_) + range.source_offset
+  [[nodiscard]] std::uintptr_t device_address(const CopyRange& range) const noexcept {
+    return device_side_ == Side::source ? address(source_) + range.source_offset
                                         : address(destination_) + range.destination_offset;
   }
-  [[nodiscard]] std::span<const copy_range> of_part(const std::vector<copy_range>& all,
-                                                    std::size_t index) const noexcept {
+  [[nodiscard]] std::span<const CopyRange> of_part(const std::vector<CopyRange>& all,
+                                                   std::size_t index) const noexcept {
     return std::span{all}.subspan(begins_[index], begins_[index + 1] - begins_[index]);
   }
-  [[nodiscard]] ranged_copy reading(std::size_t index, std::byte* packed) const noexcept {
+  [[nodiscard]] RangedCopy reading(std::size_t index, std::byte* packed) const noexcept {
     return {packed, source_, of_part(to_packed_, index)};
   }
-  [[nodiscard]] ranged_copy writing(std::size_t index, const std::byte* packed) const noexcept {
+  [[nodiscard]] RangedCopy writing(std::size_t index, const std::byte* packed) const noexcept {
     return {destination_, packed, of_part(from_packed_, index)};
   }
 
   void* destination_;
   const void* source_;
-  side device_side_;
-  std::vector<copy_range> to_packed_;
-  std::vector<copy_range> from_packed_;
+  Side device_side_;
+  std::vector<CopyRange> to_packed_;
+  std::vector<CopyRange> from_packed_;
   std::vector<std::size_t> begins_;  // of the chunks, and the end of the last
   std::size_t packed_ = 0;           // bytes of the current chunk so far
   std::size_t largest_ = 0;
@@ -181,13 +181,13 @@ class range_parts final : public parts {
 
 }  // namespace
 
-std::unique_ptr<const parts> cut_rows(const copy_2d_shape& rows, std::size_t most_bytes) {
-  return std::make_unique<row_parts>(rows, most_bytes);
+std::unique_ptr<const Parts> cut_rows(const Copy2dShape& rows, std::size_t most_bytes) {
+  return std::make_unique<RowParts>(rows, most_bytes);
 }
 
-std::unique_ptr<const parts> cut_ranges(const ranged_copy& what, side device_side,
+std::unique_ptr<const Parts> cut_ranges(const RangedCopy& copy, Side device_side,
                                         std::size_t most_bytes) {
-  return std::make_unique<range_parts>(what, device_side, most_bytes);
+  return std::make_unique<RangeParts>(copy, device_side, most_bytes);
 }
 
 }  // namespace isthmus

@@ -17,12 +17,12 @@
 
 namespace isthmus {
 
-class parts {
+class Parts {
  public:
-  parts() = default;
-  parts(const parts&) = delete;
-  parts& operator=(const parts&) = delete;
-  virtual ~parts() = default;
+  Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+  virtual ~Parts() = default;
 
   [[nodiscard]] virtual std::size_t count() const noexcept = 0;
   // Size of the largest chunk, packed.
@@ -38,19 +38,19 @@ class parts {
   }
   // Faults in the pages that `scatter` of the chunk would be the first to touch.
   virtual void fault_in(std::size_t /*index*/) const noexcept {}
-  [[nodiscard]] virtual submitted read(queue& on, std::size_t index, std::byte* packed,
-                                       wait_list after) const = 0;
-  [[nodiscard]] virtual submitted write(queue& on, std::size_t index, const std::byte* packed,
-                                        wait_list after) const = 0;
+  [[nodiscard]] virtual Submitted read(Queue& queue, std::size_t index, std::byte* packed,
+                                       WaitList after) const = 0;
+  [[nodiscard]] virtual Submitted write(Queue& queue, std::size_t index, const std::byte* packed,
+                                        WaitList after) const = 0;
 };
 
 // Chunks consist of whole rows; rows longer than `most_bytes` are divided.
-[[nodiscard]] std::unique_ptr<const parts> cut_rows(const copy_2d_shape& rows,
+[[nodiscard]] std::unique_ptr<const Parts> cut_rows(const Copy2dShape& rows,
                                                     std::size_t most_bytes);
 // Chunks consist of whole ranges, except those that straddle the boundary of two chunks. A range
 // keeps the word alignment that it has on `device_side` when it is packed, so that it can be moved
 // word by word.
-[[nodiscard]] std::unique_ptr<const parts> cut_ranges(const ranged_copy& what, side device_side,
+[[nodiscard]] std::unique_ptr<const Parts> cut_ranges(const RangedCopy& copy, Side device_side,
                                                       std::size_t most_bytes);
 
 }  // namespace isthmus

@@ -10,7 +10,7 @@
 namespace isthmus {
 namespace {
 
-result<void> check_end(const copy_range& range, std::size_t index) {
+Result<void> check_end(const CopyRange& range, std::size_t index) {
   const auto furthest = std::max(range.destination_offset, range.source_offset);
   if (range.nbytes > SIZE_MAX - furthest) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -21,8 +21,8 @@ result<void> check_end(const copy_range& range, std::size_t index) {
 }
 
 // Indices sorted by destination; empty if the ranges are sorted already.
-std::vector<std::size_t> in_order(std::span<const copy_range> given) {
-  const auto is_before = [](const copy_range& one, const copy_range& other) {
+std::vector<std::size_t> in_order(std::span<const CopyRange> given) {
+  const auto is_before = [](const CopyRange& one, const CopyRange& other) {
     return one.destination_offset < other.destination_offset;
   };
   std::vector<std::size_t> order;
@@ -36,7 +36,7 @@ std::vector<std::size_t> in_order(std::span<const copy_range> given) {
   return order;
 }
 
-error refuse_common_bytes(std::span<const copy_range> given, std::size_t one, std::size_t other) {
+Error refuse_common_bytes(std::span<const CopyRange> given, std::size_t one, std::size_t other) {
   return fail(
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "ranges {} and {} overlap in the destination: {} bytes from offset {}, and {} from {}",
@@ -44,17 +44,17 @@ error refuse_common_bytes(std::span<const copy_range> given, std::size_t one, st
       given[other].nbytes, given[other].destination_offset);
 }
 
-std::size_t end_of(const copy_range& range) noexcept {
+std::size_t end_of(const CopyRange& range) noexcept {
   return range.destination_offset + range.nbytes;
 }
 
-bool follows(const copy_range& last, const copy_range& next) noexcept {
+bool follows(const CopyRange& last, const CopyRange& next) noexcept {
   return end_of(last) == next.destination_offset &&
          last.source_offset + last.nbytes == next.source_offset;
 }
 
 // Makes offsets relative to the first byte of each side.
-void rebase(range_list& list) {
+void rebase(RangeList& list) {
   list.destination_begin = list.each.front().destination_offset;
   const auto& last = list.each.back();
   list.destination_bytes = last.destination_offset + last.nbytes - list.destination_begin;
@@ -73,10 +73,10 @@ void rebase(range_list& list) {
 }
 
 // The destination range that `range` reads from, if any. Pre: `all` is sorted by destination.
-const copy_range* written_meanwhile(std::span<const copy_range> all, const copy_range& range,
-                                    std::uintptr_t destination, std::uintptr_t source) {
+const CopyRange* written_meanwhile(std::span<const CopyRange> all, const CopyRange& range,
+                                   std::uintptr_t destination, std::uintptr_t source) {
   const auto begin = source + range.source_offset;
-  const auto first = std::partition_point(all.begin(), all.end(), [=](const copy_range& each) {
+  const auto first = std::partition_point(all.begin(), all.end(), [=](const CopyRange& each) {
     return destination + each.destination_offset + each.nbytes <= begin;
   });
   const bool is_common =
@@ -84,8 +84,8 @@ const copy_range* written_meanwhile(std::span<const copy_range> all, const copy_
   return is_common ? &*first : nullptr;
 }
 
-result<void> check_apart(const endpoint& destination, const endpoint& source,
-                         const range_list& ranges) {
+Result<void> check_apart(const Endpoint& destination, const Endpoint& source,
+                         const RangeList& ranges) {
   const auto to = address(destination.pointer);
   const auto from = address(source.pointer);
   if (to >= from + ranges.source_bytes || from >= to + ranges.destination_bytes) {
@@ -105,12 +105,12 @@ result<void> check_apart(const endpoint& destination, const endpoint& source,
 
 }  // namespace
 
-result<range_list> list_ranges(std::span<const copy_range> given) {
+Result<RangeList> list_ranges(std::span<const CopyRange> given) {
   for (std::size_t index = 0; index < given.size(); ++index) {
     ISTHMUS_TRY(check_end(given[index], index));
   }
   const auto order = in_order(given);
-  range_list list;
+  RangeList list;
   list.each.reserve(given.size());
   std::size_t last = 0;  // that was not empty
   for (std::size_t at = 0; at < given.size(); ++at) {
@@ -135,15 +135,15 @@ result<range_list> list_ranges(std::span<const copy_range> given) {
   return list;
 }
 
-submitted copy_ranges(queue* asked, const endpoint& destination, const endpoint& source,
-                      range_list ranges, transfer_options options) {
+Submitted copy_ranges(Queue* asked, const Endpoint& destination, const Endpoint& source,
+                      RangeList ranges, TransferOptions options) {
   if (ranges.each.size() <= 1) {
     return copy(asked, destination, source, ranges.nbytes, std::move(options));
   }
   auto chosen = choose_queue(asked, destination, source);
   ISTHMUS_TRY(chosen);
   ISTHMUS_TRY(check_apart(destination, source, ranges));
-  const movement what{destination,         source,        ranges.destination_bytes,
+  const Movement what{destination,         source,        ranges.destination_bytes,
                       ranges.source_bytes, ranges.nbytes, {},
                       ranges.each};
   // The function owns the list's memory, to which `what` refers.

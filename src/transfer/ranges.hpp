@@ -16,8 +16,8 @@ namespace isthmus {
 
 // Ranges in the order of their destinations, none empty; ranges that are adjacent on both sides are
 // merged. Offsets are relative to the first byte of each side.
-struct range_list {
-  std::vector<copy_range> each;
+struct RangeList {
+  std::vector<CopyRange> each;
   std::size_t destination_begin = 0;
   std::size_t destination_bytes = 0;  // from the first byte to the end of the last
   std::size_t source_begin = 0;
@@ -28,11 +28,12 @@ struct range_list {
 // Takes O(n log n) if the ranges are not sorted by destination, else O(n). OUT_OF_RANGE for a range
 // that runs past the end of the address space, INVALID_ARGUMENT for two whose destinations overlap;
 // the errors name them by their index in `given`.
-[[nodiscard]] result<range_list> list_ranges(std::span<const copy_range> given);
+[[nodiscard]] Result<RangeList> list_ranges(std::span<const CopyRange> given);
 
 // Pre: the endpoints point to the list's first byte on their side. INVALID_ARGUMENT if one range
 // writes what another reads; otherwise as `copy`.
-[[nodiscard]] submitted copy_ranges(queue* on, const endpoint& destination, const endpoint& source,
-                                    range_list ranges, transfer_options options);
+[[nodiscard]] Submitted copy_ranges(Queue* queue, const Endpoint& destination,
+                                    const Endpoint& source, RangeList ranges,
+                                    TransferOptions options);
 
 }  // namespace isthmus

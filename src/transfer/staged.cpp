@@ -17,15 +17,15 @@ namespace {
 // caches.
 constexpr std::size_t k_staged_bytes = std::size_t{4} << 20;
 
-using slot = staging_ring::slot;
+using Slot = StagingRing::Slot;
 
 // Plain memory that a chunk passes through. The destructor waits for operations on it, also if an
 // exception is thrown.
-struct own_stage final : slot {
-  explicit own_stage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
-  own_stage(const own_stage&) = delete;
-  own_stage& operator=(const own_stage&) = delete;
-  ~own_stage() {
+struct OwnStage final : Slot {
+  explicit OwnStage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
+  OwnStage(const OwnStage&) = delete;
+  OwnStage& operator=(const OwnStage&) = delete;
+  ~OwnStage() {
     static_cast<void>(end());
     give_back(memory);
   }
@@ -41,14 +41,14 @@ struct own_stage final : slot {
 
 // Reads one chunk after another from one side and writes it to the other: reads chunk n while chunk
 // n - 1 is being written.
-class staged_copy : public host_driven {
+class StagedCopy : public HostDriven {
  public:
-  staged_copy(const movement& what, std::size_t piece_bytes)
-      : host_driven{what}, parts_{what.cut(piece_bytes)} {}
+  StagedCopy(const Movement& movement, std::size_t piece_bytes)
+      : HostDriven{movement}, parts_{movement.cut(piece_bytes)} {}
 
  protected:
-  [[nodiscard]] result<void> move_by_way_of(slot& first, slot& second, queue& reading,
-                                            queue& writing) {
+  [[nodiscard]] Result<void> move_by_way_of(Slot& first, Slot& second, Queue& reading,
+                                            Queue& writing) {
     for (std::size_t index = 0; index < parts_->count(); ++index) {
       auto& by_way_of = index % 2 == 0 ? first : second;
       ISTHMUS_TRY(by_way_of.end());
@@ -66,21 +66,21 @@ class staged_copy : public host_driven {
   [[nodiscard]] std::size_t largest() const noexcept { return parts_->bytes(); }
 
  private:
-  std::unique_ptr<const parts> parts_;
+  std::unique_ptr<const Parts> parts_;
 };
 
 // Through plain memory.
-class plainly_staged final : public staged_copy {
+class PlainlyStaged final : public StagedCopy {
  public:
-  plainly_staged(const movement& what, ref<queue> reading, ref<queue> writing)
-      : staged_copy{what, k_staged_bytes},
+  PlainlyStaged(const Movement& movement, Ref<Queue> reading, Ref<Queue> writing)
+      : StagedCopy{movement, k_staged_bytes},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
 
  protected:
-  [[nodiscard]] result<void> move() override {
-    own_stage first{largest()};
-    own_stage second{largest()};
+  [[nodiscard]] Result<void> move() override {
+    OwnStage first{largest()};
+    OwnStage second{largest()};
     return move_by_way_of(first, second, *reading_, *writing_);
   }
   void let_go() noexcept override {
@@ -89,90 +89,90 @@ class plainly_staged final : public staged_copy {
   }
 
  private:
-  ref<queue> reading_;
-  ref<queue> writing_;
+  Ref<Queue> reading_;
+  Ref<Queue> writing_;
 };
 
 // Through pinned memory of one side, on the queue of its staging slot, and a queue of the other
 // side.
-class pinned_staged final : public staged_copy {
+class PinnedStaged final : public StagedCopy {
  public:
-  pinned_staged(const movement& what, staging_ring& ring, side ring_is_of, ref<queue> other)
-      : staged_copy{what, staging_ring::k_slot_bytes},
+  PinnedStaged(const Movement& movement, StagingRing& ring, Side ring_is_of, Ref<Queue> other)
+      : StagedCopy{movement, StagingRing::k_slot_bytes},
         ring_{ring},
         ring_is_of_{ring_is_of},
         other_{std::move(other)} {}
 
  protected:
-  [[nodiscard]] result<void> move() override {
+  [[nodiscard]] Result<void> move() override {
     auto& with = ring_.take();
-    const undo given_back{[&] {
+    const Undo given_back{[&] {
       for (auto& each : with.slots) {
         static_cast<void>(each.end());
       }
       ring_.give_back(with);
     }};
-    const bool writes = ring_is_of_ == side::destination;
+    const bool writes = ring_is_of_ == Side::destination;
     return move_by_way_of(with.slots[0], with.slots[1], writes ? *other_ : *with.on,
                           writes ? *with.on : *other_);
   }
   void let_go() noexcept override { other_ = nullptr; }
 
  private:
-  staging_ring& ring_;
-  const side ring_is_of_;
-  ref<queue> other_;
+  StagingRing& ring_;
+  const Side ring_is_of_;
+  Ref<Queue> other_;
 };
 
 // For a queue of the destination that cannot wait for a library thread: reads the source now, and
 // writes in the queue's order.
-submitted write_snapshot(queue& on, queue& reading, const movement& what,
-                         transfer_options options) {
-  touched_memory read;
-  read.add(what.source, what.source_bytes, false);
-  std::vector<ref<event>> before;
+Submitted write_snapshot(Queue& queue, Queue& reading, const Movement& movement,
+                         TransferOptions options) {
+  TouchedMemory read;
+  read.add(movement.source, movement.source_bytes, false);
+  std::vector<Ref<Event>> before;
   read.collect(nullptr, before);
   ISTHMUS_TRY(read.collect_queues(nullptr, before));
   read.add_contents(options);
   ISTHMUS_TRY(wait_for_all(options.after));
   let_end(before);
-  const auto whole = what.cut(SIZE_MAX);
+  const auto whole = movement.cut(SIZE_MAX);
   auto snapshot = std::make_unique_for_overwrite<std::byte[]>(whole->bytes());
   auto* const bytes = snapshot.get();
   auto taken = whole->read(reading, 0, bytes, {});
   ISTHMUS_TRY(taken);
   ISTHMUS_TRY((*taken)->wait(std::nullopt));
   options.owners.reserve(options.owners.size() + 1);
-  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &own_stage::give_back});
-  owner_keeper keeper{std::move(options.owners)};
-  touched_memory written;
-  written.add(what.destination, what.destination_bytes, true);
+  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &OwnStage::give_back});
+  OwnerKeeper keeper{std::move(options.owners)};
+  TouchedMemory written;
+  written.add(movement.destination, movement.destination_bytes, true);
   written.reserve();
-  std::vector<ref<event>> after;
-  ISTHMUS_TRY(written.order_after_conflicts(&on, after));
-  auto given = whole->write(on, 0, bytes, after);
+  std::vector<Ref<Event>> after;
+  ISTHMUS_TRY(written.order_after_conflicts(&queue, after));
+  auto given = whole->write(queue, 0, bytes, after);
   ISTHMUS_TRY(given);
-  written.publish(&on, *given);
+  written.publish(&queue, *given);
   keeper.until(**given);
   return given;
 }
 
 }  // namespace
 
-bool has_ring(device& where, bool to_device) {
-  return where.copies_better_staged(nullptr, nullptr, SIZE_MAX, to_device) &&
-         staging_ring::of(where).is_there();
+bool has_ring(Device& device, bool to_device) {
+  return device.copies_better_staged(nullptr, nullptr, SIZE_MAX, to_device) &&
+         StagingRing::of(device).is_there();
 }
 
-submitted copy_staged(queue& on, const movement& what, transfer_options options) {
-  const auto& from = *what.source.memory;
-  const auto& to = *what.destination.memory;
-  const bool snapshot = !options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
-                        what.destination.reached_by(on);
+Submitted copy_staged(Queue& queue, const Movement& movement, TransferOptions options) {
+  const auto& from = *movement.source.memory;
+  const auto& to = *movement.destination.memory;
+  const bool snapshot = !options.blocking && !queue.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
+                        movement.destination.reached_by(queue);
   const bool to_ring = !snapshot && has_ring(to.where(), true);
   const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), false);
-  ref<queue> reading;
-  ref<queue> writing;
+  Ref<Queue> reading;
+  Ref<Queue> writing;
   if (!from_ring) {
     auto made = from.home().create_queue(from.where());
     ISTHMUS_TRY(made);
@@ -184,19 +184,19 @@ submitted copy_staged(queue& on, const movement& what, transfer_options options)
     writing = *std::move(made);
   }
   if (snapshot) {
-    return write_snapshot(on, *reading, what, std::move(options));
+    return write_snapshot(queue, *reading, movement, std::move(options));
   }
-  std::shared_ptr<host_driven> copied;
+  std::shared_ptr<HostDriven> copied;
   if (to_ring) {
-    copied = std::make_shared<pinned_staged>(what, staging_ring::of(to.where()), side::destination,
-                                             std::move(reading));
+    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(to.where()),
+                                            Side::destination, std::move(reading));
   } else if (from_ring) {
-    copied = std::make_shared<pinned_staged>(what, staging_ring::of(from.where()), side::source,
-                                             std::move(writing));
+    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(from.where()), Side::source,
+                                            std::move(writing));
   } else {
-    copied = std::make_shared<plainly_staged>(what, std::move(reading), std::move(writing));
+    copied = std::make_shared<PlainlyStaged>(movement, std::move(reading), std::move(writing));
   }
-  return carry_out(&on, copied, std::move(options));
+  return carry_out(&queue, copied, std::move(options));
 }
 
 }  // namespace isthmus

@@ -9,16 +9,17 @@
 
 namespace isthmus {
 
-// Pre: both sides are device memory, of different devices or contexts; `on` belongs to one of these
-// contexts. A non-blocking copy is asynchronous if the device of `on` can wait for the host.
-// Otherwise, if `on` reaches the destination, the source is read before this returns and only the
-// writing is left to the queue; if `on` belongs to the source, the copy has ended when this
-// returns.
-[[nodiscard]] submitted copy_staged(queue& on, const movement& what, transfer_options options);
+// Pre: both sides are device memory, of different devices or contexts; `queue` belongs to one of
+// these contexts. A non-blocking copy is asynchronous if the device of `queue` can wait for the
+// host. Otherwise, if `queue` reaches the destination, the source is read before this returns and
+// only the writing is left to the queue; if `queue` belongs to the source, the copy has ended when
+// this returns.
+[[nodiscard]] Submitted copy_staged(Queue& queue, const Movement& movement,
+                                    TransferOptions options);
 
 // Whether large copies of that device are faster through its ring. All copies through the host then
 // use it, except conversions between two devices: plain memory would need one more queue, and a
 // driver call for each of many pieces.
-[[nodiscard]] bool has_ring(device& where, bool to_device);
+[[nodiscard]] bool has_ring(Device& device, bool to_device);
 
 }  // namespace isthmus

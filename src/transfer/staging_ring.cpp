@@ -12,49 +12,49 @@
 namespace isthmus {
 namespace {
 
-constexpr allocation_request k_lane{ISTHMUS_KIND_HOST,
-                                    staging_ring::k_slots* staging_ring::k_slot_bytes, 0};
+constexpr AllocationRequest k_lane{ISTHMUS_KIND_HOST,
+                                   StagingRing::k_slots* StagingRing::k_slot_bytes, 0};
 
-struct ring_list {
+struct RingList {
   std::mutex lock;
-  std::unordered_map<device*, std::unique_ptr<staging_ring>> rings;
+  std::unordered_map<Device*, std::unique_ptr<StagingRing>> rings;
 };
 
 }  // namespace
 
-staging_ring& staging_ring::of(device& where) {
-  static never_destroyed<ring_list> only;
+StagingRing& StagingRing::of(Device& device) {
+  static NeverDestroyed<RingList> only;
   auto& all = *only;
   const std::lock_guard hold{all.lock};
-  auto& found = all.rings[&where];
+  auto& found = all.rings[&device];
   if (!found) {
-    found = std::make_unique<staging_ring>(where);
+    found = std::make_unique<StagingRing>(device);
   }
   return *found;
 }
 
-staging_ring::staging_ring(device& where)
-    : where_{&where}, near_{os::processors_near(where.properties().pci_address, "")} {}
+StagingRing::StagingRing(Device& device)
+    : where_{&device}, near_{os::processors_near(device.properties().pci_address, "")} {}
 
-staging_ring::~staging_ring() {
+StagingRing::~StagingRing() {
   for (auto& each : lanes_) {
     if (each.on) {
       each.on->home().deallocate(each.slots.front().memory, k_lane.kind, k_lane.nbytes);
-      host_memory::only().give_back(*where_, k_lane.nbytes);
+      HostMemory::only().give_back(*where_, k_lane.nbytes);
     }
   }
 }
 
 // Pre: taken, so that no other thread accesses it.
-result<void> staging_ring::make(lane& empty) {
+Result<void> StagingRing::make(Lane& empty) {
   auto home = where_->home().default_context();
   ISTHMUS_TRY(home);
   auto on = (*home)->create_queue(*where_);
   ISTHMUS_TRY(on);
-  ISTHMUS_TRY(host_memory::only().take(*where_, k_lane));
+  ISTHMUS_TRY(HostMemory::only().take(*where_, k_lane));
   auto memory = (*home)->allocate(*where_, k_lane);
   if (!memory) {
-    host_memory::only().give_back(*where_, k_lane.nbytes);
+    HostMemory::only().give_back(*where_, k_lane.nbytes);
     return memory.take_error();
   }
   for (std::size_t i = 0; i < k_slots; ++i) {
@@ -65,8 +65,8 @@ result<void> staging_ring::make(lane& empty) {
   return {};
 }
 
-staging_ring::lane* staging_ring::claim(bool made) noexcept {
-  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [made](const lane& each) {
+StagingRing::Lane* StagingRing::claim(bool made) noexcept {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [made](const Lane& each) {
     return !each.taken && static_cast<bool>(each.on) == made;
   });
   if (found == lanes_.end()) {
@@ -76,19 +76,19 @@ staging_ring::lane* staging_ring::claim(bool made) noexcept {
   return &*found;
 }
 
-staging_ring::lane* staging_ring::reserve() noexcept {
+StagingRing::Lane* StagingRing::reserve() noexcept {
   const std::lock_guard hold{lock_};
   auto* const made = claim(true);
   return made != nullptr ? made : claim(false);
 }
 
-bool staging_ring::make_ready(lane& reserved) noexcept try {
+bool StagingRing::make_ready(Lane& reserved) noexcept try {
   return reserved.on || make(reserved);
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-staging_ring::lane* staging_ring::try_take() noexcept {
+StagingRing::Lane* StagingRing::try_take() noexcept {
   auto* const found = reserve();
   if (found == nullptr || make_ready(*found)) {
     return found;
@@ -97,7 +97,7 @@ staging_ring::lane* staging_ring::try_take() noexcept {
   return nullptr;
 }
 
-bool staging_ring::is_there() noexcept {
+bool StagingRing::is_there() noexcept {
   if (!is_there_.load(std::memory_order_acquire)) {
     if (auto* const first = try_take()) {
       give_back(*first);
@@ -106,7 +106,7 @@ bool staging_ring::is_there() noexcept {
   return is_there_.load(std::memory_order_acquire);
 }
 
-staging_ring::lane& staging_ring::take() noexcept {
+StagingRing::Lane& StagingRing::take() noexcept {
   for (;;) {
     if (auto* const found = try_take()) {
       return *found;
@@ -115,13 +115,13 @@ staging_ring::lane& staging_ring::take() noexcept {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     freed_.wait(hold, [this] {
       return std::any_of(lanes_.begin(), lanes_.end(),
-                         [](const lane& each) { return !each.taken && each.on; });
+                         [](const Lane& each) { return !each.taken && each.on; });
     });
     waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
-void staging_ring::give_back(lane& used) noexcept {
+void StagingRing::give_back(Lane& used) noexcept {
   {
     const std::lock_guard hold{lock_};
     used.taken = false;
@@ -130,7 +130,7 @@ void staging_ring::give_back(lane& used) noexcept {
   freed_.notify_one();
 }
 
-bool staging_ring::asks_for_one() noexcept {
+bool StagingRing::asks_for_one() noexcept {
   if (waiting_.load(std::memory_order_relaxed) == 0) {
     return false;
   }

@@ -19,7 +19,7 @@
 
 namespace isthmus {
 
-class staging_ring {
+class StagingRing {
  public:
   static constexpr std::size_t k_slot_bytes = std::size_t{2} << 20;
   static constexpr std::size_t k_slots = 2;
@@ -28,41 +28,41 @@ class staging_ring {
   // more.
   static constexpr std::size_t k_most_lanes = 8;
 
-  struct slot {
+  struct Slot {
     std::byte* memory = nullptr;
-    ref<event> in_flight;
+    Ref<Event> in_flight;
 
     // Waits until it may be used again.
-    [[nodiscard]] result<void> end() {
-      return in_flight ? std::exchange(in_flight, nullptr)->wait(std::nullopt) : result<void>{};
+    [[nodiscard]] Result<void> end() {
+      return in_flight ? std::exchange(in_flight, nullptr)->wait(std::nullopt) : Result<void>{};
     }
   };
-  struct lane {
-    ref<queue> on;  // null: not created yet
-    std::array<slot, k_slots> slots;
+  struct Lane {
+    Ref<Queue> on;  // null: not created yet
+    std::array<Slot, k_slots> slots;
     bool taken = false;  // protected by the ring's lock
   };
 
   // The ring of the device. Never destroyed; keeps the device's platform alive.
-  [[nodiscard]] static staging_ring& of(device& where);
-  explicit staging_ring(device& where);
-  staging_ring(const staging_ring&) = delete;
-  staging_ring& operator=(const staging_ring&) = delete;
+  [[nodiscard]] static StagingRing& of(Device& device);
+  explicit StagingRing(Device& device);
+  StagingRing(const StagingRing&) = delete;
+  StagingRing& operator=(const StagingRing&) = delete;
   // Pre: no staging slot is taken.
-  ~staging_ring();
+  ~StagingRing();
 
   // Whether there is a staging slot, free or not. Creates the first.
   [[nodiscard]] bool is_there() noexcept;
   // Takes a free staging slot; waits while all are in use. Pre: `is_there` was true.
-  [[nodiscard]] lane& take() noexcept;
+  [[nodiscard]] Lane& take() noexcept;
   // The same without waiting; null if all are in use, or no more can be created.
-  [[nodiscard]] lane* try_take() noexcept;
+  [[nodiscard]] Lane* try_take() noexcept;
   // The same, without creating its memory and queue; null if all are in use.
-  [[nodiscard]] lane* reserve() noexcept;
+  [[nodiscard]] Lane* reserve() noexcept;
   // Whether a reserved one has memory and a queue now. Creates them if not, in some milliseconds.
-  [[nodiscard]] bool make_ready(lane& reserved) noexcept;
+  [[nodiscard]] bool make_ready(Lane& reserved) noexcept;
   // Pre: nothing is in flight there.
-  void give_back(lane& used) noexcept;
+  void give_back(Lane& used) noexcept;
   // Whether a thread waits for a staging slot that no other copy has promised. On true the caller,
   // a copy that has several, must return one, so that a small copy need not wait for the end of a
   // large one.
@@ -70,26 +70,26 @@ class staging_ring {
 
   // Number of threads, chosen by the times of earlier copies of pageable memory to the device, or
   // back.
-  [[nodiscard]] thread_choice& threads(bool to_device) noexcept {
+  [[nodiscard]] ThreadChoice& threads(bool to_device) noexcept {
     return to_device ? threads_to_ : threads_back_;
   }
-  [[nodiscard]] const os::processor_set& processors_near() const noexcept { return near_; }
+  [[nodiscard]] const os::ProcessorSet& processors_near() const noexcept { return near_; }
 
  private:
   // Pre: the lock is held. Null: none is free.
-  [[nodiscard]] lane* claim(bool made) noexcept;
-  [[nodiscard]] result<void> make(lane& empty);
+  [[nodiscard]] Lane* claim(bool made) noexcept;
+  [[nodiscard]] Result<void> make(Lane& empty);
 
-  ref<device> where_;
-  const os::processor_set near_;
+  Ref<Device> where_;
+  const os::ProcessorSet near_;
   std::mutex lock_;
   std::condition_variable freed_;
-  std::array<lane, k_most_lanes> lanes_;
+  std::array<Lane, k_most_lanes> lanes_;
   std::atomic<std::size_t> waiting_{0};  // changed under the lock
   std::size_t promised_ = 0;
   std::atomic<bool> is_there_{false};
-  thread_choice threads_to_;
-  thread_choice threads_back_;
+  ThreadChoice threads_to_;
+  ThreadChoice threads_back_;
 };
 
 }  // namespace isthmus

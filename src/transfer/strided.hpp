@@ -14,13 +14,14 @@ namespace isthmus {
 // Pre: the copy's pointers are those of the endpoints, its extents do not wrap around the address
 // space, and no two runs of its destination share bytes. INVALID_ARGUMENT if the extents of the two
 // sides overlap, unless both are rows of the same pitch that interleave without sharing bytes.
-[[nodiscard]] submitted copy_strided(queue* on, const endpoint& destination, const endpoint& source,
-                                     const strided_copy& what, transfer_options options);
+[[nodiscard]] Submitted copy_strided(Queue* queue, const Endpoint& destination,
+                                     const Endpoint& source, const StridedCopy& copy,
+                                     TransferOptions options);
 
 // The same if the caller knows that the two sides share no byte, however they interleave. The
 // strides of the destination need not nest: runs of one dimension may lie between those of another.
-[[nodiscard]] submitted copy_strided_apart(queue* on, const endpoint& destination,
-                                           const endpoint& source, const strided_copy& what,
-                                           transfer_options options);
+[[nodiscard]] Submitted copy_strided_apart(Queue* queue, const Endpoint& destination,
+                                           const Endpoint& source, const StridedCopy& copy,
+                                           TransferOptions options);
 
 }  // namespace isthmus

@@ -13,26 +13,26 @@ namespace {
 constexpr std::size_t k_most_runs = std::size_t{1} << 20;
 
 // `count` indices of the outermost dimension, from `begin`.
-strided_copy slice(strided_copy what, std::size_t begin, std::size_t count) noexcept {
-  auto& outer = what.dimensions[0];
-  what.destination = advance(what.destination, begin * outer.destination_stride);
-  what.source = advance(what.source, begin * outer.source_stride);
+StridedCopy slice(StridedCopy copy, std::size_t begin, std::size_t count) noexcept {
+  auto& outer = copy.dimensions[0];
+  copy.destination = advance(copy.destination, begin * outer.destination_stride);
+  copy.source = advance(copy.source, begin * outer.source_stride);
   outer.count = count;
-  return what;
+  return copy;
 }
 
-submitted put_slices(queue& on, const strided_copy& what, wait_list after) {
-  const auto outer = what.dimensions[0].count;
-  const auto step = std::max<std::size_t>(1, k_most_runs / (what.runs() / outer));
-  submitted last = ref<event>{};
-  undo in_flight{[&] {
+Submitted put_slices(Queue& queue, const StridedCopy& copy, WaitList after) {
+  const auto outer = copy.dimensions[0].count;
+  const auto step = std::max<std::size_t>(1, k_most_runs / (copy.runs() / outer));
+  Submitted last = Ref<Event>{};
+  Undo in_flight{[&] {
     if (last && *last) {
-      let_end(wait_list{&*last, 1});
+      let_end(WaitList{&*last, 1});
     }
   }};
   for (std::size_t begin = 0; begin < outer; begin += step) {
-    const auto before = begin == 0 ? after : wait_list{&*last, 1};
-    auto next = put_strided(on, slice(what, begin, std::min(step, outer - begin)), before);
+    const auto before = begin == 0 ? after : WaitList{&*last, 1};
+    auto next = put_strided(queue, slice(copy, begin, std::min(step, outer - begin)), before);
     ISTHMUS_TRY(next);
     last = std::move(next);
   }
@@ -40,10 +40,10 @@ submitted put_slices(queue& on, const strided_copy& what, wait_list after) {
   return last;
 }
 
-class strided_parts final : public parts {
+class StridedParts final : public Parts {
  public:
-  strided_parts(const strided_copy& what, side packed_as, std::size_t most_bytes)
-      : whole_{simplest(what, packed_as)} {
+  StridedParts(const StridedCopy& copy, Side packed_as, std::size_t most_bytes)
+      : whole_{simplest(copy, packed_as)} {
     if (whole_.width > most_bytes) {
       whole_.append({whole_.width, 1, 1});
       whole_.width = 1;
@@ -69,22 +69,22 @@ class strided_parts final : public parts {
   }
   [[nodiscard]] std::size_t bytes() const noexcept override { return block_ * step_; }
   void gather(std::size_t index, std::byte* packed) const noexcept override {
-    copy_strided(simplest(reading(index, packed), side::destination));
+    copy_strided(simplest(reading(index, packed), Side::destination));
   }
   void scatter(std::size_t index, const std::byte* packed) const noexcept override {
-    copy_strided(simplest(writing(index, packed), side::source));
+    copy_strided(simplest(writing(index, packed), Side::source));
   }
-  [[nodiscard]] submitted read(queue& on, std::size_t index, std::byte* packed,
-                               wait_list after) const override {
-    return put_strided(on, reading(index, packed), after);
+  [[nodiscard]] Submitted read(Queue& queue, std::size_t index, std::byte* packed,
+                               WaitList after) const override {
+    return put_strided(queue, reading(index, packed), after);
   }
-  [[nodiscard]] submitted write(queue& on, std::size_t index, const std::byte* packed,
-                                wait_list after) const override {
-    return put_strided(on, writing(index, packed), after);
+  [[nodiscard]] Submitted write(Queue& queue, std::size_t index, const std::byte* packed,
+                                WaitList after) const override {
+    return put_strided(queue, writing(index, packed), after);
   }
 
  private:
-  [[nodiscard]] strided_copy at(std::size_t index) const noexcept {
+  [[nodiscard]] StridedCopy at(std::size_t index) const noexcept {
     auto part = whole_;
     if (cut_ == 0) {
       return part;
@@ -105,25 +105,25 @@ class strided_parts final : public parts {
     }
     return part;
   }
-  static void move_to(strided_copy& part, const strided_dimension& along,
+  static void move_to(StridedCopy& part, const StridedDimension& along,
                       std::size_t index) noexcept {
     part.destination = advance(part.destination, index * along.destination_stride);
     part.source = advance(part.source, index * along.source_stride);
   }
   // The chunk with one of its sides packed.
-  [[nodiscard]] strided_copy reading(std::size_t index, std::byte* packed) const noexcept {
+  [[nodiscard]] StridedCopy reading(std::size_t index, std::byte* packed) const noexcept {
     auto part = at(index);
     part.destination = packed;
-    pack(part, &strided_dimension::destination_stride);
+    pack(part, &StridedDimension::destination_stride);
     return part;
   }
-  [[nodiscard]] strided_copy writing(std::size_t index, const std::byte* packed) const noexcept {
+  [[nodiscard]] StridedCopy writing(std::size_t index, const std::byte* packed) const noexcept {
     auto part = at(index);
     part.source = packed;
-    pack(part, &strided_dimension::source_stride);
+    pack(part, &StridedDimension::source_stride);
     return part;
   }
-  static void pack(strided_copy& part, std::size_t strided_dimension::*stride) noexcept {
+  static void pack(StridedCopy& part, std::size_t StridedDimension::*stride) noexcept {
     auto inside = part.width;
     for (std::size_t i = part.rank; i-- > 0;) {
       part.dimensions[i].*stride = inside;
@@ -131,7 +131,7 @@ class strided_parts final : public parts {
     }
   }
 
-  strided_copy whole_;
+  StridedCopy whole_;
   std::size_t block_ = 0;   // bytes of the dimensions that every chunk has completely
   std::size_t cut_ = 0;     // the first of those; the dimension before it is divided
   std::size_t step_ = 1;    // indices of that dimension in a chunk
@@ -140,23 +140,24 @@ class strided_parts final : public parts {
 
 }  // namespace
 
-submitted put_strided(queue& on, const strided_copy& given, wait_list after) {
-  const auto what = simplest(given, side::destination);
+Submitted put_strided(Queue& queue, const StridedCopy& given, WaitList after) {
+  const auto what = simplest(given, Side::destination);
   if (what.rank == 0) {
-    return on.copy(what.destination, what.source, what.width, after);
+    return queue.copy(what.destination, what.source, what.width, after);
   }
   if (what.is_rows()) {
     const auto& rows = what.dimensions[0];
-    return on.copy_2d({what.destination, rows.destination_stride, what.source, rows.source_stride,
-                       what.width, rows.count},
-                      after);
+    return queue.copy_2d({what.destination, rows.destination_stride, what.source,
+                          rows.source_stride, what.width, rows.count},
+                         after);
   }
-  return what.runs() <= k_most_runs ? on.copy_strided(what, after) : put_slices(on, what, after);
+  return what.runs() <= k_most_runs ? queue.copy_strided(what, after)
+                                    : put_slices(queue, what, after);
 }
 
-std::unique_ptr<const parts> cut_strided(const strided_copy& what, side packed_as,
+std::unique_ptr<const Parts> cut_strided(const StridedCopy& copy, Side packed_as,
                                          std::size_t most_bytes) {
-  return std::make_unique<strided_parts>(what, packed_as, most_bytes);
+  return std::make_unique<StridedParts>(copy, packed_as, most_bytes);
 }
 
 }  // namespace isthmus

@@ -5,7 +5,7 @@
 
 namespace isthmus {
 
-result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
+Result<Queue*> choose_queue(Queue* asked, const Endpoint& destination, const Endpoint& source) {
   const bool plain = !destination.memory && !source.memory;
   if (asked == nullptr) {
     // An endpoint of 0 bytes has no memory, but its buffer's queue.
@@ -24,17 +24,17 @@ result<queue*> choose_queue(queue* asked, const endpoint& destination, const end
   return asked;
 }
 
-result<ref<queue>> carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
-  for (queue* candidate : {&chosen, destination.preferred, source.preferred}) {
+Result<Ref<Queue>> carrier(Queue& chosen, const Endpoint& destination, const Endpoint& source) {
+  for (Queue* candidate : {&chosen, destination.preferred, source.preferred}) {
     if (candidate != nullptr && !candidate->closed() && destination.reached_by(*candidate) &&
         source.reached_by(*candidate)) {
-      return ref<queue>{candidate};
+      return Ref<Queue>{candidate};
     }
   }
   const auto& one = *(destination.host_can_touch() ? source : destination).memory;
   const auto& other = *(source.host_can_touch() ? destination : source).memory;
   if (!one.home().is_same_as(other.home()) || &one.where() != &other.where()) {
-    return ref<queue>{};
+    return Ref<Queue>{};
   }
   return one.home().create_queue(one.where());
 }
@@ -46,13 +46,13 @@ constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
 }  // namespace
 
-bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
+bool host_does_it(Queue* queue, TouchedMemory& touched, const TransferOptions& options,
                   std::size_t nbytes) {
-  if (on == nullptr) {
+  if (queue == nullptr) {
     return true;
   }
   return options.blocking ||
-         (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
+         (nbytes <= k_inline_bytes && options.after.empty() && queue->quiet() && touched.quiet());
 }
 
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
@@ -60,42 +60,42 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
   return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
 }
 
-error refuse_overlap(std::size_t nbytes) {
+Error refuse_overlap(std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "source and destination of a copy of {} overlap: copy through another buffer",
               describe_bytes(nbytes));
 }
 
-void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
-                 std::vector<owner>& owners) {
+void keep_pinned(const Queue& queue, const Endpoint& side, std::size_t nbytes,
+                 std::vector<Owner>& owners) {
   if (!side.memory && process_pins().any()) {
-    owners.push_back(hold_pinned(on, side.pointer, nbytes));
+    owners.push_back(hold_pinned(queue, side.pointer, nbytes));
   }
 }
 
-void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owners) {
-  keep_pinned(on, what.destination, what.destination_bytes, owners);
-  keep_pinned(on, what.source, what.source_bytes, owners);
+void keep_pinned(const Queue& queue, const Movement& movement, std::vector<Owner>& owners) {
+  keep_pinned(queue, movement.destination, movement.destination_bytes, owners);
+  keep_pinned(queue, movement.source, movement.source_bytes, owners);
 }
 
-submitted nothing_to_do(queue* on, transfer_options& options) {
-  if (on == nullptr) {
+Submitted nothing_to_do(Queue* queue, TransferOptions& options) {
+  if (queue == nullptr) {
     return in_no_queue(options, [] {});
   }
-  touched_memory nothing;
-  if (options.blocking && !on->is_everybodys()) {
-    return directly(on, nothing, options, [] {});
+  TouchedMemory nothing;
+  if (options.blocking && !queue->is_everybodys()) {
+    return directly(queue, nothing, options, [] {});
   }
-  if (!options.blocking && options.after.empty() && !on->has_others_work() && on->quiet()) {
+  if (!options.blocking && options.after.empty() && !queue->has_others_work() && queue->quiet()) {
     return completed_event();
   }
-  owner_keeper keeper{std::move(options.owners)};
-  auto ended = on->fence(options.after);
+  OwnerKeeper keeper{std::move(options.owners)};
+  auto ended = queue->fence(options.after);
   ISTHMUS_TRY(ended);
   keeper.until(**ended);
   if (options.blocking) {
     ISTHMUS_TRY((*ended)->wait(std::nullopt));
-    return ref<event>{};
+    return Ref<Event>{};
   }
   return ended;
 }

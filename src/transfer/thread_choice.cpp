@@ -13,9 +13,9 @@ constexpr std::size_t k_first = 8;
 // Threads that save less than 1/32 of the time are better left to the program.
 constexpr double k_worth_more_threads = 1.0 - 1.0 / 32;
 
-std::size_t above(std::size_t threads, std::size_t most) noexcept {
+std::size_t above(std::size_t threads, std::size_t max) noexcept {
   const auto next = std::upper_bound(k_steps.begin(), k_steps.end(), threads);
-  return next == k_steps.end() ? most : std::min(*next, most);
+  return next == k_steps.end() ? max : std::min(*next, max);
 }
 
 std::size_t below(std::size_t threads) noexcept {
@@ -26,13 +26,15 @@ std::size_t below(std::size_t threads) noexcept {
 }  // namespace
 
 // Goes up while that gains, then down while nothing is lost against the best.
-thread_choice::choice thread_choice::choose(const samples& of, std::size_t most) noexcept {
-  const auto is_known = [&of](std::size_t threads) { return of.at(threads).count >= k_samples; };
-  const auto gains = [&of](std::size_t more, std::size_t fewer) {
-    return of.at(more).least < of.at(fewer).least * k_worth_more_threads;
+ThreadChoice::Choice ThreadChoice::choose(const Samples& samples, std::size_t max) noexcept {
+  const auto is_known = [&samples](std::size_t threads) {
+    return samples.at(threads).count >= k_samples;
   };
-  auto best = std::min(k_first, most);
-  for (auto next = best;; next = above(best, most)) {
+  const auto gains = [&samples](std::size_t more, std::size_t fewer) {
+    return samples.at(more).least < samples.at(fewer).least * k_worth_more_threads;
+  };
+  auto best = std::min(k_first, max);
+  for (auto next = best;; next = above(best, max)) {
     if (!is_known(next)) {
       return {next, false};
     }
@@ -40,7 +42,7 @@ thread_choice::choice thread_choice::choose(const samples& of, std::size_t most)
       break;
     }
     best = next;
-    if (best == most) {
+    if (best == max) {
       break;
     }
   }
@@ -53,35 +55,35 @@ thread_choice::choice thread_choice::choose(const samples& of, std::size_t most)
       break;
     }
     chosen = next;
-    best = of.at(next).least < of.at(best).least ? next : best;
+    best = samples.at(next).least < samples.at(best).least ? next : best;
   }
   return {chosen, true};
 }
 
-thread_choice::samples& thread_choice::like(std::size_t nbytes) noexcept {
+ThreadChoice::Samples& ThreadChoice::like(std::size_t nbytes) noexcept {
   const auto times = std::max<std::size_t>(1, nbytes / k_least_timed);
   return taken_.at(std::min<std::size_t>(std::bit_width(times) - 1, k_sizes - 1));
 }
 
-thread_choice::choice thread_choice::chosen(std::size_t nbytes, std::size_t most) noexcept {
-  most = std::min(most, k_most);
-  if (most == 1 || nbytes < k_least_timed) {
-    return {std::min(most, k_first), true};
+ThreadChoice::Choice ThreadChoice::chosen(std::size_t nbytes, std::size_t max) noexcept {
+  max = std::min(max, k_most);
+  if (max == 1 || nbytes < k_least_timed) {
+    return {std::min(max, k_first), true};
   }
   const std::lock_guard hold{lock_};
-  return choose(like(nbytes), most);
+  return choose(like(nbytes), max);
 }
 
-std::size_t thread_choice::threads_for(std::size_t nbytes, std::size_t most) noexcept {
-  return chosen(nbytes, most).threads;
+std::size_t ThreadChoice::threads_for(std::size_t nbytes, std::size_t max) noexcept {
+  return chosen(nbytes, max).threads;
 }
 
-bool thread_choice::is_settled(std::size_t nbytes, std::size_t most) noexcept {
-  return chosen(nbytes, most).is_settled;
+bool ThreadChoice::is_settled(std::size_t nbytes, std::size_t max) noexcept {
+  return chosen(nbytes, max).is_settled;
 }
 
-void thread_choice::took(std::size_t nbytes, std::size_t threads,
-                         std::chrono::nanoseconds time) noexcept {
+void ThreadChoice::took(std::size_t nbytes, std::size_t threads,
+                        std::chrono::nanoseconds time) noexcept {
   if (nbytes < k_least_timed || threads > k_most) {
     return;
   }

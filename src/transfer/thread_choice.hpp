@@ -19,7 +19,7 @@
 
 namespace isthmus {
 
-class thread_choice {
+class ThreadChoice {
  public:
   static constexpr std::size_t k_most = 16;
   // Below this size the time of a copy depends more on the wake-up of the threads than on their
@@ -27,33 +27,33 @@ class thread_choice {
   static constexpr std::size_t k_least_timed = std::size_t{4} << 20;
   static constexpr std::size_t k_samples = 3;
 
-  // At most `most`, which is at least 1 and may change from call to call.
-  [[nodiscard]] std::size_t threads_for(std::size_t nbytes, std::size_t most) noexcept;
+  // At most `max`, which is at least 1 and may change from call to call.
+  [[nodiscard]] std::size_t threads_for(std::size_t nbytes, std::size_t max) noexcept;
   // Whether `threads_for` has nothing left to measure for that size.
-  [[nodiscard]] bool is_settled(std::size_t nbytes, std::size_t most) noexcept;
+  [[nodiscard]] bool is_settled(std::size_t nbytes, std::size_t max) noexcept;
   // Records the time of a copy that used that many threads throughout.
   void took(std::size_t nbytes, std::size_t threads, std::chrono::nanoseconds time) noexcept;
 
  private:
-  struct sample {
+  struct Sample {
     std::size_t count = 0;
     double least = 0;  // ns per byte
   };
-  using samples = std::array<sample, k_most + 1>;  // by the number of threads
-  struct choice {
+  using Samples = std::array<Sample, k_most + 1>;  // by the number of threads
+  struct Choice {
     std::size_t threads;
     bool is_settled;
   };
 
-  [[nodiscard]] static choice choose(const samples& of, std::size_t most) noexcept;
+  [[nodiscard]] static Choice choose(const Samples& samples, std::size_t max) noexcept;
   // Samples of similar sizes, within a factor of two: the time per byte depends on the size.
-  [[nodiscard]] samples& like(std::size_t nbytes) noexcept;
-  [[nodiscard]] choice chosen(std::size_t nbytes, std::size_t most) noexcept;
+  [[nodiscard]] Samples& like(std::size_t nbytes) noexcept;
+  [[nodiscard]] Choice chosen(std::size_t nbytes, std::size_t max) noexcept;
 
   static constexpr std::size_t k_sizes = 9;  // up to 1 GiB and more
 
-  spin_lock lock_;
-  std::array<samples, k_sizes> taken_{};
+  SpinLock lock_;
+  std::array<Samples, k_sizes> taken_{};
 };
 
 }  // namespace isthmus

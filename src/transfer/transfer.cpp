@@ -10,7 +10,7 @@ namespace isthmus {
 namespace {
 
 // Rows of one pitch may interleave, like two column blocks of one matrix.
-bool rows_overlap(const endpoint& destination, const endpoint& source, const pitched& shape) {
+bool rows_overlap(const Endpoint& destination, const Endpoint& source, const Pitched& shape) {
   const auto to_bytes = shape.extent(shape.destination_pitch);
   const auto from_bytes = shape.extent(shape.source_pitch);
   if (!overlap(destination.pointer, to_bytes, source.pointer, from_bytes)) {
@@ -27,7 +27,7 @@ bool rows_overlap(const endpoint& destination, const endpoint& source, const pit
 }
 
 // Joins rows that follow each other without a gap into one.
-pitched simplest(const pitched& shape) {
+Pitched simplest(const Pitched& shape) {
   if (shape.destination_pitch != shape.width || shape.source_pitch != shape.width) {
     return shape;
   }
@@ -35,30 +35,30 @@ pitched simplest(const pitched& shape) {
   return {nbytes, nbytes, nbytes, 1};
 }
 
-submitted move_rows(queue* on, const endpoint& destination, const endpoint& source,
-                    const pitched& shape, transfer_options options) {
-  const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
-                           source.pointer,      shape.source_pitch,
-                           shape.width,         shape.height};
-  movement what{destination,
+Submitted move_rows(Queue* queue, const Endpoint& destination, const Endpoint& source,
+                    const Pitched& shape, TransferOptions options) {
+  const Copy2dShape rows{destination.pointer, shape.destination_pitch,
+                         source.pointer,      shape.source_pitch,
+                         shape.width,         shape.height};
+  Movement what{destination,
                 source,
                 shape.extent(shape.destination_pitch),
                 shape.extent(shape.source_pitch),
                 shape.width * shape.height,
                 rows};
   what.is_fresh = !destination.memory && take_untouched_result(destination.pointer);
-  return make_copy(on, what, std::move(options), [rows] { copy_rows(rows); });
+  return make_copy(queue, what, std::move(options), [rows] { copy_rows(rows); });
 }
 
 }  // namespace
 
-submitted copy(queue* asked, const endpoint& destination, const endpoint& source,
-               std::size_t nbytes, transfer_options options) {
+Submitted copy(Queue* asked, const Endpoint& destination, const Endpoint& source,
+               std::size_t nbytes, TransferOptions options) {
   return copy_2d(asked, destination, source, {nbytes, nbytes, nbytes, 1}, std::move(options));
 }
 
-submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& source,
-                  const pitched& wanted, transfer_options options) {
+Submitted copy_2d(Queue* asked, const Endpoint& destination, const Endpoint& source,
+                  const Pitched& wanted, TransferOptions options) {
   auto chosen = choose_queue(asked, destination, source);
   if (!chosen) {
     return chosen.take_error();
@@ -73,24 +73,24 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   return move_rows(*chosen, destination, source, shape, std::move(options));
 }
 
-submitted copy_2d_apart(queue* asked, const endpoint& destination, const endpoint& source,
-                        const pitched& shape, transfer_options options) {
+Submitted copy_2d_apart(Queue* asked, const Endpoint& destination, const Endpoint& source,
+                        const Pitched& shape, TransferOptions options) {
   auto chosen = choose_queue(asked, destination, source);
   ISTHMUS_TRY(chosen);
   return move_rows(*chosen, destination, source, simplest(shape), std::move(options));
 }
 
-submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pattern,
-               std::size_t nbytes, transfer_options options) {
+Submitted fill(Queue* asked, const Endpoint& destination, const FillPattern& pattern,
+               std::size_t nbytes, TransferOptions options) {
   auto chosen = choose_queue(asked, destination, destination);
   if (!chosen) {
     return chosen.take_error();
   }
-  queue* on = *chosen;
+  Queue* on = *chosen;
   if (nbytes == 0) {
     return nothing_to_do(on, options);
   }
-  touched_memory touched;
+  TouchedMemory touched;
   touched.add(destination, nbytes, true);
   if (destination.host_can_copy() && host_does_it(on, touched, options, nbytes)) {
     auto done = directly(on, touched, options, [to = destination.pointer, pattern, nbytes] {
@@ -103,7 +103,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   auto carrying = carrier(*on, destination, destination);
   ISTHMUS_TRY(carrying);
   keep_pinned(**carrying, destination, nbytes, options.owners);
-  auto filled = on_queue(*on, **carrying, touched, options, [&](wait_list after) {
+  auto filled = on_queue(*on, **carrying, touched, options, [&](WaitList after) {
     return (*carrying)->fill(destination.pointer, pattern, nbytes, after);
   });
   ISTHMUS_TRY(filled);
@@ -115,35 +115,35 @@ namespace {
 
 // `call(queue, after)` on a queue that reaches the memory, ordered after writes there.
 template <class Call>
-submitted tell_of(queue* asked, const endpoint& place, std::size_t nbytes, transfer_options options,
+Submitted tell_of(Queue* asked, const Endpoint& place, std::size_t nbytes, TransferOptions options,
                   const Call& call) {
   auto chosen = choose_queue(asked, place, place);
   ISTHMUS_TRY(chosen);
   if (nbytes == 0) {
     return nothing_to_do(*chosen, options);
   }
-  touched_memory touched;
+  TouchedMemory touched;
   touched.add(place, nbytes, false);
   options.reads_contents = false;
   auto carrying = carrier(**chosen, place, place);
   ISTHMUS_TRY(carrying);
   return on_queue(**chosen, **carrying, touched, options,
-                  [&](wait_list after) { return call(**carrying, after); });
+                  [&](WaitList after) { return call(**carrying, after); });
 }
 
 }  // namespace
 
-submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool to_host,
-                   transfer_options options) {
-  return tell_of(asked, place, nbytes, std::move(options), [&](queue& on, wait_list after) {
-    return on.prefetch(place.pointer, nbytes, to_host, after);
+Submitted prefetch(Queue* asked, const Endpoint& place, std::size_t nbytes, bool to_host,
+                   TransferOptions options) {
+  return tell_of(asked, place, nbytes, std::move(options), [&](Queue& queue, WaitList after) {
+    return queue.prefetch(place.pointer, nbytes, to_host, after);
   });
 }
 
-submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::uint32_t advice,
-                 transfer_options options) {
-  return tell_of(asked, place, nbytes, std::move(options), [&](queue& on, wait_list after) {
-    return on.advise(place.pointer, nbytes, advice, after);
+Submitted advise(Queue* asked, const Endpoint& place, std::size_t nbytes, std::uint32_t advice,
+                 TransferOptions options) {
+  return tell_of(asked, place, nbytes, std::move(options), [&](Queue& queue, WaitList after) {
+    return queue.advise(place.pointer, nbytes, advice, after);
   });
 }
 

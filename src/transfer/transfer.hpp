@@ -12,14 +12,14 @@
 namespace isthmus {
 
 // A null event: the operation has completed (blocking form).
-using submitted = result<ref<event>>;
+using Submitted = Result<Ref<Event>>;
 
-// `on` null: the destination's preferred queue, else the source's. Errors: INVALID_ARGUMENT for
-// overlap, WRONG_CONTEXT if `on` is in the context of neither side; those of the queue.
-[[nodiscard]] submitted copy(queue* on, const endpoint& destination, const endpoint& source,
-                             std::size_t nbytes, transfer_options options);
+// `queue` null: the destination's preferred queue, else the source's. Errors: INVALID_ARGUMENT for
+// overlap, WRONG_CONTEXT if `queue` is in the context of neither side; those of the queue.
+[[nodiscard]] Submitted copy(Queue* queue, const Endpoint& destination, const Endpoint& source,
+                             std::size_t nbytes, TransferOptions options);
 
-struct pitched {
+struct Pitched {
   std::size_t destination_pitch = 0;
   std::size_t source_pitch = 0;
   std::size_t width = 0;
@@ -30,20 +30,20 @@ struct pitched {
     return width == 0 || height == 0 ? 0 : pitch * (height - 1) + width;
   }
 };
-[[nodiscard]] submitted copy_2d(queue* on, const endpoint& destination, const endpoint& source,
-                                const pitched& shape, transfer_options options);
+[[nodiscard]] Submitted copy_2d(Queue* queue, const Endpoint& destination, const Endpoint& source,
+                                const Pitched& shape, TransferOptions options);
 
 // The same if the caller knows that the sides share no byte, and that they are not empty.
-[[nodiscard]] submitted copy_2d_apart(queue* on, const endpoint& destination,
-                                      const endpoint& source, const pitched& shape,
-                                      transfer_options options);
+[[nodiscard]] Submitted copy_2d_apart(Queue* queue, const Endpoint& destination,
+                                      const Endpoint& source, const Pitched& shape,
+                                      TransferOptions options);
 
-[[nodiscard]] submitted fill(queue* on, const endpoint& destination, const fill_pattern& pattern,
-                             std::size_t nbytes, transfer_options options);
+[[nodiscard]] Submitted fill(Queue* queue, const Endpoint& destination, const FillPattern& pattern,
+                             std::size_t nbytes, TransferOptions options);
 
-[[nodiscard]] submitted prefetch(queue* on, const endpoint& place, std::size_t nbytes, bool to_host,
-                                 transfer_options options);
-[[nodiscard]] submitted advise(queue* on, const endpoint& place, std::size_t nbytes,
-                               std::uint32_t advice, transfer_options options);
+[[nodiscard]] Submitted prefetch(Queue* queue, const Endpoint& place, std::size_t nbytes,
+                                 bool to_host, TransferOptions options);
+[[nodiscard]] Submitted advise(Queue* queue, const Endpoint& place, std::size_t nbytes,
+                               std::uint32_t advice, TransferOptions options);
 
 }  // namespace isthmus

@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-result<const std::byte*> unified_buffer::read_host(const byte_range& range) {
+Result<const std::byte*> UnifiedBuffer::read_host(const ByteRange& range) {
   const auto held = enter();
   auto read = updated_host(range);
   is_read_ = is_read_ || read;
@@ -18,18 +18,18 @@ result<const std::byte*> unified_buffer::read_host(const byte_range& range) {
 }
 
 // If nothing is dirty or in flight this costs a few loads.
-result<const std::byte*> unified_buffer::updated_host(const byte_range& range) {
+Result<const std::byte*> UnifiedBuffer::updated_host(const ByteRange& range) {
   if (auto bad = refuse(range)) {
     return bad;
   }
   if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || !failed_.empty() ||
       has_uncounted()) {
-    ISTHMUS_TRY(download({range, nullptr, waiting::here}));
+    ISTHMUS_TRY(download({range, nullptr, Waiting::here}));
   }
   return host_->view() + range.begin;
 }
 
-result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
+Result<std::byte*> UnifiedBuffer::begin_host_view(const ByteRange& range) {
   const auto held = enter();
   auto read = updated_host(range);
   ISTHMUS_TRY(read);
@@ -39,7 +39,7 @@ result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
 }
 
 // Sets `unseen_` first: a scan that no longer sees the view then sees `unseen_`.
-void unified_buffer::end_host_view() noexcept {
+void UnifiedBuffer::end_host_view() noexcept {
   unseen_.store(true, std::memory_order_seq_cst);
   if (views_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
       dead_.load(std::memory_order_seq_cst)) {
@@ -47,20 +47,20 @@ void unified_buffer::end_host_view() noexcept {
   }
 }
 
-result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, bool keeps) {
+Result<std::byte*> UnifiedBuffer::begin_host_write(const ByteRange& range, bool keeps) {
   const auto held = enter();
   if (auto bad = refuse(range)) {
     return bad;
   }
   if (keeps) {
-    ISTHMUS_TRY(download({range, nullptr, waiting::here}));
+    ISTHMUS_TRY(download({range, nullptr, Waiting::here}));
   } else {
     ISTHMUS_TRY(need_host());
     begin_host();
     ISTHMUS_TRY(let_land(range));
   }
   writing_.reserve(writing_.size() + 1);
-  range_set written{range};
+  RangeSet written{range};
   auto begun = host_->begin_write(range, keeps, who_writes());
   ISTHMUS_TRY(begun);
   writing_.push_back({range, std::move(written), *begun});
@@ -68,9 +68,9 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
 }
 
 // A failed copy is reported by the next call.
-result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) {
+Result<void> UnifiedBuffer::end_host_write(const ByteRange& range, bool kept) {
   const auto held = enter();
-  const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const exact_write& each) {
+  const auto found = std::find_if(writing_.rbegin(), writing_.rend(), [&](const ExactWrite& each) {
     return each.range == range && !each.has_ended;
   });
   if (found == writing_.rend()) {
@@ -89,18 +89,18 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
   return land_all();
 }
 
-// Orders `on` after the uploads in flight on other queues.
-result<void> unified_buffer::stand_behind_uploads(queue& on, const byte_range& range) const {
-  std::vector<ref<event>> before;
+// Orders `queue` after the uploads in flight on other queues.
+Result<void> UnifiedBuffer::stand_behind_uploads(Queue& queue, const ByteRange& range) const {
+  std::vector<Ref<Event>> before;
   for (const auto* each : flights_.of(range, true)) {
-    if (each->on() != on.serial()) {
+    if (each->on() != queue.serial()) {
       before.push_back(each->ended);
     }
   }
-  return before.empty() ? result<void>{} : on.stand_behind(before);
+  return before.empty() ? Result<void>{} : queue.stand_behind(before);
 }
 
-result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
+Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& wanted) {
   const auto held = enter();
   if (auto bad = refuse(wanted.range)) {
     return bad;
@@ -115,19 +115,19 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
-  return &on == on_.get() ? result<ref<buffer>>{whole} : whole->on_queue(on);
+  return &on == on_.get() ? Result<Ref<Buffer>>{whole} : whole->on_queue(on);
 }
 
 // Hashed chunks are uploaded completely, so that the host's next writes to them can be found.
-byte_range unified_buffer::whole_chunks(const byte_range& range) const noexcept {
-  if (!host_ || host_->by() != tracking::means::hashes) {
+ByteRange UnifiedBuffer::whole_chunks(const ByteRange& range) const noexcept {
+  if (!host_ || host_->by() != tracking::Means::hashes) {
     return range;
   }
   const auto chunk = host_->granule();
   return {range.begin / chunk * chunk, std::min(wanted_.nbytes, round_up(range.end, chunk))};
 }
 
-result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wanted) {
+Result<Ref<Buffer>> UnifiedBuffer::begin_device_write(const SyncRequest& wanted) {
   const auto held = enter();
   if (auto bad = refuse(wanted.range)) {
     return bad;
@@ -136,7 +136,7 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
   if (is_new) {
     device_writes_.push_back({wanted.range});
   }
-  undo not_begun{[&] {
+  Undo not_begun{[&] {
     if (const auto at = open_device_write(wanted.range); is_new && at != device_writes_.end()) {
       device_writes_.erase(at);
     }

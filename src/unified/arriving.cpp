@@ -16,13 +16,13 @@ constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
 
 }  // namespace
 
-result<bool> stands_behind_work(queue& on, buffer& memory) {
-  std::vector<ref<event>> there;
-  ISTHMUS_TRY(on.unfinished(there));
-  if (std::ranges::any_of(there, [](const ref<event>& each) { return each->pending(); })) {
+Result<bool> stands_behind_work(Queue& queue, Buffer& memory) {
+  std::vector<Ref<Event>> there;
+  ISTHMUS_TRY(queue.unfinished(there));
+  if (std::ranges::any_of(there, [](const Ref<Event>& each) { return each->pending(); })) {
     return true;
   }
-  auto ended = memory.wait(os::clock::now());
+  auto ended = memory.wait(os::Clock::now());
   if (!ended && ended.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
     return ended.take_error();
   }
@@ -30,40 +30,40 @@ result<bool> stands_behind_work(queue& on, buffer& memory) {
 }
 
 // Whether a download would wait for more than one copy of bounded size.
-result<bool> unified_buffer::would_wait(const sync_request& wanted) {
+Result<bool> UnifiedBuffer::would_wait(const SyncRequest& wanted) {
   if (!device_is_there_ || (host_is_there_ && !owed_host_.overlaps(wanted.range))) {
     return false;
   }
-  return wanted.range.nbytes() > k_in_one_go_bytes ? result<bool>{true}
+  return wanted.range.nbytes() > k_in_one_go_bytes ? Result<bool>{true}
                                                    : stands_behind_work(chosen(wanted), *device_);
 }
 
-submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mode) {
+Submitted UnifiedBuffer::arrival(const SyncRequest& wanted, BeforeArrival mode) {
   const auto held = enter();
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
   const bool is_current = flights_.empty() && owed_host_.empty() && host_is_there_;
   if (os::is_forked_child() || (is_current && !has_uncounted())) {
-    return ref<event>{};
+    return Ref<Event>{};
   }
   ISTHMUS_TRY(settle());
-  auto waits = mode == before_arrival::fetch ? would_wait(wanted) : result<bool>{false};
+  auto waits = mode == BeforeArrival::fetch ? would_wait(wanted) : Result<bool>{false};
   ISTHMUS_TRY(waits);
   if (*waits) {
-    auto begun = download({wanted.range, wanted.on, waiting::nobody});
+    auto begun = download({wanted.range, wanted.on, Waiting::nobody});
     // The download found no memory to arrive in. A blocking call needs none.
     if (!begun && begun.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return begun;
     }
   }
-  std::vector<ref<event>> coming;
-  if (mode == before_arrival::work && device_is_there_) {
+  std::vector<Ref<Event>> coming;
+  if (mode == BeforeArrival::work && device_is_there_) {
     ISTHMUS_TRY(chosen(wanted).unfinished(coming));
     auto ended = device_->pending();
     ISTHMUS_TRY(ended);
     coming.push_back(*std::move(ended));
-    std::erase_if(coming, [](const ref<event>& each) { return !each->pending(); });
+    std::erase_if(coming, [](const Ref<Event>& each) { return !each->pending(); });
   }
   for (const auto* each : flights_.of(wanted.range, false)) {
     if (each->ended->pending()) {
@@ -72,7 +72,7 @@ submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mod
   }
   // A separate event: a caller that sees a failure through it has not received the report of that
   // failure.
-  return coming.empty() ? submitted{ref<event>{}} : end_of_all(coming);
+  return coming.empty() ? Submitted{Ref<Event>{}} : end_of_all(coming);
 }
 
 }  // namespace isthmus

@@ -7,8 +7,8 @@
 
 namespace isthmus {
 
-// Whether a copy on `on` would wait for earlier work: on that queue, or on any other queue that
-// uses this memory. Errors as `queue::unfinished` and `buffer::wait`, except TIMEOUT.
-[[nodiscard]] result<bool> stands_behind_work(queue& on, buffer& memory);
+// Whether a copy on `queue` would wait for earlier work: on that queue, or on any other queue that
+// uses this memory. Errors as `Queue::unfinished` and `Buffer::wait`, except TIMEOUT.
+[[nodiscard]] Result<bool> stands_behind_work(Queue& queue, Buffer& memory);
 
 }  // namespace isthmus

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t k_most_named = 4;
 
 // "0 to 4096, 8192 to 12288 and 3 more"
-std::string name_ranges(const range_set& ranges) {
+std::string name_ranges(const RangeSet& ranges) {
   std::string text;
   std::size_t named = 0;
   for (const auto& each : ranges) {
@@ -32,11 +32,11 @@ std::string name_ranges(const range_set& ranges) {
 
 }  // namespace
 
-bool unified_buffer::must_look() const noexcept {
-  return host_ && host_is_there_ && who_writes() != tracking::writers::none;
+bool UnifiedBuffer::must_look() const noexcept {
+  return host_ && host_is_there_ && who_writes() != tracking::Writers::none;
 }
 
-range_set unified_buffer::settled(range_set ranges) const {
+RangeSet UnifiedBuffer::settled(RangeSet ranges) const {
   for (const auto& each : writing_) {
     ranges.remove(each.written);
   }
@@ -45,19 +45,19 @@ range_set unified_buffer::settled(range_set ranges) const {
 
 // Views begin under the lock, so a thread that holds it and sees no view has exclusive access.
 // `views_` is loaded first: a view that ends between the loads is then seen in one of the two.
-tracking::writers unified_buffer::who_writes() const noexcept {
+tracking::Writers UnifiedBuffer::who_writes() const noexcept {
   const bool none =
       views_.load(std::memory_order_acquire) == 0 && !unseen_.load(std::memory_order_acquire);
-  return none ? tracking::writers::none : tracking::writers::some;
+  return none ? tracking::Writers::none : tracking::Writers::some;
 }
 
 // A view that ends during the scan leaves `unseen_` set for the next one.
-result<void> unified_buffer::look() {
+Result<void> UnifiedBuffer::look() {
   if (!must_look() || os::is_forked_child()) {
     return {};
   }
   unseen_.store(false, std::memory_order_seq_cst);
-  undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
+  Undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
   host_->take(found_);
   ISTHMUS_TRY(take_in_found());
   not_seen.dismiss();
@@ -65,21 +65,21 @@ result<void> unified_buffer::look() {
 }
 
 // Extends ranges to whole elements. Larger granules (pages, chunks) are used as they are.
-range_set unified_buffer::in_elements(const range_set& ranges) const {
+RangeSet UnifiedBuffer::in_elements(const RangeSet& ranges) const {
   const auto item = wanted_.element_bytes;
-  if (item == 1 || ranges.empty() || host_->by() != tracking::means::bytes) {
+  if (item == 1 || ranges.empty() || host_->by() != tracking::Means::bytes) {
     return ranges;
   }
-  range_set whole;
+  RangeSet whole;
   for (const auto& each : ranges) {
     const auto end = (each.end + item - 1) / item * item;
-    whole.add(byte_range{each.begin / item * item, std::min(end, wanted_.nbytes)});
+    whole.add(ByteRange{each.begin / item * item, std::min(end, wanted_.nbytes)});
   }
   return whole;
 }
 
 // The kernel reports a write once, so it stays in `found_` until it is counted.
-result<void> unified_buffer::take_in_found() {
+Result<void> UnifiedBuffer::take_in_found() {
   ISTHMUS_TRY(take_in(settled(in_elements(found_))));
   found_.clear();
   return {};
@@ -87,7 +87,7 @@ result<void> unified_buffer::take_in_found() {
 
 // Writes are found in granules. The host cannot have written the bytes of a granule that its copy
 // never held.
-result<void> unified_buffer::take_in(range_set written) {
+Result<void> UnifiedBuffer::take_in(RangeSet written) {
   if (!host_has_.covers(written)) {
     written = written.common(host_has_);
   }
@@ -95,13 +95,13 @@ result<void> unified_buffer::take_in(range_set written) {
     return {};
   }
   owed_again_.remove(written);
-  range_set both;
+  RangeSet both;
   if (one_memory_) {
     written.remove(owed_host_);  // the device may have written these: one memory cannot distinguish
-  } else if (wanted_.on_conflict != winner::none) {
+  } else if (wanted_.on_conflict != Winner::none) {
     both = written.common(owed_host_);
   }
-  if (wanted_.on_conflict == winner::device) {
+  if (wanted_.on_conflict == Winner::device) {
     written.remove(both);
     owed_device_.add(written);
     return drop_host_writes(both);
@@ -113,16 +113,16 @@ result<void> unified_buffer::take_in(range_set written) {
 }
 
 // These writes count as synchronized from here on, since the device's bytes will replace them.
-result<void> unified_buffer::drop_host_writes(const range_set& which) {
+Result<void> UnifiedBuffer::drop_host_writes(const RangeSet& which) {
   if (which.empty()) {
     return {};
   }
-  ISTHMUS_TRY(host_->snapshot(settled(which), tracking::writers::some));
+  ISTHMUS_TRY(host_->snapshot(settled(which), tracking::Writers::some));
   owed_device_.remove(which);
   return {};
 }
 
-result<void> unified_buffer::check_conflict(const byte_range& range) const {
+Result<void> UnifiedBuffer::check_conflict(const ByteRange& range) const {
   if (owed_host_.empty() || owed_device_.empty()) {
     return {};
   }
@@ -137,20 +137,20 @@ result<void> unified_buffer::check_conflict(const byte_range& range) const {
               name_ranges(both), both.nbytes(), host_ ? host_->granule() : 1);
 }
 
-buffer_state unified_buffer::state_now() const noexcept {
+BufferState UnifiedBuffer::state_now() const noexcept {
   if (!host_is_there_) {
-    return device_is_there_ ? buffer_state::device_only : buffer_state::uninitialized;
+    return device_is_there_ ? BufferState::device_only : BufferState::uninitialized;
   }
   if (!owed_host_.empty()) {
-    return buffer_state::device_dirty;
+    return BufferState::device_dirty;
   }
   if (!owed_device_.empty()) {
-    return buffer_state::host_dirty;
+    return BufferState::host_dirty;
   }
-  return device_is_there_ ? buffer_state::synchronized : buffer_state::host_only;
+  return device_is_there_ ? BufferState::synchronized : BufferState::host_only;
 }
 
-result<void> unified_buffer::mark_host(const byte_range& range) {
+Result<void> UnifiedBuffer::mark_host(const ByteRange& range) {
   const auto held = enter();
   if (auto bad = refuse(range)) {
     return bad;
@@ -170,7 +170,7 @@ result<void> unified_buffer::mark_host(const byte_range& range) {
 }
 
 // The device wrote these bytes, so they no longer depend on the outcome of earlier copies to them.
-void unified_buffer::note_device_wrote(const range_set& ranges) {
+void UnifiedBuffer::note_device_wrote(const RangeSet& ranges) {
   for (const auto& each : ranges) {
     if (auto place = device_->at(each.begin, each.nbytes(), false)) {
       note_overwritten(*place, each.nbytes(), {});
@@ -178,7 +178,7 @@ void unified_buffer::note_device_wrote(const range_set& ranges) {
   }
 }
 
-result<void> unified_buffer::mark_device(const byte_range& range) {
+Result<void> UnifiedBuffer::mark_device(const ByteRange& range) {
   const auto held = enter();
   if (auto bad = refuse(range)) {
     return bad;
@@ -198,12 +198,12 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
 }
 
 // Pre: completed transfers are counted.
-result<void> unified_buffer::count_device_write(const byte_range& range) {
+Result<void> UnifiedBuffer::count_device_write(const ByteRange& range) {
   if (!host_is_there_) {
     return {};  // the device copy is the only one
   }
   ISTHMUS_TRY(look());
-  const range_set told{range};
+  const RangeSet told{range};
   for (const bool to_device : {false, true}) {
     for (auto* each : flights_.of(range, to_device)) {
       each->outdated.add(range);
@@ -217,29 +217,29 @@ result<void> unified_buffer::count_device_write(const byte_range& range) {
   owed_host_.add(told);
   owed_device_.remove(replaced);
   owed_again_.remove(replaced);
-  if (one_memory_ || wanted_.on_conflict == winner::device) {
+  if (one_memory_ || wanted_.on_conflict == Winner::device) {
     ISTHMUS_TRY(drop_host_writes(one_memory_ ? told : both));
-  } else if (wanted_.on_conflict == winner::host) {
+  } else if (wanted_.on_conflict == Winner::host) {
     owed_host_.remove(both);
   }
   return {};
 }
 
-result<void> unified_buffer::resolve(winner which, const byte_range& range) {
+Result<void> UnifiedBuffer::resolve(Winner which, const ByteRange& range) {
   const auto held = enter();
   if (auto bad = refuse(range)) {
     return bad;
   }
-  if (which != winner::host && which != winner::device) {
+  if (which != Winner::host && which != Winner::device) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a conflict can be resolved only for the host or the device");
   }
   ISTHMUS_TRY(let_land(range));  // a download in flight would overwrite the winner's bytes
-  if (which == winner::device) {
+  if (which == Winner::device) {
     ISTHMUS_TRY(finish_uploads(range));  // afterwards the device has their bytes, or never had them
   }
   ISTHMUS_TRY(look());
-  if (which == winner::host) {
+  if (which == Winner::host) {
     const auto lost = owed_host_.common({range}).common(host_has_);
     owed_again_.remove(lost);
     const auto won = owed_device_.adding(lost);
@@ -253,15 +253,15 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
   owed_host_.apply(won);
   note_device_wrote(lost);
   if (!host_is_there_ || !device_is_there_) {
-    ISTHMUS_TRY(download({range, nullptr, waiting::here}));
+    ISTHMUS_TRY(download({range, nullptr, Waiting::here}));
     return {};
   }
   // No second scan: it would find dropped writes again if they cover only part of a hashed granule.
-  ISTHMUS_TRY(download_known({range, nullptr, waiting::here}, false));
+  ISTHMUS_TRY(download_known({range, nullptr, Waiting::here}, false));
   return {};
 }
 
-result<void> unified_buffer::forget() {
+Result<void> UnifiedBuffer::forget() {
   const auto held = enter();
   if (auto bad = refuse(all())) {
     return bad;
@@ -271,11 +271,11 @@ result<void> unified_buffer::forget() {
   ISTHMUS_TRY(look());
   // Everything that needs memory comes before anything changes.
   if (host_ && !owed_device_.empty()) {
-    ISTHMUS_TRY(host_->snapshot(settled(owed_device_), tracking::writers::some));
+    ISTHMUS_TRY(host_->snapshot(settled(owed_device_), tracking::Writers::some));
   }
-  auto host_has = host_is_there_ ? range_set{all()} : host_has_;
-  auto device_has = device_is_there_ ? range_set{all()} : device_has_;
-  std::vector<range_set> outdated(flights_.size(), range_set{all()});
+  auto host_has = host_is_there_ ? RangeSet{all()} : host_has_;
+  auto device_has = device_is_there_ ? RangeSet{all()} : device_has_;
+  std::vector<RangeSet> outdated(flights_.size(), RangeSet{all()});
   if (device_is_there_) {
     note_device_wrote({all()});
   }

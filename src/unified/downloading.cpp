@@ -9,13 +9,13 @@
 
 namespace isthmus {
 
-submitted unified_buffer::download(const sync_request& wanted) {
+Submitted UnifiedBuffer::download(const SyncRequest& wanted) {
   ISTHMUS_TRY(settle());
   ISTHMUS_TRY(need_host());
   const bool is_first = !host_is_there_;
   begin_host();
   if (!device_is_there_) {
-    return ref<event>{};
+    return Ref<Event>{};
   }
   ISTHMUS_TRY(look());
   return download_known(wanted, is_first);
@@ -23,9 +23,9 @@ submitted unified_buffer::download(const sync_request& wanted) {
 
 // Downloads the ranges that are known to be dirty, without a scan for host writes. `is_first`: this
 // call created the host copy.
-submitted unified_buffer::download_known(const sync_request& wanted, bool is_first) {
+Submitted UnifiedBuffer::download_known(const SyncRequest& wanted, bool is_first) {
   ISTHMUS_TRY(check_conflict(wanted.range));
-  if (wanted.who == waiting::here) {
+  if (wanted.who == Waiting::here) {
     ISTHMUS_TRY(let_land(wanted.range));
   }
   auto ranges = settled(owed_host_.common({wanted.range}));
@@ -41,7 +41,7 @@ submitted unified_buffer::download_known(const sync_request& wanted, bool is_fir
     ranges.remove(coming);
   }
   if (ranges.empty()) {
-    return ref<event>{};
+    return Ref<Event>{};
   }
   auto got = fetch(ranges, wanted);
   if (!got && is_first) {
@@ -54,7 +54,7 @@ submitted unified_buffer::download_known(const sync_request& wanted, bool is_fir
 
 namespace {
 
-error tell_what_is_missing(const error& failure, const range_set& ranges) {
+Error tell_what_is_missing(const Error& failure, const RangeSet& ranges) {
   if (failure.code() != ISTHMUS_ERROR_DEVICE_LOST) {
     return failure;
   }
@@ -68,16 +68,16 @@ error tell_what_is_missing(const error& failure, const range_set& ranges) {
 
 }  // namespace
 
-submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wanted) {
+Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& wanted) {
   auto made = flights_.make(one_memory_ ? 0 : chosen(wanted).serial(), false, ranges);
   if (one_memory_) {
     auto ended = device_->pending();
     ISTHMUS_TRY(ended);
     made->ended = *ended;
     flights_.add(std::move(made));
-    if (wanted.who == waiting::here) {
+    if (wanted.who == Waiting::here) {
       ISTHMUS_TRY(let_land(wanted.range));
-      return ref<event>{};
+      return Ref<Event>{};
     }
     return *std::move(ended);
   }
@@ -88,14 +88,14 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   auto list = same_places(ranges);
   auto source = device_->at(list.source_begin, list.source_bytes, false);
   ISTHMUS_TRY(source);
-  endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
-  transfer_options options;
-  options.blocking = wanted.who == waiting::here;
+  Endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
+  TransferOptions options;
+  options.blocking = wanted.who == Waiting::here;
   options.reads_contents = false;  // it reads what the device wrote after any upload
   options.owners.push_back(owner_of(host_));
   // Copies through a block if a scan may need `library` meanwhile, and if a difference from
   // `library` counts as a write: a download that fails halfway must not leave differences.
-  if ((!options.blocking && !host_->is_one_memory()) || host_->by() == tracking::means::bytes) {
+  if ((!options.blocking && !host_->is_one_memory()) || host_->by() == tracking::Means::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);
     made->block = *std::move(block);
@@ -120,10 +120,10 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   }
   ISTHMUS_TRY(host_->publish(ranges, who_writes()));
   came_home(ranges);
-  return ref<event>{};
+  return Ref<Event>{};
 }
 
-submitted unified_buffer::to_host(const sync_request& wanted) {
+Submitted UnifiedBuffer::to_host(const SyncRequest& wanted) {
   const auto held = enter();
   if (auto bad = refuse(wanted.range)) {
     return bad;

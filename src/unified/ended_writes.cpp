@@ -14,34 +14,34 @@ namespace {
 // Counts and removes the ended writes. The first that cannot be counted stays, and so do all after
 // it.
 template <class Writes, class Count>
-result<void> remove_ended(Writes& of, Count&& count) {
-  for (auto each = of.begin(); each != of.end();) {
+Result<void> remove_ended(Writes& writes, Count&& count) {
+  for (auto each = writes.begin(); each != writes.end();) {
     if (!each->has_ended) {
       ++each;
       continue;
     }
     ISTHMUS_TRY(count(*each));
-    each = of.erase(each);
+    each = writes.erase(each);
   }
   return {};
 }
 
 }  // namespace
 
-bool unified_buffer::has_uncounted() const noexcept {
+bool UnifiedBuffer::has_uncounted() const noexcept {
   const auto has_ended = [](const auto& each) { return each.has_ended; };
   return std::ranges::any_of(writing_, has_ended) || std::ranges::any_of(device_writes_, has_ended);
 }
 
-std::vector<unified_buffer::device_write>::iterator unified_buffer::open_device_write(
-    const byte_range& range) noexcept {
-  return std::ranges::find_if(device_writes_, [&](const device_write& each) {
+std::vector<UnifiedBuffer::DeviceWrite>::iterator UnifiedBuffer::open_device_write(
+    const ByteRange& range) noexcept {
+  return std::ranges::find_if(device_writes_, [&](const DeviceWrite& each) {
     return each.range == range && !each.has_ended;
   });
 }
 
 // Makes the bytes visible in views, once: later writes through views are not overwritten.
-result<void> unified_buffer::publish(exact_write& ended) {
+Result<void> UnifiedBuffer::publish(ExactWrite& ended) {
   if (!ended.is_published) {
     ISTHMUS_TRY(host_->end_write(ended.range, ended.written, ended.at, who_writes()));
     ended.is_published = true;
@@ -50,7 +50,7 @@ result<void> unified_buffer::publish(exact_write& ended) {
 }
 
 // Without `kept` the complete range was written, so what the device wrote there is obsolete.
-result<void> unified_buffer::count_host_write(exact_write& ended) {
+Result<void> UnifiedBuffer::count_host_write(ExactWrite& ended) {
   ISTHMUS_TRY(publish(ended));
   host_has_.add(ended.written);
   if (!ended.kept || one_memory_) {
@@ -59,14 +59,14 @@ result<void> unified_buffer::count_host_write(exact_write& ended) {
   return take_in(ended.written);
 }
 
-result<void> unified_buffer::count_ended_writes() {
+Result<void> UnifiedBuffer::count_ended_writes() {
   ISTHMUS_TRY(remove_ended(writing_, [this](auto& each) { return count_host_write(each); }));
   return remove_ended(device_writes_,
                       [this](const auto& each) { return count_device_write(each.range); });
 }
 
 // What the host copy lacks, and what open device writes cover.
-range_set unified_buffer::written_by_device() const {
+RangeSet UnifiedBuffer::written_by_device() const {
   auto all = owed_host_;
   for (const auto& each : device_writes_) {
     all.add(each.range);

@@ -19,52 +19,52 @@
 
 namespace isthmus {
 
-struct flight {
+struct Flight {
   // Serial number of the queue, and number of transfers made before. Queue 0: on no queue,
   // unordered.
-  using key = std::pair<std::uint64_t, std::uint64_t>;
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
 
-  ref<event> ended;
-  range_set ranges;  // not empty
+  Ref<Event> ended;
+  RangeSet ranges;  // not empty
   bool to_device = false;
   // Memory into which a download goes until it may be published, one range after the other. Null:
   // it goes to the host copy directly.
   std::shared_ptr<std::byte> block{};
-  range_set outdated{};       // written by the device, or by a later upload, since it began
+  RangeSet outdated{};        // written by the device, or by a later upload, since it began
   bool is_forgotten = false;  // only its own event reports its failure
-  key name{};
+  Key name{};
 
-  [[nodiscard]] byte_range span() const noexcept { return ranges.span(); }
+  [[nodiscard]] ByteRange span() const noexcept { return ranges.span(); }
   [[nodiscard]] std::uint64_t on() const noexcept { return name.first; }
-  [[nodiscard]] bool is_before(const flight& other) const noexcept {
+  [[nodiscard]] bool is_before(const Flight& other) const noexcept {
     return name.second < other.name.second;
   }
 };
 
-class flight_list {
-  using in_turn = std::map<flight::key, flight>;
-  using in_place = span_index<flight::key, flight>;
+class FlightList {
+  using InTurn = std::map<Flight::Key, Flight>;
+  using InPlace = SpanIndex<Flight::Key, Flight>;
 
  public:
-  using iterator = in_turn::iterator;
+  using iterator = InTurn::iterator;
 
   // A transfer that is not submitted yet. Adding it after the submission needs no memory.
-  class seat {
+  class Seat {
    public:
-    [[nodiscard]] flight& operator*() noexcept { return turn_.mapped(); }
-    [[nodiscard]] flight* operator->() noexcept { return &turn_.mapped(); }
+    [[nodiscard]] Flight& operator*() noexcept { return turn_.mapped(); }
+    [[nodiscard]] Flight* operator->() noexcept { return &turn_.mapped(); }
 
    private:
-    friend class flight_list;
-    in_turn::node_type turn_;
-    in_place::seat place_;
+    friend class FlightList;
+    InTurn::node_type turn_;
+    InPlace::Seat place_;
   };
   // Throws std::bad_alloc, without effect.
-  [[nodiscard]] seat make(std::uint64_t on, bool to_device, range_set ranges);
+  [[nodiscard]] Seat make(std::uint64_t key, bool to_device, RangeSet ranges);
   // Pre: its event is set.
-  void add(seat made) noexcept;
+  void add(Seat made) noexcept;
   iterator erase(iterator gone) noexcept;
-  void erase(const flight& gone) noexcept { erase(turns_.find(gone.name)); }
+  void erase(const Flight& gone) noexcept { erase(turns_.find(gone.name)); }
 
   [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return turns_.size(); }
@@ -75,12 +75,12 @@ class flight_list {
   [[nodiscard]] iterator next_after(iterator pending) noexcept;
 
   // Transfers that move some of these bytes. May throw std::bad_alloc.
-  [[nodiscard]] std::vector<flight*> of(const byte_range& range, bool to_device) const;
+  [[nodiscard]] std::vector<Flight*> of(const ByteRange& range, bool to_device) const;
 
  private:
   std::uint64_t made_ = 0;
-  in_turn turns_;
-  in_place places_;
+  InTurn turns_;
+  InPlace places_;
 };
 
 }  // namespace isthmus

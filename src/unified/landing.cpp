@@ -9,7 +9,7 @@ namespace isthmus {
 namespace {
 
 // The error for a copy whose failure a later call reports.
-error describe_failed(const event& ended, bool to_device) {
+Error describe_failed(const Event& ended, bool to_device) {
   return fail(ended.outcome().code(),
               "a copy of this unified buffer to the {} failed after the call that started it had "
               "returned: {}; the next call that needs the bytes copies them again",
@@ -18,15 +18,15 @@ error describe_failed(const event& ended, bool to_device) {
 
 }  // namespace
 
-result<void> unified_buffer::settle() {
+Result<void> UnifiedBuffer::settle() {
   ISTHMUS_TRY(land_all());
   return report_failed();
 }
 
 // Reports all failed copies as one error. A caller may already have seen a failure through the
 // copy's event.
-result<void> unified_buffer::report_failed() {
-  std::erase_if(failed_, [](const failed_copy& each) { return each.ended->reported(); });
+Result<void> UnifiedBuffer::report_failed() {
+  std::erase_if(failed_, [](const FailedCopy& each) { return each.ended->reported(); });
   if (failed_.empty()) {
     return {};
   }
@@ -37,7 +37,7 @@ result<void> unified_buffer::report_failed() {
       all.size() == 1 ? "" : fmt::format(" (and so did {} more copies of it)", all.size() - 1));
 }
 
-result<void> unified_buffer::land_all() {
+Result<void> UnifiedBuffer::land_all() {
   if (os::is_forked_child()) {
     return {};
   }
@@ -47,7 +47,7 @@ result<void> unified_buffer::land_all() {
 
 // Before a download counts as completed, the host copy is scanned for writes made meanwhile. A
 // transfer that cannot be counted now stays in the list.
-result<void> unified_buffer::land_flights() {
+Result<void> UnifiedBuffer::land_flights() {
   for (auto each = flights_.begin(); each != flights_.end();) {
     if (each->second.ended->pending()) {
       each = flights_.next_after(each);
@@ -59,7 +59,7 @@ result<void> unified_buffer::land_flights() {
   return {};
 }
 
-result<void> unified_buffer::land(flight& done) {
+Result<void> UnifiedBuffer::land(Flight& done) {
   if (failed_.size() == failed_.capacity()) {
     failed_.reserve(2 * failed_.size() + 1);
   }
@@ -72,7 +72,7 @@ result<void> unified_buffer::land(flight& done) {
 
 // Makes the ranges of a failed upload dirty again, except those that a later device write or a
 // later upload has replaced: the former would be a false conflict.
-void unified_buffer::give_back_upload(const flight& failed) {
+void UnifiedBuffer::give_back_upload(const Flight& failed) {
   auto back = failed.ranges;
   back.remove(failed.outdated);
   for (const auto* other : flights_.of(failed.span(), true)) {
@@ -87,7 +87,7 @@ void unified_buffer::give_back_upload(const flight& failed) {
 }
 
 // The ranges of a failed download stay dirty.
-result<void> unified_buffer::count(flight& done) {
+Result<void> UnifiedBuffer::count(Flight& done) {
   const bool went_well = done.ended->poll() == ISTHMUS_OK;
   if (done.to_device) {
     for (auto* other : flights_.of(done.span(), true)) {
@@ -110,7 +110,7 @@ result<void> unified_buffer::count(flight& done) {
     scatter(host_->library(), done.ranges, done.block.get(), good);
   }
   if (one_memory_) {
-    ISTHMUS_TRY(host_->snapshot(good, tracking::writers::some));
+    ISTHMUS_TRY(host_->snapshot(good, tracking::Writers::some));
   } else {
     ISTHMUS_TRY(host_->publish(good, who_writes()));
   }
@@ -120,7 +120,7 @@ result<void> unified_buffer::count(flight& done) {
 
 // Changes both sets or neither: host writes are found only in `host_has_`, so writes to bytes that
 // were synchronized but not in it would be missed.
-void unified_buffer::came_home(const range_set& ranges) {
+void UnifiedBuffer::came_home(const RangeSet& ranges) {
   const auto arriving = host_has_.adding(ranges);
   owed_host_.remove(ranges);
   host_has_.apply(arriving);
@@ -131,12 +131,12 @@ void unified_buffer::came_home(const range_set& ranges) {
   }
 }
 
-result<void> unified_buffer::finish_uploads(const byte_range& range) {
+Result<void> UnifiedBuffer::finish_uploads(const ByteRange& range) {
   ISTHMUS_TRY(land_those(range, true));
   return settle();
 }
 
-result<void> unified_buffer::land_those(const byte_range& range, bool to_device) {
+Result<void> UnifiedBuffer::land_those(const ByteRange& range, bool to_device) {
   if (flights_.empty() || os::is_forked_child()) {
     return {};
   }
@@ -148,7 +148,7 @@ result<void> unified_buffer::land_those(const byte_range& range, bool to_device)
   return {};
 }
 
-result<void> unified_buffer::let_land(const byte_range& range) {
+Result<void> UnifiedBuffer::let_land(const ByteRange& range) {
   ISTHMUS_TRY(land_those(range, false));
   return settle();
 }

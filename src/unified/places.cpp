@@ -8,8 +8,8 @@
 
 namespace isthmus {
 
-range_list same_places(const range_set& ranges) {
-  range_list list;
+RangeList same_places(const RangeSet& ranges) {
+  RangeList list;
   list.each.reserve(ranges.size());
   const auto first = ranges.begin()->begin;
   for (const auto& each : ranges) {
@@ -22,7 +22,7 @@ range_list same_places(const range_set& ranges) {
   return list;
 }
 
-range_list from_one_block(const range_set& ranges) {
+RangeList from_one_block(const RangeSet& ranges) {
   auto list = same_places(ranges);
   std::size_t at = 0;
   for (auto& each : list.each) {
@@ -34,7 +34,7 @@ range_list from_one_block(const range_set& ranges) {
   return list;
 }
 
-range_list into_one_block(const range_set& ranges) {
+RangeList into_one_block(const RangeSet& ranges) {
   auto list = from_one_block(ranges);
   for (auto& each : list.each) {
     std::swap(each.destination_offset, each.source_offset);
@@ -44,18 +44,18 @@ range_list into_one_block(const range_set& ranges) {
   return list;
 }
 
-void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
-             const range_set& wanted) noexcept {
+void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* block,
+             const RangeSet& wanted) noexcept {
   auto part = wanted.begin();
   for (const auto& each : ranges) {
     for (; part != wanted.end() && part->begin < each.end; ++part) {
-      std::memcpy(to + part->begin, block + (part->begin - each.begin), part->nbytes());
+      std::memcpy(destination + part->begin, block + (part->begin - each.begin), part->nbytes());
     }
     block += each.nbytes();
   }
 }
 
-result<std::shared_ptr<std::byte>> block_for(const range_set& ranges) {
+Result<std::shared_ptr<std::byte>> block_for(const RangeSet& ranges) {
   auto room = allocate_result(ranges.nbytes());
   ISTHMUS_TRY(room);
   return std::shared_ptr<std::byte>{static_cast<std::byte*>(*room), &free_result};

@@ -14,14 +14,14 @@ namespace isthmus {
 
 // The same offsets on both sides, relative to the first range. Pre of all functions here: `ranges`
 // is not empty.
-[[nodiscard]] range_list same_places(const range_set& ranges);
+[[nodiscard]] RangeList same_places(const RangeSet& ranges);
 // From one block into ranges, and the reverse.
-[[nodiscard]] range_list from_one_block(const range_set& ranges);
-[[nodiscard]] range_list into_one_block(const range_set& ranges);
+[[nodiscard]] RangeList from_one_block(const RangeSet& ranges);
+[[nodiscard]] RangeList into_one_block(const RangeSet& ranges);
 
-[[nodiscard]] result<std::shared_ptr<std::byte>> block_for(const range_set& ranges);
+[[nodiscard]] Result<std::shared_ptr<std::byte>> block_for(const RangeSet& ranges);
 // Copies `wanted` out of a block that holds `ranges`. Pre: `wanted` is a subset of `ranges`.
-void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
-             const range_set& wanted) noexcept;
+void scatter(std::byte* destination, const RangeSet& ranges, const std::byte* block,
+             const RangeSet& wanted) noexcept;
 
 }  // namespace isthmus

@@ -8,7 +8,7 @@
 
 namespace isthmus {
 
-enum class buffer_state : std::int32_t {
+enum class BufferState : std::int32_t {
   uninitialized = ISTHMUS_UNIFIED_UNINITIALIZED,  // neither copy was requested yet
   host_only = ISTHMUS_UNIFIED_HOST_ONLY,
   device_only = ISTHMUS_UNIFIED_DEVICE_ONLY,
@@ -17,7 +17,7 @@ enum class buffer_state : std::int32_t {
   device_dirty = ISTHMUS_UNIFIED_DEVICE_DIRTY,
 };
 
-enum class winner : std::int32_t {
+enum class Winner : std::int32_t {
   none = ISTHMUS_WINNER_NONE,
   host = ISTHMUS_WINNER_HOST,
   device = ISTHMUS_WINNER_DEVICE,

@@ -9,15 +9,15 @@
 namespace isthmus {
 
 // Locks the buffers in the order of their addresses, so that two of these calls cannot deadlock.
-result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, queue* on) {
-  std::vector<unified_buffer*> all{each.begin(), each.end()};
+Result<void> UnifiedBuffer::to_device(std::span<UnifiedBuffer* const> each, Queue* queue) {
+  std::vector<UnifiedBuffer*> all{each.begin(), each.end()};
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  std::vector<lock> held;
+  std::vector<Lock> held;
   held.reserve(all.size());
-  std::vector<tracking::tracked_memory::taking> looks;
+  std::vector<tracking::TrackedMemory::Taking> looks;
   looks.reserve(all.size());
-  undo not_seen{[&] {
+  Undo not_seen{[&] {
     for (auto* one : all) {
       one->unseen_.store(true, std::memory_order_seq_cst);
     }
@@ -33,8 +33,8 @@ result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, qu
       looks.push_back({all[i]->host_.get(), &all[i]->found_});
     }
   }
-  tracking::tracked_memory::take_all(looks);
-  result<void> outcome;
+  tracking::TrackedMemory::take_all(looks);
+  Result<void> outcome;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (auto taken = all[i]->take_in_found(); !taken && outcome) {
       outcome = taken.take_error();
@@ -42,15 +42,15 @@ result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, qu
   }
   ISTHMUS_TRY(outcome);
   not_seen.dismiss();
-  return upload_all(all, on);
+  return upload_all(all, queue);
 }
 
 // Submits all uploads before it waits for the first.
-result<void> unified_buffer::upload_all(std::span<unified_buffer* const> each, queue* on) {
-  std::vector<ref<event>> sent;
-  result<void> outcome;
+Result<void> UnifiedBuffer::upload_all(std::span<UnifiedBuffer* const> each, Queue* queue) {
+  std::vector<Ref<Event>> sent;
+  Result<void> outcome;
   for (auto* one : each) {
-    auto ended = one->upload_known({one->all(), on, waiting::by_caller});
+    auto ended = one->upload_known({one->all(), queue, Waiting::by_caller});
     if (!ended && outcome) {
       outcome = ended.take_error();
     }

@@ -8,18 +8,18 @@
 
 namespace isthmus {
 
-unified_buffer::unified_buffer(queue& on, const unified_request& wanted, memory_resource* from)
-    : on_{&on},
+UnifiedBuffer::UnifiedBuffer(Queue& queue, const UnifiedRequest& wanted, MemoryResource* resource)
+    : on_{&queue},
       wanted_{wanted},
-      from_{from},
-      one_memory_{!wanted.separate && on.where().reaches_host_memory()} {}
+      from_{resource},
+      one_memory_{!wanted.separate && queue.where().reaches_host_memory()} {}
 
-unified_buffer::~unified_buffer() {
+UnifiedBuffer::~UnifiedBuffer() {
   process_unified_buffers().remove(*this);
   end_pins();
 }
 
-void unified_buffer::end_pins() noexcept {
+void UnifiedBuffer::end_pins() noexcept {
   for (auto* each : {&pin_, &library_pin_}) {
     if (*each) {
       (*each)->end(false);
@@ -28,37 +28,38 @@ void unified_buffer::end_pins() noexcept {
   }
 }
 
-result<ref<unified_buffer>> unified_buffer::create(queue& on, const unified_request& wanted,
-                                                   memory_resource* from) {
-  if (on.closed()) {
+Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequest& wanted,
+                                                 MemoryResource* resource) {
+  if (queue.closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                on.where().properties().filter);
+                queue.where().properties().filter);
   }
   if (wanted.nbytes == 0 || wanted.nbytes > PTRDIFF_MAX) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a unified buffer cannot have {} bytes: use 1 to {}", wanted.nbytes, PTRDIFF_MAX);
   }
-  if (from != nullptr &&
-      (!from->home().is_same_as(on.home()) || from->kind() != ISTHMUS_KIND_DEVICE)) {
+  if (resource != nullptr &&
+      (!resource->home().is_same_as(queue.home()) || resource->kind() != ISTHMUS_KIND_DEVICE)) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
         "the memory resource allocates {} memory of {}: the device copy needs device memory of {}",
-        kind_name(from->kind()), from->where().properties().filter, on.where().properties().filter);
+        kind_name(resource->kind()), resource->where().properties().filter,
+        queue.where().properties().filter);
   }
-  auto made = make_ref<unified_buffer>(on, wanted, from);
+  auto made = make_ref<UnifiedBuffer>(queue, wanted, resource);
   process_unified_buffers().add(*made);
   return made;
 }
 
-unified_buffer::lock unified_buffer::enter() {
-  lock held{lock_, std::defer_lock};
+UnifiedBuffer::Lock UnifiedBuffer::enter() {
+  Lock held{lock_, std::defer_lock};
   if (!os::is_forked_child()) {
     held.lock();
   }
   return held;
 }
 
-error unified_buffer::refuse(const byte_range& range) const {
+Error UnifiedBuffer::refuse(const ByteRange& range) const {
   if (dead_.load(std::memory_order_acquire)) {
     return fail(ISTHMUS_ERROR_CLOSED, "this unified buffer of {} was freed",
                 describe_bytes(wanted_.nbytes));
@@ -71,7 +72,7 @@ error unified_buffer::refuse(const byte_range& range) const {
 }
 
 // Transfers in flight keep the memory that they use alive.
-void unified_buffer::free() noexcept {
+void UnifiedBuffer::free() noexcept {
   if (os::is_forked_child()) {
     return;
   }
@@ -80,13 +81,13 @@ void unified_buffer::free() noexcept {
   // free and the end of the last view at least one sees the other, and frees the host copy.
   dead_.store(true, std::memory_order_seq_cst);
   device_ = {};
-  std::erase_if(writing_, [](const exact_write& each) { return each.has_ended; });
+  std::erase_if(writing_, [](const ExactWrite& each) { return each.has_ended; });
   let_host_go();
 }
 
 // Keeps the host copy while a caller has, or may have, a pointer to it. The last reference then
 // frees it.
-void unified_buffer::let_host_go() noexcept {
+void UnifiedBuffer::let_host_go() noexcept {
   if (views_.load(std::memory_order_seq_cst) != 0 || !writing_.empty() || is_read_) {
     return;
   }
@@ -94,16 +95,16 @@ void unified_buffer::let_host_go() noexcept {
   host_.reset();
 }
 
-bool unified_buffer::is_on(const isthmus::device& where) const noexcept {
-  return &on_->where() == &where;
+bool UnifiedBuffer::is_on(const isthmus::Device& device) const noexcept {
+  return &on_->where() == &device;
 }
 
 namespace {
 
 // Adds the memory to the process's count of live host memory.
-std::shared_ptr<tracking::tracked_memory> counted(std::unique_ptr<tracking::tracked_memory> made) {
+std::shared_ptr<tracking::TrackedMemory> counted(std::unique_ptr<tracking::TrackedMemory> made) {
   process_live_counts().add(made->view(), ISTHMUS_KIND_HOST, made->nbytes());
-  return {made.release(), [](tracking::tracked_memory* gone) {
+  return {made.release(), [](tracking::TrackedMemory* gone) {
             process_live_counts().remove(gone->view(), ISTHMUS_KIND_HOST, gone->nbytes());
             delete gone;
           }};
@@ -111,7 +112,7 @@ std::shared_ptr<tracking::tracked_memory> counted(std::unique_ptr<tracking::trac
 
 }  // namespace
 
-result<void> unified_buffer::need_host() {
+Result<void> UnifiedBuffer::need_host() {
   if (host_) {
     return {};
   }
@@ -120,7 +121,7 @@ result<void> unified_buffer::need_host() {
                 "a forked child cannot create a host copy that its parent did not have: access it "
                 "before the fork, or start the child with spawn");
   }
-  auto made = tracking::tracked_memory::create({wanted_.nbytes, wanted_.grain, wanted_.by});
+  auto made = tracking::TrackedMemory::create({wanted_.nbytes, wanted_.grain, wanted_.by});
   ISTHMUS_TRY(made);
   host_ = counted(*std::move(made));
   if (auto pinned = need_pin(); !pinned) {
@@ -131,46 +132,46 @@ result<void> unified_buffer::need_host() {
 }
 
 // Pins the memory that most copies read.
-result<void> unified_buffer::need_pin() {
+Result<void> UnifiedBuffer::need_pin() {
   if (!wanted_.pinned || one_memory_) {
     return {};
   }
-  auto* const start = host_->by() == tracking::means::hashes ? host_->view() : host_->library();
-  auto made = pin::make(on_->where(), {start, host_->nbytes(), false}, owner_of(host_));
+  auto* const start = host_->by() == tracking::Means::hashes ? host_->view() : host_->library();
+  auto made = Pin::make(on_->where(), {start, host_->nbytes(), false}, owner_of(host_));
   ISTHMUS_TRY(made);
   pin_ = *std::move(made);
   return {};
 }
 
 // If this fails, copies of that memory only take longer.
-void unified_buffer::need_library_pin() {
-  if (!pin_ || library_pin_ || host_->by() != tracking::means::hashes) {
+void UnifiedBuffer::need_library_pin() {
+  if (!pin_ || library_pin_ || host_->by() != tracking::Means::hashes) {
     return;
   }
-  auto made = pin::make(on_->where(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
+  auto made = Pin::make(on_->where(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
   if (made) {
     library_pin_ = *std::move(made);
   }
 }
 
-result<ref<buffer>> unified_buffer::device_of_host() {
+Result<Ref<Buffer>> UnifiedBuffer::device_of_host() {
   ISTHMUS_TRY(need_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
   constexpr std::size_t k_alignment = 64;  // guaranteed for every mechanism
-  auto memory = allocation::adopt(*on_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
+  auto memory = Allocation::adopt(*on_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
                                   owner_of(host_), {});
   ISTHMUS_TRY(memory);
-  return make_ref<buffer>(*on_, *std::move(memory),
-                          buffer_request{wanted_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
+  return make_ref<Buffer>(*on_, *std::move(memory),
+                          BufferRequest{wanted_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
 }
 
-result<void> unified_buffer::need_device() {
+Result<void> UnifiedBuffer::need_device() {
   if (device_) {
     return {};
   }
   auto made = one_memory_
                   ? device_of_host()
-                  : buffer::create(*on_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0}, from_.get());
+                  : Buffer::create(*on_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0}, from_.get());
   ISTHMUS_TRY(made);
   // The request may have run callbacks of the program that used or freed this buffer: the lock is
   // recursive.
@@ -183,11 +184,11 @@ result<void> unified_buffer::need_device() {
   return {};
 }
 
-result<unified_facts> unified_buffer::facts() {
+Result<UnifiedFacts> UnifiedBuffer::facts() {
   const auto held = enter();
   auto now = state();
   ISTHMUS_TRY(now);
-  unified_facts known;
+  UnifiedFacts known;
   known.state = *now;
   known.is_one_memory = one_memory_;
   known.is_pinned = pin_ && pin_->is_registered();
@@ -200,7 +201,7 @@ result<unified_facts> unified_buffer::facts() {
   return known;
 }
 
-result<buffer_state> unified_buffer::state() {
+Result<BufferState> UnifiedBuffer::state() {
   const auto held = enter();
   if (auto bad = refuse(all())) {
     return bad;
@@ -210,10 +211,10 @@ result<buffer_state> unified_buffer::state() {
   return state_now();
 }
 
-result<unified_buffer::dirty> unified_buffer::dirty_ranges() {
+Result<UnifiedBuffer::Dirty> UnifiedBuffer::dirty_ranges() {
   const auto held = enter();
   ISTHMUS_TRY(state());
-  return dirty{owed_device_, owed_host_};
+  return Dirty{owed_device_, owed_host_};
 }
 
 }  // namespace isthmus

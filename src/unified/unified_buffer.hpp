@@ -40,228 +40,228 @@
 
 namespace isthmus {
 
-struct unified_request {
+struct UnifiedRequest {
   std::size_t nbytes = 0;
   bool pinned = false;    // the host copy is registered with the driver
   bool separate = false;  // two copies even where one memory would suffice
-  winner on_conflict = winner::none;
-  tracking::granularity grain = tracking::granularity::automatic;
-  std::optional<tracking::means> by;
+  Winner on_conflict = Winner::none;
+  tracking::Granularity grain = tracking::Granularity::automatic;
+  std::optional<tracking::Means> by;
   std::size_t element_bytes = 1;  // found writes are extended to whole elements
 };
 
-struct unified_counts {
+struct UnifiedCounts {
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
   std::uint64_t copies = 0;  // operations; of any number of ranges each
 };
 
-struct unified_facts {
-  buffer_state state = buffer_state::uninitialized;
+struct UnifiedFacts {
+  BufferState state = BufferState::uninitialized;
   // Largest number of bytes reported for a write of one byte; 0 before there is a host copy.
   std::uint64_t granule = 0;
-  tracking::means by = tracking::means::bytes;
+  tracking::Means by = tracking::Means::bytes;
   bool is_pinned = false;
   bool is_one_memory = false;
   std::size_t host_views = 0;
-  unified_counts counts;
+  UnifiedCounts counts;
 };
 
 // Who waits until a transfer has read its source, or has written the host copy: the call itself;
 // its caller, by the event; or the next use of the copy.
-enum class waiting : std::uint8_t { here, by_caller, nobody };
+enum class Waiting : std::uint8_t { here, by_caller, nobody };
 
 // What `arrival` does besides waiting for downloads in flight.
-enum class before_arrival {
+enum class BeforeArrival {
   nothing,
   fetch,  // begins downloads that would have to wait for work on the device
   work,   // also waits for the work on the device copy and on the queue
 };
 
-struct sync_request {
-  byte_range range;
-  queue* on = nullptr;  // null: the buffer's own queue
-  waiting who = waiting::here;
+struct SyncRequest {
+  ByteRange range;
+  Queue* on = nullptr;  // null: the buffer's own queue
+  Waiting who = Waiting::here;
 };
 
 // Thread-safe: calls are serialized by a lock, which writes through host views and `end_host_view`
 // do not need. The lock is recursive, since calls may run callbacks of the program that use the
 // buffer or free it. In a forked child only calls that need no driver work, on a private copy.
-class unified_buffer final : public ref_counted {
+class UnifiedBuffer final : public RefCounted {
  public:
-  unified_buffer(queue& on, const unified_request& wanted, memory_resource* from);
-  [[nodiscard]] static result<ref<unified_buffer>> create(queue& on, const unified_request& wanted,
-                                                          memory_resource* from);
+  UnifiedBuffer(Queue& queue, const UnifiedRequest& wanted, MemoryResource* resource);
+  [[nodiscard]] static Result<Ref<UnifiedBuffer>> create(Queue& queue, const UnifiedRequest& wanted,
+                                                         MemoryResource* resource);
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return wanted_.nbytes; }
-  [[nodiscard]] byte_range all() const noexcept { return {0, wanted_.nbytes}; }
-  [[nodiscard]] queue& on() const noexcept { return *on_; }
+  [[nodiscard]] ByteRange all() const noexcept { return {0, wanted_.nbytes}; }
+  [[nodiscard]] Queue& on() const noexcept { return *on_; }
   // Releases both copies; the host copy once its last view has ended. Freeing twice does nothing.
   void free() noexcept;
 
   // The queries are exact when they return: they scan for host writes first.
-  [[nodiscard]] result<unified_facts> facts();
-  [[nodiscard]] result<buffer_state> state();
-  struct dirty {
-    range_set host;    // written on the host; the device lacks them
-    range_set device;  // written on the device; the host lacks them
+  [[nodiscard]] Result<UnifiedFacts> facts();
+  [[nodiscard]] Result<BufferState> state();
+  struct Dirty {
+    RangeSet host;    // written on the host; the device lacks them
+    RangeSet device;  // written on the device; the host lacks them
   };
-  [[nodiscard]] result<dirty> dirty_ranges();
+  [[nodiscard]] Result<Dirty> dirty_ranges();
 
   // The host copy, current in `range`. Writes to it are found until `end_host_view`.
-  [[nodiscard]] result<std::byte*> begin_host_view(const byte_range& range);
+  [[nodiscard]] Result<std::byte*> begin_host_view(const ByteRange& range);
   void end_host_view() noexcept;
   // The same for reading only, valid while the caller has a reference.
-  [[nodiscard]] result<const std::byte*> read_host(const byte_range& range);
+  [[nodiscard]] Result<const std::byte*> read_host(const ByteRange& range);
   // Memory for a host write of exactly this range, which needs no dirty tracking. `keeps`: with the
   // present contents. Views show the bytes after `end_host_write` at the latest. That ends the
   // write in any case: if it fails, the next call counts the write.
-  [[nodiscard]] result<std::byte*> begin_host_write(const byte_range& range, bool keeps);
-  [[nodiscard]] result<void> end_host_write(const byte_range& range, bool kept);
+  [[nodiscard]] Result<std::byte*> begin_host_write(const ByteRange& range, bool keeps);
+  [[nodiscard]] Result<void> end_host_write(const ByteRange& range, bool kept);
   // The complete device copy, current in the range, with its operations on that queue.
-  [[nodiscard]] result<ref<buffer>> device(const sync_request& wanted);
+  [[nodiscard]] Result<Ref<Buffer>> device(const SyncRequest& wanted);
   // The same before a device writes exactly that range. `mark_device` of the same range ends the
   // write and leaves failed copies to the next call. If it fails, the next call makes the mark.
-  [[nodiscard]] result<ref<buffer>> begin_device_write(const sync_request& wanted);
+  [[nodiscard]] Result<Ref<Buffer>> begin_device_write(const SyncRequest& wanted);
 
   // The event is null if nothing is in flight. Errors: CONFLICT, and those of allocation and
   // copies, after which all dirty ranges are still dirty.
-  [[nodiscard]] submitted to_device(const sync_request& wanted);
-  [[nodiscard]] submitted to_host(const sync_request& wanted);
+  [[nodiscard]] Submitted to_device(const SyncRequest& wanted);
+  [[nodiscard]] Submitted to_host(const SyncRequest& wanted);
   // The end of what a call on the range would wait for, apart from its own copy; null if there is
   // nothing. A caller who waits for it first does so outside the buffer's lock, and can stop
   // waiting. Errors as `to_host`; an event of several operations does not fail.
-  [[nodiscard]] submitted arrival(const sync_request& wanted, before_arrival mode);
+  [[nodiscard]] Submitted arrival(const SyncRequest& wanted, BeforeArrival mode);
   // Uploads many buffers, with one scan for host writes and concurrent copies.
-  [[nodiscard]] static result<void> to_device(std::span<unified_buffer* const> each, queue* on);
+  [[nodiscard]] static Result<void> to_device(std::span<UnifiedBuffer* const> each, Queue* queue);
 
-  [[nodiscard]] result<void> mark_host(const byte_range& range);
-  [[nodiscard]] result<void> mark_device(const byte_range& range);
+  [[nodiscard]] Result<void> mark_host(const ByteRange& range);
+  [[nodiscard]] Result<void> mark_device(const ByteRange& range);
   // Resolves conflicts in the range: the losing side's dirty bytes are dropped. Bytes that the
   // winner's copy never held stay dirty on the other side.
-  [[nodiscard]] result<void> resolve(winner which, const byte_range& range);
+  [[nodiscard]] Result<void> resolve(Winner which, const ByteRange& range);
   // Makes both copies count as synchronized whatever they hold, for a caller that overwrites
   // everything next. A device copy without a host copy then holds nothing until it is returned to a
   // caller or marked.
-  [[nodiscard]] result<void> forget();
+  [[nodiscard]] Result<void> forget();
 
   // Releases the device copy if it is unused, and the host copy is current or the device copy holds
   // nothing. Returns the bytes released.
   [[nodiscard]] std::uint64_t give_up_device();
-  [[nodiscard]] bool is_on(const isthmus::device& where) const noexcept;
+  [[nodiscard]] bool is_on(const isthmus::Device& device) const noexcept;
 
  private:
-  friend class unified_list;
-  using lock = std::unique_lock<std::recursive_mutex>;
-  struct failed_copy {
-    ref<event> ended;
+  friend class UnifiedList;
+  using Lock = std::unique_lock<std::recursive_mutex>;
+  struct FailedCopy {
+    Ref<Event> ended;
     bool to_device;
   };
-  struct exact_write {
-    byte_range range;
-    range_set written;  // the same, allocated at the beginning of the write
-    std::byte* at;      // the address that the writer received
+  struct ExactWrite {
+    ByteRange range;
+    RangeSet written;  // the same, allocated at the beginning of the write
+    std::byte* at;     // the address that the writer received
     bool kept = false;
     bool has_ended = false;  // to be counted by the next call
     bool is_published = false;
   };
-  struct device_write {
-    byte_range range;
+  struct DeviceWrite {
+    ByteRange range;
     bool has_ended = false;
   };
 
-  ~unified_buffer() override;
+  ~UnifiedBuffer() override;
   // Takes no lock in a forked child: it has no other thread, and a thread of the parent may have
   // held the lock.
-  [[nodiscard]] lock enter();
-  [[nodiscard]] error refuse(const byte_range& range) const;
-  [[nodiscard]] result<const std::byte*> updated_host(const byte_range& range);
+  [[nodiscard]] Lock enter();
+  [[nodiscard]] Error refuse(const ByteRange& range) const;
+  [[nodiscard]] Result<const std::byte*> updated_host(const ByteRange& range);
   void let_host_go() noexcept;
-  [[nodiscard]] result<void> need_host();
-  [[nodiscard]] result<void> need_pin();
+  [[nodiscard]] Result<void> need_host();
+  [[nodiscard]] Result<void> need_pin();
   void need_library_pin();
   void end_pins() noexcept;
-  [[nodiscard]] result<void> need_device();
-  [[nodiscard]] result<ref<buffer>> device_of_host();
+  [[nodiscard]] Result<void> need_device();
+  [[nodiscard]] Result<Ref<Buffer>> device_of_host();
 
   // ended_writes.cpp
   [[nodiscard]] bool has_uncounted() const noexcept;
-  [[nodiscard]] std::vector<device_write>::iterator open_device_write(
-      const byte_range& range) noexcept;
-  [[nodiscard]] result<void> publish(exact_write& ended);
-  [[nodiscard]] result<void> count_host_write(exact_write& ended);
-  [[nodiscard]] result<void> count_ended_writes();
-  [[nodiscard]] range_set written_by_device() const;
+  [[nodiscard]] std::vector<DeviceWrite>::iterator open_device_write(
+      const ByteRange& range) noexcept;
+  [[nodiscard]] Result<void> publish(ExactWrite& ended);
+  [[nodiscard]] Result<void> count_host_write(ExactWrite& ended);
+  [[nodiscard]] Result<void> count_ended_writes();
+  [[nodiscard]] RangeSet written_by_device() const;
 
   // conflicts.cpp
   [[nodiscard]] bool must_look() const noexcept;
   // Without ranges that are being written.
-  [[nodiscard]] range_set settled(range_set ranges) const;
-  [[nodiscard]] range_set in_elements(const range_set& ranges) const;
-  [[nodiscard]] tracking::writers who_writes() const noexcept;
-  [[nodiscard]] result<void> look();
-  [[nodiscard]] result<void> take_in_found();
-  [[nodiscard]] result<void> take_in(range_set written);
-  [[nodiscard]] result<void> check_conflict(const byte_range& range) const;
-  [[nodiscard]] range_set conflict() const { return owed_device_.common(owed_host_); }
-  [[nodiscard]] result<void> drop_host_writes(const range_set& which);
-  void note_device_wrote(const range_set& ranges);
-  [[nodiscard]] result<void> count_device_write(const byte_range& range);
-  [[nodiscard]] buffer_state state_now() const noexcept;
+  [[nodiscard]] RangeSet settled(RangeSet ranges) const;
+  [[nodiscard]] RangeSet in_elements(const RangeSet& ranges) const;
+  [[nodiscard]] tracking::Writers who_writes() const noexcept;
+  [[nodiscard]] Result<void> look();
+  [[nodiscard]] Result<void> take_in_found();
+  [[nodiscard]] Result<void> take_in(RangeSet written);
+  [[nodiscard]] Result<void> check_conflict(const ByteRange& range) const;
+  [[nodiscard]] RangeSet conflict() const { return owed_device_.common(owed_host_); }
+  [[nodiscard]] Result<void> drop_host_writes(const RangeSet& which);
+  void note_device_wrote(const RangeSet& ranges);
+  [[nodiscard]] Result<void> count_device_write(const ByteRange& range);
+  [[nodiscard]] BufferState state_now() const noexcept;
 
   // landing.cpp
   // Counts completed transfers, then reports failed copies whose failure no caller has seen through
   // their events.
-  [[nodiscard]] result<void> settle();
-  [[nodiscard]] result<void> land_all();
-  [[nodiscard]] result<void> land_flights();
-  [[nodiscard]] result<void> report_failed();
-  [[nodiscard]] result<void> finish_uploads(const byte_range& range);
-  void give_back_upload(const flight& failed);
+  [[nodiscard]] Result<void> settle();
+  [[nodiscard]] Result<void> land_all();
+  [[nodiscard]] Result<void> land_flights();
+  [[nodiscard]] Result<void> report_failed();
+  [[nodiscard]] Result<void> finish_uploads(const ByteRange& range);
+  void give_back_upload(const Flight& failed);
   // Pre: the transfer has completed.
-  [[nodiscard]] result<void> count(flight& done);
-  [[nodiscard]] result<void> land(flight& done);
+  [[nodiscard]] Result<void> count(Flight& done);
+  [[nodiscard]] Result<void> land(Flight& done);
   // The host copy now has these bytes of the device.
-  void came_home(const range_set& ranges);
+  void came_home(const RangeSet& ranges);
   // Waits for the transfers of the range in one direction, and counts them.
-  [[nodiscard]] result<void> land_those(const byte_range& range, bool to_device);
-  [[nodiscard]] result<void> let_land(const byte_range& range);
+  [[nodiscard]] Result<void> land_those(const ByteRange& range, bool to_device);
+  [[nodiscard]] Result<void> let_land(const ByteRange& range);
 
   // uploading.cpp and downloading.cpp
-  [[nodiscard]] submitted upload(const sync_request& wanted);
-  [[nodiscard]] result<bool> goes_in_parts(const sync_request& wanted);
-  [[nodiscard]] submitted upload_in_parts(queue& on);
+  [[nodiscard]] Submitted upload(const SyncRequest& wanted);
+  [[nodiscard]] Result<bool> goes_in_parts(const SyncRequest& wanted);
+  [[nodiscard]] Submitted upload_in_parts(Queue& queue);
   // A scanned sub-range of the host copy. Its dirty bytes are at `from`, at their offsets in the
   // buffer.
-  struct part_of_host {
-    byte_range range;
+  struct PartOfHost {
+    ByteRange range;
     const std::byte* from;
-    tracking::writers who;
+    tracking::Writers who;
   };
-  [[nodiscard]] result<void> upload_part(const part_of_host& part, queue& on,
-                                         std::vector<ref<event>>& sent);
+  [[nodiscard]] Result<void> upload_part(const PartOfHost& part, Queue& queue,
+                                         std::vector<Ref<Event>>& sent);
   void begin_device();
   void begin_host();
-  [[nodiscard]] static result<void> end_all(std::span<const ref<event>> sent);
+  [[nodiscard]] static Result<void> end_all(std::span<const Ref<Event>> sent);
   // Pre: settled, and scanned for host writes.
-  [[nodiscard]] submitted upload_known(const sync_request& wanted);
-  [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
-  [[nodiscard]] submitted download(const sync_request& wanted);
-  [[nodiscard]] submitted download_known(const sync_request& wanted, bool is_first);
-  [[nodiscard]] result<bool> would_wait(const sync_request& wanted);
-  [[nodiscard]] submitted send(const range_set& ranges, const sync_request& wanted);
-  [[nodiscard]] submitted put_on_its_way(const range_set& ranges, const std::byte* from,
-                                         bool is_direct, transfer_options options, queue& on);
-  [[nodiscard]] submitted fetch(const range_set& ranges, const sync_request& wanted);
-  [[nodiscard]] byte_range whole_chunks(const byte_range& range) const noexcept;
-  [[nodiscard]] result<void> stand_behind_uploads(queue& on, const byte_range& range) const;
-  [[nodiscard]] queue& chosen(const sync_request& wanted) const noexcept {
+  [[nodiscard]] Submitted upload_known(const SyncRequest& wanted);
+  [[nodiscard]] static Result<void> upload_all(std::span<UnifiedBuffer* const> each, Queue* queue);
+  [[nodiscard]] Submitted download(const SyncRequest& wanted);
+  [[nodiscard]] Submitted download_known(const SyncRequest& wanted, bool is_first);
+  [[nodiscard]] Result<bool> would_wait(const SyncRequest& wanted);
+  [[nodiscard]] Submitted send(const RangeSet& ranges, const SyncRequest& wanted);
+  [[nodiscard]] Submitted put_on_its_way(const RangeSet& ranges, const std::byte* source,
+                                         bool is_direct, TransferOptions options, Queue& queue);
+  [[nodiscard]] Submitted fetch(const RangeSet& ranges, const SyncRequest& wanted);
+  [[nodiscard]] ByteRange whole_chunks(const ByteRange& range) const noexcept;
+  [[nodiscard]] Result<void> stand_behind_uploads(Queue& queue, const ByteRange& range) const;
+  [[nodiscard]] Queue& chosen(const SyncRequest& wanted) const noexcept {
     return wanted.on != nullptr ? *wanted.on : *on_;
   }
 
-  ref<queue> on_;
-  const unified_request wanted_;
-  ref<memory_resource> from_;
+  Ref<Queue> on_;
+  const UnifiedRequest wanted_;
+  Ref<MemoryResource> from_;
   const bool one_memory_;
   std::recursive_mutex lock_;
   std::atomic<bool> dead_{false};
@@ -273,36 +273,36 @@ class unified_buffer final : public ref_counted {
 
   // Exact host writes that have begun and are not counted yet. Their bytes belong to the writer:
   // they are not scanned for writes, sent or dropped.
-  std::vector<exact_write> writing_;
+  std::vector<ExactWrite> writing_;
   // The same for device writes; no range occurs twice among the open ones. While a write is open
   // the device copy is not released, and if there was a host copy when it began, host writes next
   // to its range are found in the smallest granules.
-  std::vector<device_write> device_writes_;
+  std::vector<DeviceWrite> device_writes_;
   bool is_read_ = false;  // pointers were returned whose last use is unknown
 
   // Shared with transfers in flight.
-  std::shared_ptr<tracking::tracked_memory> host_;
-  ref<pin> pin_;
-  ref<pin> library_pin_;  // of hashed memory, whose view has `pin_`
-  ref<buffer> device_;
+  std::shared_ptr<tracking::TrackedMemory> host_;
+  Ref<Pin> pin_;
+  Ref<Pin> library_pin_;  // of hashed memory, whose view has `pin_`
+  Ref<Buffer> device_;
   bool host_is_there_ = false;         // requested, so its contents count
   bool device_is_there_ = false;       // the same
   bool device_holds_nothing_ = false;  // forgotten, and neither returned nor marked since
   // What each copy has held since it was created: everything if it was the first, else what was
   // copied to it or written there.
-  range_set host_has_;
-  range_set device_has_;
+  RangeSet host_has_;
+  RangeSet device_has_;
   // Failed copies that the next call reports, unless a caller has seen the failure through the
   // event.
-  std::vector<failed_copy> failed_;
-  range_set found_;  // by scans, not counted yet
-  range_set owed_device_;
-  range_set owed_host_;
+  std::vector<FailedCopy> failed_;
+  RangeSet found_;  // by scans, not counted yet
+  RangeSet owed_device_;
+  RangeSet owed_host_;
   // The part of `owed_device_` that became dirty again because an upload failed and that the host
   // has not written since that upload began. May contain ranges that are no longer dirty.
-  range_set owed_again_;
-  flight_list flights_;
-  unified_counts counts_;
+  RangeSet owed_again_;
+  FlightList flights_;
+  UnifiedCounts counts_;
 };
 
 }  // namespace isthmus

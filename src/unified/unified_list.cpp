@@ -9,7 +9,7 @@ namespace isthmus {
 namespace {
 
 std::uint64_t give_up_for(void*, const isthmus_reclaim_request_t* request) {
-  const auto& where = *reinterpret_cast<const device*>(request->device);
+  const auto& where = *reinterpret_cast<const Device*>(request->device);
   return request->kind == ISTHMUS_KIND_DEVICE
              ? process_unified_buffers().give_up(where, request->nbytes)
              : 0;
@@ -17,21 +17,19 @@ std::uint64_t give_up_for(void*, const isthmus_reclaim_request_t* request) {
 
 }  // namespace
 
-unified_list& process_unified_buffers() {
-  static never_destroyed<unified_list> all;
+UnifiedList& process_unified_buffers() {
+  static NeverDestroyed<UnifiedList> all;
   return *all;
 }
 
-unified_list::unified_list() {
-  process_reclaimers().add(make_ref<reclaimer>(&give_up_for, owner{}));
-}
+UnifiedList::UnifiedList() { process_reclaimers().add(make_ref<Reclaimer>(&give_up_for, Owner{})); }
 
-void unified_list::add(unified_buffer& made) {
+void UnifiedList::add(UnifiedBuffer& made) {
   const std::lock_guard held{lock_};
   all_.insert(&made);
 }
 
-void unified_list::remove(unified_buffer& gone) noexcept {
+void UnifiedList::remove(UnifiedBuffer& gone) noexcept {
   if (os::is_forked_child()) {
     return;
   }
@@ -39,26 +37,26 @@ void unified_list::remove(unified_buffer& gone) noexcept {
   all_.erase(&gone);
 }
 
-std::vector<ref<unified_buffer>> unified_list::alive() {
-  std::vector<ref<unified_buffer>> found;
+std::vector<Ref<UnifiedBuffer>> UnifiedList::alive() {
+  std::vector<Ref<UnifiedBuffer>> found;
   const std::lock_guard held{lock_};
   found.reserve(all_.size());
   for (auto* each : all_) {
     if (each->try_retain()) {
-      found.push_back(ref<unified_buffer>::adopt(each));
+      found.push_back(Ref<UnifiedBuffer>::adopt(each));
     }
   }
   return found;
 }
 
-std::uint64_t unified_list::give_up(const device& where, std::uint64_t nbytes) noexcept {
+std::uint64_t UnifiedList::give_up(const Device& device, std::uint64_t nbytes) noexcept {
   std::uint64_t given = 0;
   try {
     for (const auto& each : alive()) {
       if (given >= nbytes) {
         break;
       }
-      if (each->is_on(where)) {
+      if (each->is_on(device)) {
         given += each->give_up_device();
       }
     }
@@ -70,8 +68,8 @@ std::uint64_t unified_list::give_up(const device& where, std::uint64_t nbytes) n
 
 // Keeps the device copy if the buffer is in use, even by the call of this thread whose request
 // found no memory.
-std::uint64_t unified_buffer::give_up_device() {
-  const lock held{lock_, std::try_to_lock};
+std::uint64_t UnifiedBuffer::give_up_device() {
+  const Lock held{lock_, std::try_to_lock};
   if (!held || !device_ || !device_is_there_ || one_memory_ || !device_writes_.empty() ||
       (!host_is_there_ && !device_holds_nothing_)) {
     return 0;
@@ -80,7 +78,7 @@ std::uint64_t unified_buffer::give_up_device() {
       !look() || !owed_host_.empty()) {
     return 0;
   }
-  if (!owed_device_.empty() && !drop_host_writes(range_set{owed_device_})) {
+  if (!owed_device_.empty() && !drop_host_writes(RangeSet{owed_device_})) {
     return 0;
   }
   owed_device_.clear();

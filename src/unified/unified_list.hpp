@@ -12,23 +12,23 @@
 namespace isthmus {
 
 // Never destroyed. Thread-safe.
-class unified_list {
+class UnifiedList {
  public:
   // Adds an out-of-memory callback, after those that the program has added so far.
-  unified_list();
+  UnifiedList();
   // Throws std::bad_alloc.
-  void add(unified_buffer& made);
-  void remove(unified_buffer& gone) noexcept;
+  void add(UnifiedBuffer& made);
+  void remove(UnifiedBuffer& gone) noexcept;
   // Releases device copies on that device until `nbytes` are released or none is left. Returns the
   // bytes.
-  std::uint64_t give_up(const device& where, std::uint64_t nbytes) noexcept;
+  std::uint64_t give_up(const Device& device, std::uint64_t nbytes) noexcept;
 
  private:
-  [[nodiscard]] std::vector<ref<unified_buffer>> alive();
+  [[nodiscard]] std::vector<Ref<UnifiedBuffer>> alive();
 
   std::mutex lock_;
-  std::unordered_set<unified_buffer*> all_;
+  std::unordered_set<UnifiedBuffer*> all_;
 };
-[[nodiscard]] unified_list& process_unified_buffers();
+[[nodiscard]] UnifiedList& process_unified_buffers();
 
 }  // namespace isthmus

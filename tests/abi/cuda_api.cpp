@@ -38,23 +38,23 @@ struct plain<const T*> {
 };
 template <>
 struct plain<CUmemLocation> {
-  using type = location;
+  using type = Location;
 };
 template <>
 struct plain<CUmemAllocationProp> {
-  using type = allocation_properties;
+  using type = AllocationProperties;
 };
 template <>
 struct plain<CUmemAccessDesc> {
-  using type = access_rights;
+  using type = AccessRights;
 };
 template <>
 struct plain<CUDA_MEMCPY2D> {
-  using type = copy_2d_parameters;
+  using type = Copy2dParameters;
 };
 template <>
 struct plain<CUipcMemHandle> {
-  using type = ipc_handle;
+  using type = IpcHandle;
 };
 template <class R, class... Parameters>
 struct plain<R (*)(Parameters...)> {
@@ -64,7 +64,7 @@ template <class T>
 using plain_t = typename plain<T>::type;
 
 #define ISTHMUS_SAME(member, name, ...) \
-  static_assert(std::is_same_v<plain_t<decltype(&::name)>, api::entry<__VA_ARGS__>>, #name);
+  static_assert(std::is_same_v<plain_t<decltype(&::name)>, Api::Entry<__VA_ARGS__>>, #name);
 ISTHMUS_CUDA_CORE(ISTHMUS_SAME)
 ISTHMUS_CUDA_VIRTUAL(ISTHMUS_SAME)
 ISTHMUS_CUDA_LOCATIONS(ISTHMUS_SAME)
@@ -74,33 +74,33 @@ ISTHMUS_CUDA_IPC(ISTHMUS_SAME)
 ISTHMUS_CUDA_ERRORS(ISTHMUS_SAME_CODE)
 static_assert(cu::k_success == CUDA_SUCCESS);
 
-static_assert(std::is_same_v<place, CUdeviceptr> && std::is_same_v<ordinal, CUdevice>);
-static_assert(std::is_same_v<memory_handle, CUmemGenericAllocationHandle>);
+static_assert(std::is_same_v<Place, CUdeviceptr> && std::is_same_v<Ordinal, CUdevice>);
+static_assert(std::is_same_v<MemoryHandle, CUmemGenericAllocationHandle>);
 
-static_assert(sizeof(location) == sizeof(CUmemLocation));
-static_assert(offsetof(location, id) == offsetof(CUmemLocation, id));
-static_assert(sizeof(access_rights) == sizeof(CUmemAccessDesc));
-static_assert(offsetof(access_rights, rights) == offsetof(CUmemAccessDesc, flags));
-static_assert(sizeof(allocation_properties) == sizeof(CUmemAllocationProp));
-static_assert(offsetof(allocation_properties, where) == offsetof(CUmemAllocationProp, location));
-static_assert(offsetof(allocation_properties, compression) ==
+static_assert(sizeof(Location) == sizeof(CUmemLocation));
+static_assert(offsetof(Location, id) == offsetof(CUmemLocation, id));
+static_assert(sizeof(AccessRights) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(AccessRights, rights) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(AllocationProperties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(AllocationProperties, where) == offsetof(CUmemAllocationProp, location));
+static_assert(offsetof(AllocationProperties, compression) ==
               offsetof(CUmemAllocationProp, allocFlags));
-static_assert(offsetof(allocation_properties, gpu_direct) ==
+static_assert(offsetof(AllocationProperties, gpu_direct) ==
               offsetof(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable));
-static_assert(sizeof(ipc_handle) == sizeof(CUipcMemHandle));
-static_assert(alignof(ipc_handle) == alignof(CUipcMemHandle));
-static_assert(sizeof(copy_2d_parameters) == sizeof(CUDA_MEMCPY2D));
-static_assert(offsetof(copy_2d_parameters, source_type) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
-static_assert(offsetof(copy_2d_parameters, source_host) == offsetof(CUDA_MEMCPY2D, srcHost));
-static_assert(offsetof(copy_2d_parameters, source) == offsetof(CUDA_MEMCPY2D, srcDevice));
-static_assert(offsetof(copy_2d_parameters, source_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
-static_assert(offsetof(copy_2d_parameters, destination_type) ==
+static_assert(sizeof(IpcHandle) == sizeof(CUipcMemHandle));
+static_assert(alignof(IpcHandle) == alignof(CUipcMemHandle));
+static_assert(sizeof(Copy2dParameters) == sizeof(CUDA_MEMCPY2D));
+static_assert(offsetof(Copy2dParameters, source_type) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
+static_assert(offsetof(Copy2dParameters, source_host) == offsetof(CUDA_MEMCPY2D, srcHost));
+static_assert(offsetof(Copy2dParameters, source) == offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(offsetof(Copy2dParameters, source_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(Copy2dParameters, destination_type) ==
               offsetof(CUDA_MEMCPY2D, dstMemoryType));
-static_assert(offsetof(copy_2d_parameters, destination_host) == offsetof(CUDA_MEMCPY2D, dstHost));
-static_assert(offsetof(copy_2d_parameters, destination) == offsetof(CUDA_MEMCPY2D, dstDevice));
-static_assert(offsetof(copy_2d_parameters, destination_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
-static_assert(offsetof(copy_2d_parameters, width) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
-static_assert(offsetof(copy_2d_parameters, height) == offsetof(CUDA_MEMCPY2D, Height));
+static_assert(offsetof(Copy2dParameters, destination_host) == offsetof(CUDA_MEMCPY2D, dstHost));
+static_assert(offsetof(Copy2dParameters, destination) == offsetof(CUDA_MEMCPY2D, dstDevice));
+static_assert(offsetof(Copy2dParameters, destination_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(Copy2dParameters, width) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+static_assert(offsetof(Copy2dParameters, height) == offsetof(CUDA_MEMCPY2D, Height));
 
 static_assert(cu::k_attribute_compute_mode == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
 static_assert(cu::k_attribute_multiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

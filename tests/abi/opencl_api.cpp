@@ -15,16 +15,16 @@
 
 namespace isthmus::opencl {
 
-static_assert(std::is_same_v<code, cl_int> && std::is_same_v<number, cl_uint>);
-static_assert(std::is_same_v<bits, cl_bitfield> && std::is_same_v<word, cl_context_properties>);
+static_assert(std::is_same_v<Code, cl_int> && std::is_same_v<Number, cl_uint>);
+static_assert(std::is_same_v<Bits, cl_bitfield> && std::is_same_v<Word, cl_context_properties>);
 
 #define ISTHMUS_SAME(member, name, ...) \
-  static_assert(std::is_same_v<decltype(&::name), api::entry<__VA_ARGS__>>, #name);
+  static_assert(std::is_same_v<decltype(&::name), Api::Entry<__VA_ARGS__>>, #name);
 ISTHMUS_OPENCL_CORE(ISTHMUS_SAME)
 ISTHMUS_OPENCL_SVM(ISTHMUS_SAME)
 
 #define ISTHMUS_SAME_EXTENSION(member, name, ...) \
-  static_assert(std::is_same_v<::name##_fn, api::entry<__VA_ARGS__>>, #name);
+  static_assert(std::is_same_v<::name##_fn, Api::Entry<__VA_ARGS__>>, #name);
 ISTHMUS_OPENCL_USM(ISTHMUS_SAME_EXTENSION)
 
 static_assert(cl::k_false == CL_FALSE);

@@ -13,7 +13,7 @@ namespace {
 using fuzz::require;
 
 // Each folder is the parent of the previous one, and none is outside its mount.
-void expect_folders(std::string_view mounts, std::string_view path, cgroup_version of) {
+void expect_folders(std::string_view mounts, std::string_view path, CgroupVersion of) {
   const auto folders = cgroup_folders(mounts, path, of, "memory");
   for (std::size_t each = 0; each < folders.size(); ++each) {
     require(folders[each].starts_with('/'));
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto end = all.find('\0');
   const auto groups = all.substr(0, end);
   const auto mounts = end == all.npos ? std::string_view{} : all.substr(end + 1);
-  for (const auto of : {cgroup_version::one, cgroup_version::two}) {
+  for (const auto of : {CgroupVersion::one, CgroupVersion::two}) {
     const auto path = cgroup_path(groups, of, "memory");
     if (path) {
       require(path->starts_with('/') && groups.find(*path) != groups.npos);

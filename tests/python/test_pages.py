@@ -17,7 +17,7 @@ INDEXES = ("README.md", "docs/index.md", "mkdocs.yml")
 
 def backends() -> list[str]:
     source = (ROOT / "src/backend/drivers.cpp").read_text(encoding="utf-8")
-    return re.findall(r'driver\{"(\w+)", \w+::open\}', source)
+    return re.findall(r'Driver\{"(\w+)", \w+::open\}', source)
 
 
 def test_backends_are_found() -> None:

@@ -38,18 +38,18 @@ stand_in::memory_pools& pools() {
   return *only;
 }
 constexpr int k_devices = stand_in::memory::k_devices;
-constexpr number k_attribute_pool_handle_types = 119;
+constexpr Number k_attribute_pool_handle_types = 119;
 
 std::array<char, k_devices> primary_contexts;
-context_handle primary(ordinal of) {
-  return reinterpret_cast<context_handle>(&primary_contexts.at(static_cast<std::size_t>(of)));
+ContextHandle primary(Ordinal of) {
+  return reinterpret_cast<ContextHandle>(&primary_contexts.at(static_cast<std::size_t>(of)));
 }
 // In static TLS: LeakSanitizer of g++ 12 crashes on the dynamic TLS of libraries that were opened
 // late.
-[[gnu::tls_model("initial-exec")]] thread_local context_handle current = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local ContextHandle current = nullptr;
 // The device of the current context; the first device without one.
-ordinal device_here() {
-  for (ordinal each = 0; each < k_devices; ++each) {
+Ordinal device_here() {
+  for (Ordinal each = 0; each < k_devices; ++each) {
     if (current == primary(each)) {
       return each;
     }
@@ -60,7 +60,7 @@ ordinal device_here() {
 stand_in::stream& legacy() {
   static auto* const all = [] {
     auto* const made = new std::array<std::unique_ptr<stand_in::stream>, k_devices>;
-    for (ordinal each = 0; each < k_devices; ++each) {
+    for (Ordinal each = 0; each < k_devices; ++each) {
       made->at(static_cast<std::size_t>(each)) =
           std::make_unique<stand_in::stream>(stand_in::manner::legacy, each);
     }
@@ -73,7 +73,7 @@ stand_in::stream& legacy() {
 [[gnu::tls_model("initial-exec")]] thread_local std::array<std::unique_ptr<stand_in::stream>,
                                                            k_devices> of_thread;
 
-stand_in::stream& stream_of(stream_handle handle) {
+stand_in::stream& stream_of(StreamHandle handle) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   if (number <= cu::k_stream_legacy) {
     return legacy();
@@ -88,32 +88,32 @@ stand_in::stream& stream_of(stream_handle handle) {
   return *own;
 }
 // Whether a query of the stream, or work on it, is an error because of a capture.
-code capture_of(stream_handle on) {
+Code capture_of(StreamHandle on) {
   const auto& stream = stream_of(on);
   return &stream == &legacy() && stand_in::stream::any_is_captured(stream.device())
              ? cu::k_error_STREAM_CAPTURE_IMPLICIT
              : cu::k_success;
 }
-stand_in::event& event_of(event_handle handle) {
+stand_in::event& event_of(EventHandle handle) {
   return *reinterpret_cast<stand_in::event*>(handle);
 }
 
-code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
+Code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
 std::atomic<long> calls_before_failure{-1};
 std::atomic<bool> node_is_full{false};
 std::atomic<bool> exports_are_refused{false};
 
-code may_begin() {
+Code may_begin() {
   if (in_context() != cu::k_success) {
     return in_context();
   }
   const bool fails = calls_before_failure >= 0 && calls_before_failure-- == 0;
   return fails ? cu::k_error_OUT_OF_MEMORY : cu::k_success;
 }
-code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VALUE; }
+Code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VALUE; }
 
 template <class Work>
-code push(stream_handle on, Work work) {
+Code push(StreamHandle on, Work work) {
   auto outcome = may_begin();
   if (outcome == cu::k_success && stream_of(on).device() != device_here()) {
     outcome = cu::k_error_INVALID_HANDLE;
@@ -127,13 +127,13 @@ code push(stream_handle on, Work work) {
   return outcome;
 }
 
-bool may_touch(stream_handle on, place at, std::size_t nbytes) {
+bool may_touch(StreamHandle on, Place at, std::size_t nbytes) {
   return memory().may_touch(stream_of(on).device(), at, nbytes);
 }
 
 template <class T>
-code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
-          stream_handle on) {
+Code fill(Place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
+          StreamHandle on) {
   const auto extent = (height - 1) * pitch + width * sizeof value;
   if (at % sizeof value != 0 || memory().refuses_fill(at, extent) || !may_touch(on, at, extent)) {
     return cu::k_error_INVALID_VALUE;
@@ -153,7 +153,7 @@ bool is_of_host(stand_in::sort of) {
          of == stand_in::sort::mapped_host;
 }
 
-code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
+Code allocate(Place* at, std::size_t nbytes, stand_in::sort of) {
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
   }
@@ -183,24 +183,24 @@ int stand_in_is_write_combined(const void* at) {
   return memory().is_write_combined(place_of(at)) ? 1 : 0;
 }
 
-code cuInit(number) { return cu::k_success; }
-code cuDriverGetVersion(int* version) {
+Code cuInit(Number) { return cu::k_success; }
+Code cuDriverGetVersion(int* version) {
   *version = 13000;
   return cu::k_success;
 }
-code cuDeviceGetCount(int* count) {
+Code cuDeviceGetCount(int* count) {
   *count = k_devices;
   return cu::k_success;
 }
-code cuDeviceGet(ordinal* found, int index) {
+Code cuDeviceGet(Ordinal* found, int index) {
   *found = index;
   return cu::k_success;
 }
-code cuDeviceGetName(char* name, int room, ordinal) {
+Code cuDeviceGetName(char* name, int room, Ordinal) {
   std::snprintf(name, static_cast<std::size_t>(room), "a stand-in");
   return cu::k_success;
 }
-code cuDeviceGetAttribute(int* value, number what, ordinal) {
+Code cuDeviceGetAttribute(int* value, Number what, Ordinal) {
   switch (what) {
     case cu::k_attribute_compute_mode:
     case cu::k_attribute_host_node: *value = 0; break;
@@ -212,44 +212,44 @@ code cuDeviceGetAttribute(int* value, number what, ordinal) {
   }
   return cu::k_success;
 }
-code cuDeviceGetPCIBusId(char* address, int room, ordinal of) {
+Code cuDeviceGetPCIBusId(char* address, int room, Ordinal of) {
   std::snprintf(address, static_cast<std::size_t>(room), "FFFF:%02d:00.0", of);  // no real device's
   return cu::k_success;
 }
-code cuDeviceTotalMem_v2(std::size_t* nbytes, ordinal) {
+Code cuDeviceTotalMem_v2(std::size_t* nbytes, Ordinal) {
   *nbytes = stand_in::memory::k_device_bytes;
   return cu::k_success;
 }
-code cuDevicePrimaryCtxRetain(context_handle* made, ordinal of) {
+Code cuDevicePrimaryCtxRetain(ContextHandle* made, Ordinal of) {
   *made = primary(of);
   return cu::k_success;
 }
-code cuCtxGetCurrent(context_handle* found) {
+Code cuCtxGetCurrent(ContextHandle* found) {
   *found = current;
   return cu::k_success;
 }
-code cuCtxSetCurrent(context_handle wanted) {
+Code cuCtxSetCurrent(ContextHandle wanted) {
   current = wanted;
   return cu::k_success;
 }
-code cuCtxSynchronize() {
+Code cuCtxSynchronize() {
   stand_in::stream::wait_for_all();
   return in_context();
 }
 
-code cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
+Code cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
   *free_bytes = memory().free_bytes(device_here());
   *total_bytes = stand_in::memory::k_device_bytes;
   return in_context();
 }
-code cuMemAlloc_v2(place* at, std::size_t nbytes) {
+Code cuMemAlloc_v2(Place* at, std::size_t nbytes) {
   return allocate(at, nbytes, stand_in::sort::device);
 }
-code cuMemAllocManaged(place* at, std::size_t nbytes, number) {
+Code cuMemAllocManaged(Place* at, std::size_t nbytes, Number) {
   return allocate(at, nbytes, stand_in::sort::managed);
 }
-code cuMemHostAlloc(void** at, std::size_t nbytes, number how) {
-  place made = 0;
+Code cuMemHostAlloc(void** at, std::size_t nbytes, Number how) {
+  Place made = 0;
   const auto outcome = allocate(&made, nbytes, stand_in::sort::host);
   *at = pointer_to(made);
   if (outcome == cu::k_success && (how & cu::k_host_write_combined) != 0) {
@@ -257,7 +257,7 @@ code cuMemHostAlloc(void** at, std::size_t nbytes, number how) {
   }
   return outcome;
 }
-code cuMemHostRegister_v2(void* at, std::size_t nbytes, number how) {
+Code cuMemHostRegister_v2(void* at, std::size_t nbytes, Number how) {
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
   }
@@ -267,20 +267,20 @@ code cuMemHostRegister_v2(void* at, std::size_t nbytes, number how) {
     default: return cu::k_error_INVALID_VALUE;
   }
 }
-code cuMemHostUnregister(void* at) {
+Code cuMemHostUnregister(void* at) {
   if (in_context() != cu::k_success) {
     return in_context();
   }
   return memory().remove(place_of(at)) ? cu::k_success : cu::k_error_HOST_MEMORY_NOT_REGISTERED;
 }
 // Like the driver's, these wait for all work on the device.
-code cuMemFree_v2(place at) {
+Code cuMemFree_v2(Place at) {
   if (in_context() == cu::k_success) {
     stand_in::stream::wait_for_all();
   }
   return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
 }
-code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
+Code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
 
 // The driver's memory pools, which programs create and the library does not.
 struct pool_properties {
@@ -289,7 +289,7 @@ struct pool_properties {
     int type, id;
   } where;
 };
-code cuMemPoolCreate(stand_in::memory_pool** made, const pool_properties* what) {
+Code cuMemPoolCreate(stand_in::memory_pool** made, const pool_properties* what) {
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
   }
@@ -298,17 +298,17 @@ code cuMemPoolCreate(stand_in::memory_pool** made, const pool_properties* what) 
       pools().add(what->where.id, is_managed ? stand_in::sort::managed : stand_in::sort::device);
   return cu::k_success;
 }
-code cuMemPoolDestroy(stand_in::memory_pool* gone) { return if_true(pools().remove(gone)); }
-code cuDeviceGetDefaultMemPool(stand_in::memory_pool** found, ordinal of) {
+Code cuMemPoolDestroy(stand_in::memory_pool* gone) { return if_true(pools().remove(gone)); }
+Code cuDeviceGetDefaultMemPool(stand_in::memory_pool** found, Ordinal of) {
   *found = pools().default_of(of, stand_in::sort::device);
   return cu::k_success;
 }
-code cuMemGetDefaultMemPool(stand_in::memory_pool** found, const int* where, int type) {
+Code cuMemGetDefaultMemPool(stand_in::memory_pool** found, const int* where, int type) {
   *found =
       pools().default_of(where[1], type == 2 ? stand_in::sort::managed : stand_in::sort::device);
   return cu::k_success;
 }
-code cuMemPoolSetAttribute(stand_in::memory_pool* of, int what, void* value) {
+Code cuMemPoolSetAttribute(stand_in::memory_pool* of, int what, void* value) {
   auto* const known = pools().find(of);
   if (known == nullptr || what != 4) {
     return cu::k_error_INVALID_VALUE;
@@ -316,7 +316,7 @@ code cuMemPoolSetAttribute(stand_in::memory_pool* of, int what, void* value) {
   known->release_threshold = *static_cast<std::uint64_t*>(value);
   return cu::k_success;
 }
-code cuMemPoolGetAttribute(stand_in::memory_pool* of, int what, void* value) {
+Code cuMemPoolGetAttribute(stand_in::memory_pool* of, int what, void* value) {
   auto* const known = pools().find(of);
   if (known == nullptr || what != 4) {
     return cu::k_error_INVALID_VALUE;
@@ -324,101 +324,101 @@ code cuMemPoolGetAttribute(stand_in::memory_pool* of, int what, void* value) {
   *static_cast<std::uint64_t*>(value) = known->release_threshold;
   return cu::k_success;
 }
-code cuMemAllocFromPoolAsync(place* at, std::size_t nbytes, stand_in::memory_pool* from,
-                             stream_handle) {
+Code cuMemAllocFromPoolAsync(Place* at, std::size_t nbytes, stand_in::memory_pool* from,
+                             StreamHandle) {
   auto* const known = pools().find(from);
   return known == nullptr ? cu::k_error_INVALID_VALUE : allocate(at, nbytes, known->of);
 }
-code cuMemFreeAsync(place at, stream_handle on) {
+Code cuMemFreeAsync(Place at, StreamHandle on) {
   return push(on, [at] { static_cast<void>(memory().free(at)); });
 }
 
-code cuPointerGetAttributes(number count, number* what, void** answers, place of) {
+Code cuPointerGetAttributes(Number count, Number* what, void** answers, Place of) {
   std::uintptr_t base = 0;
   stand_in::block found;
   const bool known = memory().find(of, base, found);
-  for (number index = 0; index < count; ++index) {
+  for (Number index = 0; index < count; ++index) {
     switch (what[index]) {
       case cu::k_pointer_memory_type:
-        *static_cast<number*>(answers[index]) = !known                 ? 0
+        *static_cast<Number*>(answers[index]) = !known                 ? 0
                                                 : is_of_host(found.of) ? cu::k_memory_host
                                                                        : cu::k_memory_device;
         break;
       case cu::k_pointer_is_managed:
-        *static_cast<number*>(answers[index]) = known && found.of == stand_in::sort::managed;
+        *static_cast<Number*>(answers[index]) = known && found.of == stand_in::sort::managed;
         break;
-      case cu::k_pointer_on_device: *static_cast<place*>(answers[index]) = known ? of : 0; break;
-      case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = found.where; break;
+      case cu::k_pointer_on_device: *static_cast<Place*>(answers[index]) = known ? of : 0; break;
+      case cu::k_pointer_device: *static_cast<Ordinal*>(answers[index]) = found.where; break;
       case cu::k_pointer_handle_types:
-        *static_cast<number*>(answers[index]) = known ? found.handle_types : 0;
+        *static_cast<Number*>(answers[index]) = known ? found.handle_types : 0;
         break;
       case cu::k_pointer_is_for_rdma:
-        *static_cast<number*>(answers[index]) =
+        *static_cast<Number*>(answers[index]) =
             known && (found.of == stand_in::sort::device || found.for_rdma);
         break;
-      case cu::k_pointer_base: *static_cast<place*>(answers[index]) = base; break;
+      case cu::k_pointer_base: *static_cast<Place*>(answers[index]) = base; break;
       default: *static_cast<std::size_t*>(answers[index]) = found.nbytes;
     }
   }
   return in_context();
 }
 
-code cuStreamCreate(stream_handle* made, number how) {
+Code cuStreamCreate(StreamHandle* made, Number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
-    *made = reinterpret_cast<stream_handle>(new stand_in::stream{
+    *made = reinterpret_cast<StreamHandle>(new stand_in::stream{
         how == cu::k_stream_non_blocking ? stand_in::manner::apart : stand_in::manner::blocking,
         device_here()});
   }
   return outcome;
 }
-code cuStreamDestroy_v2(stream_handle gone) {
+Code cuStreamDestroy_v2(StreamHandle gone) {
   delete &stream_of(gone);
   return in_context();
 }
-code cuStreamGetCtx(stream_handle of, context_handle* home) {
+Code cuStreamGetCtx(StreamHandle of, ContextHandle* home) {
   *home = primary(stream_of(of).device());
   return in_context();
 }
-code cuStreamWaitEvent(stream_handle on, event_handle before, number) {
+Code cuStreamWaitEvent(StreamHandle on, EventHandle before, Number) {
   auto last = event_of(before).last;
   return last == nullptr ? in_context() : push(on, [last] { last->wait(); });
 }
-code cuStreamSynchronize(stream_handle on) {
+Code cuStreamSynchronize(StreamHandle on) {
   stream_of(on).record()->wait();
   return in_context();
 }
-code cuStreamIsCapturing(stream_handle of, number* state) {
+Code cuStreamIsCapturing(StreamHandle of, Number* state) {
   *state = stream_of(of).is_captured ? cu::k_not_capturing + 1 : cu::k_not_capturing;
   return in_context() == cu::k_success ? capture_of(of) : in_context();
 }
 // Also for tests. Nothing is recorded: a stream only refuses work while it is captured.
-code cuStreamBeginCapture_v2(stream_handle of, number) {
+Code cuStreamBeginCapture_v2(StreamHandle of, Number) {
   stream_of(of).is_captured = true;
   return in_context();
 }
-code cuStreamEndCapture(stream_handle of, void** graph) {
+Code cuStreamEndCapture(StreamHandle of, void** graph) {
   stream_of(of).is_captured = false;
   *graph = nullptr;
   return in_context();
 }
 // Not called by the library: lets tests keep a stream busy.
-code cuLaunchHostFunc(stream_handle on, void (*call)(void*), void* with) {
+Code cuLaunchHostFunc(StreamHandle on, void (*call)(void*), void* with) {
   return push(on, [=] { call(with); });
 }
-code cuEventCreate(event_handle* made, number how) {
+Code cuEventCreate(EventHandle* made, Number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
-    *made = reinterpret_cast<event_handle>(
+    *made = reinterpret_cast<EventHandle>(
         new stand_in::event{device_here(), (how & cu::k_event_without_times) == 0, nullptr});
   }
   return outcome;
 }
-code cuEventDestroy_v2(event_handle gone) {
+Code cuEventDestroy_v2(EventHandle gone) {
   delete &event_of(gone);
   return in_context();
 }
-code cuEventRecord(event_handle what, stream_handle on) {
+Code cuEventRecord(EventHandle what, StreamHandle on) {
   auto outcome = may_begin();
   if (outcome == cu::k_success && event_of(what).device != stream_of(on).device()) {
     outcome = cu::k_error_INVALID_HANDLE;
@@ -428,12 +428,12 @@ code cuEventRecord(event_handle what, stream_handle on) {
   }
   return outcome;
 }
-code cuEventQuery(event_handle what) {
+Code cuEventQuery(EventHandle what) {
   const auto& last = event_of(what).last;
   return last == nullptr || last->is_set() ? in_context() : cu::k_error_NOT_READY;
 }
 
-code cuEventElapsedTime(float* milliseconds, event_handle from, event_handle to) {
+Code cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
   for (const auto* each : {&event_of(from), &event_of(to)}) {
     if (!each->knows_time || each->last == nullptr) {
       return cu::k_error_INVALID_HANDLE;
@@ -447,16 +447,16 @@ code cuEventElapsedTime(float* milliseconds, event_handle from, event_handle to)
   return in_context();
 }
 
-code cuMemcpyAsync(place to, place from, std::size_t nbytes, stream_handle on) {
+Code cuMemcpyAsync(Place to, Place from, std::size_t nbytes, StreamHandle on) {
   if (memory().goes_beyond(to, nbytes) || memory().goes_beyond(from, nbytes) ||
       !may_touch(on, to, nbytes) || !may_touch(on, from, nbytes)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
 }
-code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
+Code cuMemcpy2DAsync_v2(const Copy2dParameters* how, StreamHandle on) {
   const auto extent = [&](std::size_t pitch) { return pitch * (how->height - 1) + how->width; };
-  const auto refuses = [&](number type, place at, std::size_t pitch) {
+  const auto refuses = [&](Number type, Place at, std::size_t pitch) {
     return type == cu::k_memory_unified &&
            (memory().goes_beyond(at, extent(pitch)) || !may_touch(on, at, extent(pitch)));
   };
@@ -474,22 +474,22 @@ code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
     }
   });
 }
-code cuModuleLoadData(module_handle* made, const void* image) {
+Code cuModuleLoadData(ModuleHandle* made, const void* image) {
   const auto outcome = may_begin();
   if (outcome != cu::k_success || std::getenv("STAND_IN_WITHOUT_KERNELS") != nullptr) {
     return outcome != cu::k_success ? outcome : cu::k_error_NOT_SUPPORTED;
   }
   const auto* const found = stand_in::kernel_in(static_cast<const char*>(image), device_here());
-  *made = reinterpret_cast<module_handle>(const_cast<stand_in::loaded_kernel*>(found));
+  *made = reinterpret_cast<ModuleHandle>(const_cast<stand_in::loaded_kernel*>(found));
   return if_true(found != nullptr);
 }
-code cuModuleGetFunction(function_handle* found, module_handle in, const char* name) {
+Code cuModuleGetFunction(FunctionHandle* found, ModuleHandle in, const char* name) {
   const auto* const known = reinterpret_cast<const stand_in::loaded_kernel*>(in);
-  *found = reinterpret_cast<function_handle>(in);
+  *found = reinterpret_cast<FunctionHandle>(in);
   return name == known->what.name ? in_context() : cu::k_error_NOT_FOUND;
 }
-code cuLaunchKernel(function_handle what, number blocks, number, number, number lanes, number rows,
-                    number, number, stream_handle on, void** parameters, void**) {
+Code cuLaunchKernel(FunctionHandle what, Number blocks, Number, Number, Number lanes, Number rows,
+                    Number, Number, StreamHandle on, void** parameters, void**) {
   if (blocks == 0 || lanes < 32 || lanes * rows > 1024) {
     return cu::k_error_INVALID_VALUE;
   }
@@ -500,37 +500,36 @@ code cuLaunchKernel(function_handle what, number blocks, number, number, number 
   return push(on, known.what.bind({memory(), known.device}, parameters));
 }
 
-code cuMemsetD8Async(place at, unsigned char value, std::size_t count, stream_handle on) {
+Code cuMemsetD8Async(Place at, unsigned char value, std::size_t count, StreamHandle on) {
   return fill(at, 0, value, count, 1, on);
 }
-code cuMemsetD16Async(place at, unsigned short value, std::size_t count, stream_handle on) {
+Code cuMemsetD16Async(Place at, unsigned short value, std::size_t count, StreamHandle on) {
   return fill(at, 0, value, count, 1, on);
 }
-code cuMemsetD32Async(place at, unsigned value, std::size_t count, stream_handle on) {
+Code cuMemsetD32Async(Place at, unsigned value, std::size_t count, StreamHandle on) {
   return fill(at, 0, value, count, 1, on);
 }
-code cuMemsetD2D8Async(place at, std::size_t pitch, unsigned char value, std::size_t width,
-                       std::size_t height, stream_handle on) {
+Code cuMemsetD2D8Async(Place at, std::size_t pitch, unsigned char value, std::size_t width,
+                       std::size_t height, StreamHandle on) {
   return fill(at, pitch, value, width, height, on);
 }
-code cuMemsetD2D16Async(place at, std::size_t pitch, unsigned short value, std::size_t width,
-                        std::size_t height, stream_handle on) {
+Code cuMemsetD2D16Async(Place at, std::size_t pitch, unsigned short value, std::size_t width,
+                        std::size_t height, StreamHandle on) {
   return fill(at, pitch, value, width, height, on);
 }
-code cuMemsetD2D32Async(place at, std::size_t pitch, unsigned value, std::size_t width,
-                        std::size_t height, stream_handle on) {
+Code cuMemsetD2D32Async(Place at, std::size_t pitch, unsigned value, std::size_t width,
+                        std::size_t height, StreamHandle on) {
   return fill(at, pitch, value, width, height, on);
 }
 
-code cuMemAddressReserve(place* made, std::size_t nbytes, std::size_t alignment, place, flags) {
+Code cuMemAddressReserve(Place* made, std::size_t nbytes, std::size_t alignment, Place, Flags) {
   *made = memory().reserve(nbytes, alignment);
   return *made != 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
-code cuMemAddressFree(place at, std::size_t nbytes) {
+Code cuMemAddressFree(Place at, std::size_t nbytes) {
   return if_true(memory().release(at, nbytes));
 }
-code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_properties* what,
-                 flags) {
+Code cuMemCreate(MemoryHandle* made, std::size_t nbytes, const AllocationProperties* what, Flags) {
   const auto& where = what->where;
   const bool of_host = where.type == cu::k_location_host || where.type == cu::k_location_host_node;
   const bool is_there =
@@ -547,37 +546,37 @@ code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_prope
   }
   const int file =
       memory().create(nbytes, of_host, what->gpu_direct != 0, where.id, what->handle_types);
-  *made = static_cast<memory_handle>(file);
+  *made = static_cast<MemoryHandle>(file);
   return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
-code cuMemRelease(memory_handle gone) {
+Code cuMemRelease(MemoryHandle gone) {
   memory().release_handle(static_cast<int>(gone));
   return cu::k_success;
 }
-code cuMemMap(place at, std::size_t nbytes, std::size_t, memory_handle what, flags) {
+Code cuMemMap(Place at, std::size_t nbytes, std::size_t, MemoryHandle what, Flags) {
   return if_true(memory().map(at, nbytes, static_cast<int>(what)));
 }
-code cuMemUnmap(place at, std::size_t nbytes) { return if_true(memory().unmap(at, nbytes)); }
-code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, std::size_t count) {
+Code cuMemUnmap(Place at, std::size_t nbytes) { return if_true(memory().unmap(at, nbytes)); }
+Code cuMemSetAccess(Place at, std::size_t nbytes, const AccessRights* users, std::size_t count) {
   stand_in::device_set devices = 0;
   bool host = false;
-  std::for_each(users, users + count, [&](const access_rights& each) {
+  std::for_each(users, users + count, [&](const AccessRights& each) {
     host = host || each.who.type == cu::k_location_host;
     devices |= each.who.type == cu::k_location_device ? 1U << each.who.id : 0;
   });
   return if_true(
       memory().open(at, nbytes, devices, host, users[0].who.type == cu::k_location_device));
 }
-code cuDeviceCanAccessPeer(int* can, ordinal, ordinal) {
+Code cuDeviceCanAccessPeer(int* can, Ordinal, Ordinal) {
   *can = memory().peers() ? 1 : 0;
   return cu::k_success;
 }
-code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
+Code cuMemGetAllocationGranularity(std::size_t* nbytes, const AllocationProperties*, Number) {
   *nbytes = stand_in::memory::k_granularity;
   return cu::k_success;
 }
 
-code cuIpcGetMemHandle(ipc_handle* made, place at) {
+Code cuIpcGetMemHandle(IpcHandle* made, Place at) {
   stand_in::ipc_name name;
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
@@ -586,7 +585,7 @@ code cuIpcGetMemHandle(ipc_handle* made, place at) {
   std::memcpy(made->bytes, &name, sizeof name);
   return if_true(shared);
 }
-code cuIpcOpenMemHandle_v2(place* opened, ipc_handle of, number) {
+Code cuIpcOpenMemHandle_v2(Place* opened, IpcHandle of, Number) {
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
   }
@@ -598,20 +597,20 @@ code cuIpcOpenMemHandle_v2(place* opened, ipc_handle of, number) {
   *opened = memory().open_shared(name, device_here());
   return if_true(*opened != 0);
 }
-code cuIpcCloseMemHandle(place at) {
+Code cuIpcCloseMemHandle(Place at) {
   stand_in::stream::wait_for_all();
   return in_context() == cu::k_success ? if_true(memory().close_shared(at)) : in_context();
 }
 
-code cuMemPrefetchAsync_v2(place, std::size_t, location, number, stream_handle on) {
+Code cuMemPrefetchAsync_v2(Place, std::size_t, Location, Number, StreamHandle on) {
   return push(on, [] {});
 }
-code cuMemAdvise_v2(place, std::size_t, number, location) { return in_context(); }
+Code cuMemAdvise_v2(Place, std::size_t, Number, Location) { return in_context(); }
 
 }  // extern "C"
 
 #define STAND_IN_SAME(member, name, ...) \
-  static_assert(std::is_same_v<decltype(&name), api::entry<__VA_ARGS__>>, #name);
+  static_assert(std::is_same_v<decltype(&name), Api::Entry<__VA_ARGS__>>, #name);
 ISTHMUS_CUDA_CORE(STAND_IN_SAME)
 ISTHMUS_CUDA_VIRTUAL(STAND_IN_SAME)
 ISTHMUS_CUDA_LOCATIONS(STAND_IN_SAME)

@@ -53,7 +53,7 @@ void* library() {
 
 std::array<std::atomic<void*>, k_calls> theirs{};
 
-constexpr code k_refused = -59;  // CL_INVALID_OPERATION
+constexpr Code k_refused = -59;  // CL_INVALID_OPERATION
 
 // Remaining commands before one is refused; negative: none is.
 std::atomic<long> before_refusal{-1};
@@ -87,11 +87,10 @@ void fill_now(void* arguments) {
 }
 
 // Replaces the fill by a native kernel. Pre: the memory is the host's.
-code fill_late(queue_handle on, void* destination, const void* pattern, std::size_t pattern_bytes,
-               std::size_t nbytes, number count, const event_handle* after, event_handle* made) {
-  using native =
-      code(queue_handle, native_function, void*, std::size_t, number, const memory_handle*,
-           const void**, number, const event_handle*, event_handle*);
+Code fill_late(QueueHandle on, void* destination, const void* pattern, std::size_t pattern_bytes,
+               std::size_t nbytes, Number count, const EventHandle* after, EventHandle* made) {
+  using native = Code(QueueHandle, NativeFunction, void*, std::size_t, Number, const MemoryHandle*,
+                      const void**, Number, const EventHandle*, EventHandle*);
   late_fill what{static_cast<std::byte*>(destination), pattern, pattern_bytes, nbytes};
   return reinterpret_cast<native*>(theirs[k_clEnqueueNativeKernel].load())(
       on, fill_now, &what, sizeof what, 0, nullptr, nullptr, count, after, made);
@@ -120,11 +119,11 @@ std::array<std::atomic<long>, k_calls> calls_made{};  // only calls that may wai
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 
 // The library reads the outcome of events by waiting for them, which does not block if all ended.
-bool any_pends(number count, const event_handle* all) {
-  using question = code (*)(event_handle, number, std::size_t, void*, std::size_t*);
+bool any_pends(Number count, const EventHandle* all) {
+  using question = Code (*)(EventHandle, Number, std::size_t, void*, std::size_t*);
   const auto ask = reinterpret_cast<question>(theirs[k_clGetEventInfo].load());
-  for (number each = 0; each < count; ++each) {
-    code reached = 1;
+  for (Number each = 0; each < count; ++each) {
+    Code reached = 1;
     if (ask == nullptr ||
         ask(all[each], cl::k_event_status, sizeof reached, &reached, nullptr) != cl::k_success ||
         reached > cl::k_complete) {
@@ -141,7 +140,7 @@ struct relayed;
 template <call Number, class Result, class... Parameters>
 struct relayed<Number, Result(Parameters...)> {
   static constexpr bool k_is_command =
-      k_names[Number].starts_with("clEnqueue") && std::is_same_v<Result, code>;
+      k_names[Number].starts_with("clEnqueue") && std::is_same_v<Result, Code>;
 
   static bool waits(const Parameters&... arguments) {
     if constexpr (says_whether_it_waits(Number)) {
@@ -170,7 +169,7 @@ struct relayed<Number, Result(Parameters...)> {
       }
     }
     if constexpr (Number == k_clGetExtensionFunctionAddressForPlatform) {
-      return [real](platform_handle of, const char* name) -> void* {
+      return [real](PlatformHandle of, const char* name) -> void* {
         return extension(real(of, name), name);
       }(arguments...);
     } else {

@@ -30,7 +30,7 @@ namespace {
 
 #define RELAY_ALL(X)        \
   ISTHMUS_SYCL_FUNCTIONS(X) \
-  X(context_native, _ZNK4sycl3_V17context9getNativeEv, std::uintptr_t(context_reference))
+  X(context_native, _ZNK4sycl3_V17context9getNativeEv, std::uintptr_t(ContextReference))
 
 enum call : std::size_t {
 #define RELAY_NUMBER(member, name, ...) k_##member,

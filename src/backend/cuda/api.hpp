@@ -18,17 +18,17 @@ struct CUfunc_st;
 
 namespace isthmus::cuda {
 
-using context_handle = ::CUctx_st*;
-using stream_handle = ::CUstream_st*;
-using event_handle = ::CUevent_st*;
-using module_handle = ::CUmod_st*;
-using function_handle = ::CUfunc_st*;
-using code = unsigned;  // 0: success
-using number = unsigned;
-using ordinal = int;  // of a device
-using place = unsigned long long;
-using memory_handle = unsigned long long;
-using flags = unsigned long long;
+using ContextHandle = ::CUctx_st*;
+using StreamHandle = ::CUstream_st*;
+using EventHandle = ::CUevent_st*;
+using ModuleHandle = ::CUmod_st*;
+using FunctionHandle = ::CUfunc_st*;
+using Code = unsigned;  // 0: success
+using Number = unsigned;
+using Ordinal = int;  // of a device
+using Place = unsigned long long;
+using MemoryHandle = unsigned long long;
+using Flags = unsigned long long;
 
 // X(name without CUDA_ERROR_, number): the errors that this library's calls can return.
 #define ISTHMUS_CUDA_ERRORS(X)           \
@@ -94,74 +94,74 @@ using flags = unsigned long long;
   X(UNKNOWN, 999)
 
 namespace cu {
-inline constexpr code k_success = 0;
-#define ISTHMUS_CUDA_CODE(name, number) inline constexpr code k_error_##name = number;
+inline constexpr Code k_success = 0;
+#define ISTHMUS_CUDA_CODE(name, number) inline constexpr Code k_error_##name = number;
 ISTHMUS_CUDA_ERRORS(ISTHMUS_CUDA_CODE)
 #undef ISTHMUS_CUDA_CODE
 
-inline constexpr number k_attribute_compute_mode = 20;
-inline constexpr number k_attribute_multiprocessors = 16;
-inline constexpr number k_attribute_max_pitch = 11;
-inline constexpr number k_attribute_copy_engines = 40;
-inline constexpr number k_attribute_unified_addressing = 41;
-inline constexpr number k_attribute_managed_memory = 83;
-inline constexpr number k_attribute_concurrent_managed = 89;
-inline constexpr number k_attribute_virtual_memory = 102;
-inline constexpr number k_attribute_rdma_of_virtual_memory = 110;
-inline constexpr number k_attribute_registers_read_only = 113;
-inline constexpr number k_attribute_host_node = 134;
-inline constexpr number k_attribute_host_virtual_memory = 141;
+inline constexpr Number k_attribute_compute_mode = 20;
+inline constexpr Number k_attribute_multiprocessors = 16;
+inline constexpr Number k_attribute_max_pitch = 11;
+inline constexpr Number k_attribute_copy_engines = 40;
+inline constexpr Number k_attribute_unified_addressing = 41;
+inline constexpr Number k_attribute_managed_memory = 83;
+inline constexpr Number k_attribute_concurrent_managed = 89;
+inline constexpr Number k_attribute_virtual_memory = 102;
+inline constexpr Number k_attribute_rdma_of_virtual_memory = 110;
+inline constexpr Number k_attribute_registers_read_only = 113;
+inline constexpr Number k_attribute_host_node = 134;
+inline constexpr Number k_attribute_host_virtual_memory = 141;
 inline constexpr int k_mode_prohibited = 2;
 
-inline constexpr number k_pointer_memory_type = 2;
-inline constexpr number k_pointer_on_device = 3;
-inline constexpr number k_pointer_is_managed = 8;
-inline constexpr number k_pointer_device = 9;
-inline constexpr number k_pointer_base = 11;
-inline constexpr number k_pointer_bytes = 12;
+inline constexpr Number k_pointer_memory_type = 2;
+inline constexpr Number k_pointer_on_device = 3;
+inline constexpr Number k_pointer_is_managed = 8;
+inline constexpr Number k_pointer_device = 9;
+inline constexpr Number k_pointer_base = 11;
+inline constexpr Number k_pointer_bytes = 12;
 
-inline constexpr number k_pointer_handle_types = 14;
-inline constexpr number k_pointer_is_for_rdma = 15;
+inline constexpr Number k_pointer_handle_types = 14;
+inline constexpr Number k_pointer_is_for_rdma = 15;
 
-inline constexpr number k_memory_host = 1;
-inline constexpr number k_memory_device = 2;
-inline constexpr number k_memory_unified = 4;
+inline constexpr Number k_memory_host = 1;
+inline constexpr Number k_memory_device = 2;
+inline constexpr Number k_memory_unified = 4;
 
-inline constexpr number k_host_portable = 1;
-inline constexpr number k_host_mapped = 2;
-inline constexpr number k_host_write_combined = 4;
-inline constexpr number k_register_portable = 1;
-inline constexpr number k_register_mapped = 2;
-inline constexpr number k_register_read_only = 8;
-inline constexpr number k_attach_global = 1;
-inline constexpr number k_stream_non_blocking = 1;
-inline constexpr number k_event_with_times = 0;
-inline constexpr number k_event_without_times = 2;
-inline constexpr number k_not_capturing = 0;
-inline constexpr number k_capture_relaxed = 2;
+inline constexpr Number k_host_portable = 1;
+inline constexpr Number k_host_mapped = 2;
+inline constexpr Number k_host_write_combined = 4;
+inline constexpr Number k_register_portable = 1;
+inline constexpr Number k_register_mapped = 2;
+inline constexpr Number k_register_read_only = 8;
+inline constexpr Number k_attach_global = 1;
+inline constexpr Number k_stream_non_blocking = 1;
+inline constexpr Number k_event_with_times = 0;
+inline constexpr Number k_event_without_times = 2;
+inline constexpr Number k_not_capturing = 0;
+inline constexpr Number k_capture_relaxed = 2;
 
-inline constexpr number k_location_device = 1;
-inline constexpr number k_location_host = 2;
-inline constexpr number k_location_host_node = 3;
-inline constexpr number k_allocation_pinned = 1;
-inline constexpr number k_handle_posix_file = 1;  // of memory, for other processes
-inline constexpr number k_access_read_write = 3;
-inline constexpr number k_granularity_minimum = 0;
-inline constexpr number k_open_for_peers = 1;
+inline constexpr Number k_location_device = 1;
+inline constexpr Number k_location_host = 2;
+inline constexpr Number k_location_host_node = 3;
+inline constexpr Number k_allocation_pinned = 1;
+inline constexpr Number k_handle_posix_file = 1;  // of memory, for other processes
+inline constexpr Number k_access_read_write = 3;
+inline constexpr Number k_granularity_minimum = 0;
+inline constexpr Number k_open_for_peers = 1;
 
 inline constexpr std::uintptr_t k_stream_legacy = 1;
 inline constexpr std::uintptr_t k_stream_of_each_thread = 2;
 }  // namespace cu
 
-struct location {
-  number type = 0;
+struct Location {
+  Number type = 0;
   int id = 0;
 };
 
-struct allocation_properties {
-  number type = 0;
-  number handle_types = 0;
-  location where;
+struct AllocationProperties {
+  Number type = 0;
+  Number handle_types = 0;
+  Location where;
   void* windows_metadata = nullptr;
   unsigned char compression = 0;
   unsigned char gpu_direct = 0;
@@ -170,28 +170,28 @@ struct allocation_properties {
 };
 
 // A handle of memory for other processes.
-struct ipc_handle {
+struct IpcHandle {
   char bytes[64] = {};
 };
 
-struct access_rights {
-  location who;
-  number rights = 0;
+struct AccessRights {
+  Location who;
+  Number rights = 0;
 };
 
-struct copy_2d_parameters {
+struct Copy2dParameters {
   std::size_t source_x = 0;
   std::size_t source_y = 0;
-  number source_type = 0;
+  Number source_type = 0;
   const void* source_host = nullptr;
-  place source = 0;
+  Place source = 0;
   void* source_array = nullptr;
   std::size_t source_pitch = 0;
   std::size_t destination_x = 0;
   std::size_t destination_y = 0;
-  number destination_type = 0;
+  Number destination_type = 0;
   void* destination_host = nullptr;
-  place destination = 0;
+  Place destination = 0;
   void* destination_array = nullptr;
   std::size_t destination_pitch = 0;
   std::size_t width = 0;
@@ -199,95 +199,95 @@ struct copy_2d_parameters {
 };
 
 // X(member, CUDA's name, type): exported by every library since CUDA 10.0.
-#define ISTHMUS_CUDA_CORE(X)                                                                     \
-  X(init, cuInit, code(number))                                                                  \
-  X(driver_version, cuDriverGetVersion, code(int*))                                              \
-  X(device_count, cuDeviceGetCount, code(int*))                                                  \
-  X(get_device, cuDeviceGet, code(ordinal*, int))                                                \
-  X(device_name, cuDeviceGetName, code(char*, int, ordinal))                                     \
-  X(device_attribute, cuDeviceGetAttribute, code(int*, number, ordinal))                         \
-  X(pci_address, cuDeviceGetPCIBusId, code(char*, int, ordinal))                                 \
-  X(device_bytes, cuDeviceTotalMem_v2, code(std::size_t*, ordinal))                              \
-  X(retain_primary, cuDevicePrimaryCtxRetain, code(context_handle*, ordinal))                    \
-  X(get_current, cuCtxGetCurrent, code(context_handle*))                                         \
-  X(set_current, cuCtxSetCurrent, code(context_handle))                                          \
-  X(memory_info, cuMemGetInfo_v2, code(std::size_t*, std::size_t*))                              \
-  X(allocate_device, cuMemAlloc_v2, code(place*, std::size_t))                                   \
-  X(free_device, cuMemFree_v2, code(place))                                                      \
-  X(allocate_host, cuMemHostAlloc, code(void**, std::size_t, number))                            \
-  X(free_host, cuMemFreeHost, code(void*))                                                       \
-  X(register_host, cuMemHostRegister_v2, code(void*, std::size_t, number))                       \
-  X(unregister_host, cuMemHostUnregister, code(void*))                                           \
-  X(allocate_managed, cuMemAllocManaged, code(place*, std::size_t, number))                      \
-  X(pointer_attributes, cuPointerGetAttributes, code(number, number*, void**, place))            \
-  X(create_stream, cuStreamCreate, code(stream_handle*, number))                                 \
-  X(destroy_stream, cuStreamDestroy_v2, code(stream_handle))                                     \
-  X(stream_context, cuStreamGetCtx, code(stream_handle, context_handle*))                        \
-  X(stream_wait, cuStreamWaitEvent, code(stream_handle, event_handle, number))                   \
-  X(finish, cuStreamSynchronize, code(stream_handle))                                            \
-  X(is_capturing, cuStreamIsCapturing, code(stream_handle, number*))                             \
-  X(create_event, cuEventCreate, code(event_handle*, number))                                    \
-  X(destroy_event, cuEventDestroy_v2, code(event_handle))                                        \
-  X(record, cuEventRecord, code(event_handle, stream_handle))                                    \
-  X(query, cuEventQuery, code(event_handle))                                                     \
-  X(elapsed, cuEventElapsedTime, code(float*, event_handle, event_handle))                       \
-  X(copy, cuMemcpyAsync, code(place, place, std::size_t, stream_handle))                         \
-  X(copy_2d, cuMemcpy2DAsync_v2, code(const copy_2d_parameters*, stream_handle))                 \
-  X(load_module, cuModuleLoadData, code(module_handle*, const void*))                            \
-  X(find_function, cuModuleGetFunction, code(function_handle*, module_handle, const char*))      \
-  X(launch, cuLaunchKernel,                                                                      \
-    code(function_handle, number, number, number, number, number, number, number, stream_handle, \
-         void**, void**))                                                                        \
-  X(fill_8, cuMemsetD8Async, code(place, unsigned char, std::size_t, stream_handle))             \
-  X(fill_16, cuMemsetD16Async, code(place, unsigned short, std::size_t, stream_handle))          \
-  X(fill_32, cuMemsetD32Async, code(place, unsigned, std::size_t, stream_handle))                \
-  X(fill_column_8, cuMemsetD2D8Async,                                                            \
-    code(place, std::size_t, unsigned char, std::size_t, std::size_t, stream_handle))            \
-  X(fill_column_16, cuMemsetD2D16Async,                                                          \
-    code(place, std::size_t, unsigned short, std::size_t, std::size_t, stream_handle))           \
-  X(fill_column_32, cuMemsetD2D32Async,                                                          \
-    code(place, std::size_t, unsigned, std::size_t, std::size_t, stream_handle))
+#define ISTHMUS_CUDA_CORE(X)                                                                   \
+  X(init, cuInit, Code(Number))                                                                \
+  X(driver_version, cuDriverGetVersion, Code(int*))                                            \
+  X(device_count, cuDeviceGetCount, Code(int*))                                                \
+  X(get_device, cuDeviceGet, Code(Ordinal*, int))                                              \
+  X(device_name, cuDeviceGetName, Code(char*, int, Ordinal))                                   \
+  X(device_attribute, cuDeviceGetAttribute, Code(int*, Number, Ordinal))                       \
+  X(pci_address, cuDeviceGetPCIBusId, Code(char*, int, Ordinal))                               \
+  X(device_bytes, cuDeviceTotalMem_v2, Code(std::size_t*, Ordinal))                            \
+  X(retain_primary, cuDevicePrimaryCtxRetain, Code(ContextHandle*, Ordinal))                   \
+  X(get_current, cuCtxGetCurrent, Code(ContextHandle*))                                        \
+  X(set_current, cuCtxSetCurrent, Code(ContextHandle))                                         \
+  X(memory_info, cuMemGetInfo_v2, Code(std::size_t*, std::size_t*))                            \
+  X(allocate_device, cuMemAlloc_v2, Code(Place*, std::size_t))                                 \
+  X(free_device, cuMemFree_v2, Code(Place))                                                    \
+  X(allocate_host, cuMemHostAlloc, Code(void**, std::size_t, Number))                          \
+  X(free_host, cuMemFreeHost, Code(void*))                                                     \
+  X(register_host, cuMemHostRegister_v2, Code(void*, std::size_t, Number))                     \
+  X(unregister_host, cuMemHostUnregister, Code(void*))                                         \
+  X(allocate_managed, cuMemAllocManaged, Code(Place*, std::size_t, Number))                    \
+  X(pointer_attributes, cuPointerGetAttributes, Code(Number, Number*, void**, Place))          \
+  X(create_stream, cuStreamCreate, Code(StreamHandle*, Number))                                \
+  X(destroy_stream, cuStreamDestroy_v2, Code(StreamHandle))                                    \
+  X(stream_context, cuStreamGetCtx, Code(StreamHandle, ContextHandle*))                        \
+  X(stream_wait, cuStreamWaitEvent, Code(StreamHandle, EventHandle, Number))                   \
+  X(finish, cuStreamSynchronize, Code(StreamHandle))                                           \
+  X(is_capturing, cuStreamIsCapturing, Code(StreamHandle, Number*))                            \
+  X(create_event, cuEventCreate, Code(EventHandle*, Number))                                   \
+  X(destroy_event, cuEventDestroy_v2, Code(EventHandle))                                       \
+  X(record, cuEventRecord, Code(EventHandle, StreamHandle))                                    \
+  X(query, cuEventQuery, Code(EventHandle))                                                    \
+  X(elapsed, cuEventElapsedTime, Code(float*, EventHandle, EventHandle))                       \
+  X(copy, cuMemcpyAsync, Code(Place, Place, std::size_t, StreamHandle))                        \
+  X(copy_2d, cuMemcpy2DAsync_v2, Code(const Copy2dParameters*, StreamHandle))                  \
+  X(load_module, cuModuleLoadData, Code(ModuleHandle*, const void*))                           \
+  X(find_function, cuModuleGetFunction, Code(FunctionHandle*, ModuleHandle, const char*))      \
+  X(launch, cuLaunchKernel,                                                                    \
+    Code(FunctionHandle, Number, Number, Number, Number, Number, Number, Number, StreamHandle, \
+         void**, void**))                                                                      \
+  X(fill_8, cuMemsetD8Async, Code(Place, unsigned char, std::size_t, StreamHandle))            \
+  X(fill_16, cuMemsetD16Async, Code(Place, unsigned short, std::size_t, StreamHandle))         \
+  X(fill_32, cuMemsetD32Async, Code(Place, unsigned, std::size_t, StreamHandle))               \
+  X(fill_column_8, cuMemsetD2D8Async,                                                          \
+    Code(Place, std::size_t, unsigned char, std::size_t, std::size_t, StreamHandle))           \
+  X(fill_column_16, cuMemsetD2D16Async,                                                        \
+    Code(Place, std::size_t, unsigned short, std::size_t, std::size_t, StreamHandle))          \
+  X(fill_column_32, cuMemsetD2D32Async,                                                        \
+    Code(Place, std::size_t, unsigned, std::size_t, std::size_t, StreamHandle))
 
 // Since CUDA 10.1.
 #define ISTHMUS_CUDA_CAPTURES(X) \
-  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, code(number*))
+  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, Code(Number*))
 
 // Since CUDA 10.2: memory that can be remapped.
-#define ISTHMUS_CUDA_VIRTUAL(X)                                                              \
-  X(reserve, cuMemAddressReserve, code(place*, std::size_t, std::size_t, place, flags))      \
-  X(release_addresses, cuMemAddressFree, code(place, std::size_t))                           \
-  X(create_memory, cuMemCreate,                                                              \
-    code(memory_handle*, std::size_t, const allocation_properties*, flags))                  \
-  X(release_memory, cuMemRelease, code(memory_handle))                                       \
-  X(map, cuMemMap, code(place, std::size_t, std::size_t, memory_handle, flags))              \
-  X(unmap, cuMemUnmap, code(place, std::size_t))                                             \
-  X(set_access, cuMemSetAccess, code(place, std::size_t, const access_rights*, std::size_t)) \
-  X(can_access_peer, cuDeviceCanAccessPeer, code(int*, ordinal, ordinal))                    \
-  X(granularity, cuMemGetAllocationGranularity,                                              \
-    code(std::size_t*, const allocation_properties*, number))
+#define ISTHMUS_CUDA_VIRTUAL(X)                                                             \
+  X(reserve, cuMemAddressReserve, Code(Place*, std::size_t, std::size_t, Place, Flags))     \
+  X(release_addresses, cuMemAddressFree, Code(Place, std::size_t))                          \
+  X(create_memory, cuMemCreate,                                                             \
+    Code(MemoryHandle*, std::size_t, const AllocationProperties*, Flags))                   \
+  X(release_memory, cuMemRelease, Code(MemoryHandle))                                       \
+  X(map, cuMemMap, Code(Place, std::size_t, std::size_t, MemoryHandle, Flags))              \
+  X(unmap, cuMemUnmap, Code(Place, std::size_t))                                            \
+  X(set_access, cuMemSetAccess, Code(Place, std::size_t, const AccessRights*, std::size_t)) \
+  X(can_access_peer, cuDeviceCanAccessPeer, Code(int*, Ordinal, Ordinal))                   \
+  X(granularity, cuMemGetAllocationGranularity,                                             \
+    Code(std::size_t*, const AllocationProperties*, Number))
 
 // Since CUDA 12.2.
-#define ISTHMUS_CUDA_LOCATIONS(X)                                                               \
-  X(prefetch, cuMemPrefetchAsync_v2, code(place, std::size_t, location, number, stream_handle)) \
-  X(advise, cuMemAdvise_v2, code(place, std::size_t, number, location))
+#define ISTHMUS_CUDA_LOCATIONS(X)                                                              \
+  X(prefetch, cuMemPrefetchAsync_v2, Code(Place, std::size_t, Location, Number, StreamHandle)) \
+  X(advise, cuMemAdvise_v2, Code(Place, std::size_t, Number, Location))
 
 // Their older equivalents; -1 is the host. In NVIDIA's current header these names are macros for
 // the newer versions, so tests cannot compare them with it.
-#define ISTHMUS_CUDA_ORDINALS(X)                                                               \
-  X(prefetch_to_ordinal, cuMemPrefetchAsync, code(place, std::size_t, ordinal, stream_handle)) \
-  X(advise_ordinal, cuMemAdvise, code(place, std::size_t, number, ordinal))
+#define ISTHMUS_CUDA_ORDINALS(X)                                                              \
+  X(prefetch_to_ordinal, cuMemPrefetchAsync, Code(Place, std::size_t, Ordinal, StreamHandle)) \
+  X(advise_ordinal, cuMemAdvise, Code(Place, std::size_t, Number, Ordinal))
 
 // Not exported on every system.
-#define ISTHMUS_CUDA_IPC(X)                                               \
-  X(share_memory, cuIpcGetMemHandle, code(ipc_handle*, place))            \
-  X(open_memory, cuIpcOpenMemHandle_v2, code(place*, ipc_handle, number)) \
-  X(close_memory, cuIpcCloseMemHandle, code(place))
+#define ISTHMUS_CUDA_IPC(X)                                              \
+  X(share_memory, cuIpcGetMemHandle, Code(IpcHandle*, Place))            \
+  X(open_memory, cuIpcOpenMemHandle_v2, Code(Place*, IpcHandle, Number)) \
+  X(close_memory, cuIpcCloseMemHandle, Code(Place))
 
 // The members of all groups but the first may be null.
-struct api {
+struct Api {
   template <class Signature>
-  using entry = Signature*;
-#define ISTHMUS_CUDA_MEMBER(member, name, ...) entry<__VA_ARGS__> member = nullptr;
+  using Entry = Signature*;
+#define ISTHMUS_CUDA_MEMBER(member, name, ...) Entry<__VA_ARGS__> member = nullptr;
   ISTHMUS_CUDA_CORE(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_CAPTURES(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_VIRTUAL(ISTHMUS_CUDA_MEMBER)
@@ -297,11 +297,11 @@ struct api {
 #undef ISTHMUS_CUDA_MEMBER
 };
 
-[[nodiscard]] inline place place_of(const void* pointer) noexcept {
+[[nodiscard]] inline Place place_of(const void* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
-[[nodiscard]] inline void* pointer_to(place where) noexcept {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(where));
+[[nodiscard]] inline void* pointer_to(Place place) noexcept {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(place));
 }
 
 }  // namespace isthmus::cuda

@@ -15,52 +15,54 @@
 namespace isthmus::cuda {
 namespace {
 
-constexpr location k_host{cu::k_location_host, 0};
+constexpr Location k_host{cu::k_location_host, 0};
 
-allocation_properties properties_of(const location& where, bool for_network_cards) noexcept {
-  allocation_properties wanted;
+AllocationProperties properties_of(const Location& location, bool for_network_cards) noexcept {
+  AllocationProperties wanted;
   wanted.type = cu::k_allocation_pinned;
-  wanted.where = where;
+  wanted.where = location;
   // Lets other libraries register the chunk with a network card, like memory of cuMemAlloc.
   wanted.gpu_direct = for_network_cards ? 1 : 0;
   return wanted;
 }
 
-access_rights rights_of(const location& who) noexcept { return {who, cu::k_access_read_write}; }
-location location_of(const device& where) noexcept {
-  return {cu::k_location_device, where.index()};
+AccessRights rights_of(const Location& location) noexcept {
+  return {location, cu::k_access_read_write};
+}
+Location location_of(const Device& device) noexcept {
+  return {cu::k_location_device, device.index()};
 }
 
 }  // namespace
 
-std::unique_ptr<chunks> chunks::make(const device& where, what of) {
+std::unique_ptr<Chunks> Chunks::make(const Device& device, What part) {
   std::size_t granularity = 0;
-  const auto wanted = properties_of(of.places.front(), of.for_network_cards);
-  if (where.calls().granularity(&granularity, &wanted, cu::k_granularity_minimum) !=
+  const auto wanted = properties_of(part.places.front(), part.for_network_cards);
+  if (device.calls().granularity(&granularity, &wanted, cu::k_granularity_minimum) !=
           cu::k_success ||
       !is_power_of_two(granularity)) {
     return nullptr;
   }
-  return std::unique_ptr<chunks>{new chunks{where, std::move(of), granularity}};
+  return std::unique_ptr<Chunks>{new Chunks{device, std::move(part), granularity}};
 }
 
-std::unique_ptr<chunks> chunks::of_device(const device& where) {
-  if (!where.traits().virtual_memory) {
+std::unique_ptr<Chunks> Chunks::of_device(const Device& device) {
+  if (!device.traits().virtual_memory) {
     return nullptr;
   }
-  const auto here = location_of(where);
+  const auto here = location_of(device);
   return make(
-      where,
-      {ISTHMUS_KIND_DEVICE, where.traits().rdma_of_virtual_memory, {here}, {rights_of(here)}});
+      device,
+      {ISTHMUS_KIND_DEVICE, device.traits().rdma_of_virtual_memory, {here}, {rights_of(here)}});
 }
 
-std::unique_ptr<chunks> chunks::of_host(const device& near,
-                                        std::span<isthmus::device* const> users) {
+std::unique_ptr<Chunks> Chunks::of_host(const Device& near,
+                                        std::span<isthmus::Device* const> users) {
   // The host is the first user: if a device is first, the driver refuses fills that span two chunks
   // (H100, driver 580).
-  what of{ISTHMUS_KIND_HOST, false, {k_host}, {rights_of(k_host)}};
+  What of{ISTHMUS_KIND_HOST, false, {k_host}, {rights_of(k_host)}};
   for (const auto* each : users) {
-    const auto& user = static_cast<const device&>(*each);
+    const auto& user = static_cast<const Device&>(*each);
     if (!user.traits().virtual_memory || !user.traits().host_virtual_memory) {
       return nullptr;
     }
@@ -72,11 +74,11 @@ std::unique_ptr<chunks> chunks::of_host(const device& near,
   return make(near, std::move(of));
 }
 
-result<void*> chunks::reserve(std::size_t nbytes, std::size_t alignment) {
+Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
   if (os::drivers_are_gone()) {
     return process_is_ending();
   }
-  place made = 0;
+  Place made = 0;
   if (const auto outcome = calls().reserve(&made, nbytes, std::max(alignment, granularity_), 0, 0);
       outcome != cu::k_success) {
     return fail(
@@ -87,23 +89,23 @@ result<void*> chunks::reserve(std::size_t nbytes, std::size_t alignment) {
   return pointer_to(made);
 }
 
-void chunks::release(void* base, std::size_t nbytes) noexcept {
+void Chunks::release(void* base, std::size_t nbytes) noexcept {
   if (!os::drivers_are_gone()) {
     calls().release_addresses(place_of(base), nbytes);
   }
 }
 
-bool chunks::works() noexcept try {
+bool Chunks::works() noexcept try {
   if (works_.load(std::memory_order_relaxed)) {
     return true;
   }
   auto base = reserve(granularity_, granularity_);
-  const undo released{[&] {
+  const Undo released{[&] {
     if (base) {
       release(*base, granularity_);
     }
   }};
-  auto done = base ? create(*base, granularity_) : result<void>{base.take_error()};
+  auto done = base ? create(*base, granularity_) : Result<void>{base.take_error()};
   if (done) {
     destroy(*base, granularity_);
   }
@@ -119,14 +121,14 @@ bool chunks::works() noexcept try {
 // Grants access to the peers that are in use now. A peer without a context gains access only to
 // chunks mapped after it has one. If the driver refuses the peers, maps without them: nothing
 // depends on their access.
-code chunks::open(void* at, std::size_t nbytes) const noexcept {
+Code Chunks::open(void* at, std::size_t nbytes) const noexcept {
   constexpr std::size_t k_most = 64;  // devices
-  std::array<access_rights, k_most> users;
+  std::array<AccessRights, k_most> users;
   auto last = std::copy_n(of_.users.begin(), std::min(of_.users.size(), k_most), users.begin());
   const auto own = last;
   if (of_.kind == ISTHMUS_KIND_DEVICE && calls().can_access_peer != nullptr) {
     for (const auto& each : where_.home().devices()) {
-      const auto& peer = static_cast<const device&>(*each);
+      const auto& peer = static_cast<const Device&>(*each);
       int reaches = 0;
       if (&peer != &where_ && last != users.end() && peer.known_primary() != nullptr &&
           calls().can_access_peer(&reaches, peer.index(), where_.index()) == cu::k_success &&
@@ -135,7 +137,7 @@ code chunks::open(void* at, std::size_t nbytes) const noexcept {
       }
     }
   }
-  const auto open_to = [&](const access_rights* end) {
+  const auto open_to = [&](const AccessRights* end) {
     return calls().set_access(place_of(at), nbytes, users.data(),
                               static_cast<std::size_t>(end - users.data()));
   };
@@ -144,7 +146,7 @@ code chunks::open(void* at, std::size_t nbytes) const noexcept {
 }
 
 // On failure nothing is mapped at `at`.
-result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noexcept {
+Result<void> Chunks::map(void* at, std::size_t nbytes, MemoryHandle handle) noexcept {
   if (const auto outcome = calls().map(place_of(at), nbytes, 0, handle, 0);
       outcome != cu::k_success) {
     return call_failed("cuMemMap", outcome);
@@ -159,9 +161,9 @@ result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noe
 // Creates the chunk exportable as a file descriptor if the driver supports that. The first chunk
 // determines it, since a system may refuse what the driver's attributes promise. Costs 1 us of 12
 // (H200).
-code chunks::obtain_at(memory_handle& made, std::size_t nbytes,
-                       const location& where) const noexcept {
-  auto wanted = properties_of(where, of_.for_network_cards);
+Code Chunks::obtain_at(MemoryHandle& made, std::size_t nbytes,
+                       const Location& location) const noexcept {
+  auto wanted = properties_of(location, of_.for_network_cards);
   if (of_.kind == ISTHMUS_KIND_DEVICE && !refuses_export_.load(std::memory_order_relaxed)) {
     wanted.handle_types = cu::k_handle_posix_file;
     const auto outcome = calls().create_memory(&made, nbytes, &wanted, 0);
@@ -180,7 +182,7 @@ code chunks::obtain_at(memory_handle& made, std::size_t nbytes,
 
 // Tries the locations in order. If all fail, returns OUT_OF_MEMORY if any of them did, since
 // callers can react to that; otherwise the error of the first one.
-code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
+Code Chunks::obtain(MemoryHandle& made, std::size_t nbytes) const noexcept {
   auto refused = cu::k_success;
   for (const auto& each : of_.places) {
     const auto outcome = obtain_at(made, nbytes, each);
@@ -194,11 +196,11 @@ code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
   return refused;
 }
 
-result<void> chunks::create(void* at, std::size_t nbytes) {
+Result<void> Chunks::create(void* at, std::size_t nbytes) {
   auto primary = where_.primary();
   ISTHMUS_TRY(primary);
-  const made_current here{calls(), *primary};
-  memory_handle made = 0;
+  const MadeCurrent here{calls(), *primary};
+  MemoryHandle made = 0;
   if (const auto outcome = obtain(made, nbytes); outcome != cu::k_success) {
     return fail(status_of(outcome), "{} did not allocate {} of {} memory: cuMemCreate: {} ({})",
                 where_.properties().filter, describe_bytes(nbytes), kind_name(of_.kind),
@@ -212,37 +214,37 @@ result<void> chunks::create(void* at, std::size_t nbytes) {
       return {};
     } catch (const std::bad_alloc&) {
       calls().unmap(place_of(at), nbytes);
-      done = error::no_memory();
+      done = Error::no_memory();
     }
   }
   calls().release_memory(made);
   return done;
 }
 
-// `to` is entered beforehand, so that nothing can fail after the driver has mapped it.
-result<void> chunks::move(void* from, void* to, std::size_t nbytes, bool& to_lost) {
+// `destination` is entered beforehand, so that nothing can fail after the driver has mapped it.
+Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes, bool& to_lost) {
   to_lost = false;
-  const made_current here{calls(), where_.known_primary()};
-  memory_handle moved = 0;
+  const MadeCurrent here{calls(), where_.known_primary()};
+  MemoryHandle moved = 0;
   {
     const std::lock_guard hold{lock_};
-    moved = handles_.at(from);
-    handles_.emplace(to, moved);
+    moved = handles_.at(source);
+    handles_.emplace(destination, moved);
   }
-  auto mapped = map(to, nbytes, moved);
+  auto mapped = map(destination, nbytes, moved);
   const std::lock_guard hold{lock_};
-  handles_.erase(mapped ? from : to);
+  handles_.erase(mapped ? source : destination);
   return mapped;
 }
 
-void chunks::leave(void* from, std::size_t nbytes) noexcept {
+void Chunks::leave(void* source, std::size_t nbytes) noexcept {
   if (!os::drivers_are_gone()) {
-    calls().unmap(place_of(from), nbytes);
+    calls().unmap(place_of(source), nbytes);
   }
 }
 
-void chunks::destroy(void* at, std::size_t nbytes) noexcept {
-  memory_handle gone = 0;
+void Chunks::destroy(void* at, std::size_t nbytes) noexcept {
+  MemoryHandle gone = 0;
   {
     const std::lock_guard hold{lock_};
     const auto found = handles_.find(at);

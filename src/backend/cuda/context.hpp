@@ -13,47 +13,47 @@
 
 namespace isthmus::cuda {
 
-class context final : public isthmus::context {
+class Context final : public isthmus::Context {
  public:
-  context(platform& home, std::vector<isthmus::device*> devices, isthmus::platform* whole);
+  Context(Platform& platform, std::vector<isthmus::Device*> devices, isthmus::Platform* whole);
 
-  [[nodiscard]] platform& driver() const noexcept { return driver_; }
-  [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
-  [[nodiscard]] chunk_source* chunks(isthmus::device& where, usm_kind kind) noexcept override;
-  [[nodiscard]] result<shared_place> share_memory(const void* pointer) override;
-  [[nodiscard]] result<void*> open_memory(isthmus::device& where,
-                                          const isthmus::ipc_handle& of) override;
-  void close_memory(isthmus::device& where, void* base) noexcept override;
+  [[nodiscard]] Platform& driver() const noexcept { return driver_; }
+  [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
+  [[nodiscard]] ChunkSource* chunks(isthmus::Device& device, UsmKind kind) noexcept override;
+  [[nodiscard]] Result<SharedPlace> share_memory(const void* pointer) override;
+  [[nodiscard]] Result<void*> open_memory(isthmus::Device& device,
+                                          const isthmus::IpcHandle& handle) override;
+  void close_memory(isthmus::Device& device, void* base) noexcept override;
   // The primary context of the first device.
   [[nodiscard]] void* native() const noexcept override;
 
  protected:
-  [[nodiscard]] result<void*> do_allocate(isthmus::device& where,
-                                          const allocation_request& request) override;
-  void do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] result<ref<isthmus::queue>> make_queue(isthmus::device& where, bool part) override;
+  [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
+                                          const AllocationRequest& request) override;
+  void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
 
  private:
-  [[nodiscard]] device& any() const noexcept;
-  [[nodiscard]] result<void*> obtain(device& where, const allocation_request& request);
-  [[nodiscard]] result<void*> obtain_larger(device& where, const allocation_request& request);
-  void give_back(device& where, void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
+  [[nodiscard]] Device& any() const noexcept;
+  [[nodiscard]] Result<void*> obtain(Device& device, const AllocationRequest& request);
+  [[nodiscard]] Result<void*> obtain_larger(Device& device, const AllocationRequest& request);
+  void give_back(Device& device, void* pointer, UsmKind kind, std::size_t nbytes) noexcept;
 
-  struct movable {
-    std::unique_ptr<cuda::chunks> of_device;
-    std::unique_ptr<cuda::chunks> of_host;
+  struct Movable {
+    std::unique_ptr<cuda::Chunks> of_device;
+    std::unique_ptr<cuda::Chunks> of_host;
   };
-  platform& driver_;
-  std::vector<movable>
+  Platform& driver_;
+  std::vector<Movable>
       movable_;  // parallel to `devices()`; members are null where memory cannot be remapped
   // CUDA takes no alignment: to exceed its own, the context allocates more and aligns the start
   // itself. Maps the aligned start to the driver's allocation.
-  struct whole_block {
+  struct WholeBlock {
     void* start;
     std::size_t nbytes;
   };
   std::mutex larger_lock_;
-  std::unordered_map<void*, whole_block> larger_;
+  std::unordered_map<void*, WholeBlock> larger_;
   std::atomic<std::size_t> larger_count_{0};
 };
 

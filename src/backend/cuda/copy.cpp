@@ -24,20 +24,20 @@ constexpr std::size_t k_staged_from_device = std::size_t{2} << 20;
 // 1,826 and 135. To the device rows of 128 took 109 against 107 (H100).
 constexpr std::size_t k_narrow = 64;
 
-number memory_type(const api& calls, const void* pointer) noexcept {
+Number memory_type(const Api& calls, const void* pointer) noexcept {
   return ask_pointer(calls, pointer).kind == ISTHMUS_KIND_UNKNOWN ? cu::k_memory_host
                                                                   : cu::k_memory_unified;
 }
 
 }  // namespace
 
-bool device::is_hosts_own(const void* pointer) const noexcept {
-  const made_current here{calls_, known_primary()};
+bool Device::is_hosts_own(const void* pointer) const noexcept {
+  const MadeCurrent here{calls_, known_primary()};
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
 }
 
 // Also true for memory of which only a part is registered.
-bool device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
+bool Device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                   bool to_device) const noexcept {
   return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) &&
          (is_hosts_own(first) || is_hosts_own(last));
@@ -46,7 +46,7 @@ bool device::copies_better_staged(const void* first, const void* last, std::size
 namespace {
 
 // The bytes from `at` that lie in one registered range of the driver.
-std::size_t piece_at(const api& calls, place at, std::size_t nbytes) noexcept {
+std::size_t piece_at(const Api& calls, Place at, std::size_t nbytes) noexcept {
   const auto known = ask_pointer(calls, pointer_to(at));
   return known.kind == ISTHMUS_KIND_HOST
              ? std::min<std::size_t>(nbytes, place_of(known.base) + known.nbytes - at)
@@ -58,29 +58,29 @@ std::size_t piece_at(const api& calls, place at, std::size_t nbytes) noexcept {
 // The driver refuses a copy that begins in registered memory and goes beyond it, whichever library
 // registered it. It accepts one that begins before it. Refused copies are divided at the
 // boundaries.
-code queue::copy_bytes(place to, place from, std::size_t nbytes) const noexcept {
-  auto outcome = calls().copy(to, from, nbytes, stream());
+Code Queue::copy_bytes(Place destination, Place source, std::size_t nbytes) const noexcept {
+  auto outcome = calls().copy(destination, source, nbytes, stream());
   if (outcome != cu::k_error_INVALID_VALUE) {
     return outcome;
   }
   outcome = cu::k_success;
   for (std::size_t done = 0; done < nbytes && outcome == cu::k_success;) {
-    const auto piece = std::min(piece_at(calls(), to + done, nbytes - done),
-                                piece_at(calls(), from + done, nbytes - done));
-    outcome = calls().copy(to + done, from + done, piece, stream());
+    const auto piece = std::min(piece_at(calls(), destination + done, nbytes - done),
+                                piece_at(calls(), source + done, nbytes - done));
+    outcome = calls().copy(destination + done, source + done, piece, stream());
     done += piece;
   }
   return outcome;
 }
 
-result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
-                                  wait_list after) {
+Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
+                                  WaitList after) {
   return submit("cuMemcpyAsync", after,
                 [=, this] { return copy_bytes(place_of(destination), place_of(source), nbytes); });
 }
 
-code queue::copy_pitched(const copy_2d_shape& shape) const noexcept {
-  copy_2d_parameters how;
+Code Queue::copy_pitched(const Copy2dShape& shape) const noexcept {
+  Copy2dParameters how;
   how.source_type = memory_type(calls(), shape.source);
   how.source_host = shape.source;
   how.source = place_of(shape.source);
@@ -94,7 +94,7 @@ code queue::copy_pitched(const copy_2d_shape& shape) const noexcept {
   return calls().copy_2d(&how, stream());
 }
 
-code queue::copy_rows(const copy_2d_shape& shape) const noexcept {
+Code Queue::copy_rows(const Copy2dShape& shape) const noexcept {
   auto outcome = cu::k_success;
   for (std::size_t row = 0; row < shape.height && outcome == cu::k_success; ++row) {
     outcome = copy_bytes(place_of(shape.destination) + row * shape.destination_pitch,
@@ -103,14 +103,14 @@ code queue::copy_rows(const copy_2d_shape& shape) const noexcept {
   return outcome;
 }
 
-result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
+Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
   const bool contiguous = shape.height == 1 || (shape.width == shape.destination_pitch &&
                                                 shape.width == shape.source_pitch);
   if (contiguous) {
     return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
   }
   if (shape.width <= k_narrow) {
-    strided_copy rows{shape.destination, shape.source, shape.width};
+    StridedCopy rows{shape.destination, shape.source, shape.width};
     rows.append({shape.height, shape.destination_pitch, shape.source_pitch});
     if (const auto launch = launch_of(device_, rows)) {
       return put_launch(*launch, after);

@@ -21,9 +21,9 @@ namespace isthmus::cuda {
 //
 // On the library's own threads it also counts as a driver call, so that the end of the process
 // waits for it. Once that has begun it fails with DEINITIALIZED.
-class made_current {
+class MadeCurrent {
  public:
-  made_current(const api& calls, context_handle wanted) noexcept : calls_{calls} {
+  MadeCurrent(const Api& calls, ContextHandle wanted) noexcept : calls_{calls} {
     if (on_library_thread() && !counted_.emplace()) {
       outcome_ = cu::k_error_DEINITIALIZED;
       return;
@@ -37,7 +37,7 @@ class made_current {
       calls_.exchange_capture_mode(&capture_mode_);
     }
   }
-  ~made_current() {
+  ~MadeCurrent() {
     if (calls_.exchange_capture_mode != nullptr && outcome_ != cu::k_error_DEINITIALIZED) {
       calls_.exchange_capture_mode(&capture_mode_);
     }
@@ -45,18 +45,18 @@ class made_current {
       calls_.set_current(before_);
     }
   }
-  made_current(const made_current&) = delete;
-  made_current& operator=(const made_current&) = delete;
+  MadeCurrent(const MadeCurrent&) = delete;
+  MadeCurrent& operator=(const MadeCurrent&) = delete;
 
-  [[nodiscard]] code outcome() const noexcept { return outcome_; }
+  [[nodiscard]] Code outcome() const noexcept { return outcome_; }
 
  private:
-  const api& calls_;
-  std::optional<os::driver_call> counted_;
-  context_handle before_ = nullptr;
-  number capture_mode_ = cu::k_capture_relaxed;  // swapped with the thread's mode
+  const Api& calls_;
+  std::optional<os::DriverCall> counted_;
+  ContextHandle before_ = nullptr;
+  Number capture_mode_ = cu::k_capture_relaxed;  // swapped with the thread's mode
   bool switched_ = false;
-  code outcome_ = cu::k_success;
+  Code outcome_ = cu::k_success;
 };
 
 }  // namespace isthmus::cuda

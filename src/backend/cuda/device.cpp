@@ -14,21 +14,21 @@ namespace isthmus::cuda {
 namespace {
 
 // 0 if the driver does not know the attribute.
-int attribute(const api& calls, number what, ordinal of) noexcept {
+int attribute(const Api& calls, Number number, Ordinal ordinal) noexcept {
   int value = 0;
-  return calls.device_attribute(&value, what, of) == cu::k_success ? value : 0;
+  return calls.device_attribute(&value, number, ordinal) == cu::k_success ? value : 0;
 }
 
-std::string name_of(const api& calls, ordinal of) {
+std::string name_of(const Api& calls, Ordinal ordinal) {
   std::array<char, 256> text{};
-  const auto outcome = calls.device_name(text.data(), static_cast<int>(text.size()) - 1, of);
+  const auto outcome = calls.device_name(text.data(), static_cast<int>(text.size()) - 1, ordinal);
   return outcome == cu::k_success ? text.data() : "CUDA device";
 }
 
 // In lower case, as the kernel writes it.
-std::string pci_address_of(const api& calls, ordinal of) {
+std::string pci_address_of(const Api& calls, Ordinal ordinal) {
   std::array<char, 32> text{};
-  const auto outcome = calls.pci_address(text.data(), static_cast<int>(text.size()) - 1, of);
+  const auto outcome = calls.pci_address(text.data(), static_cast<int>(text.size()) - 1, ordinal);
   std::string address{outcome == cu::k_success ? text.data() : ""};
   std::transform(address.begin(), address.end(), address.begin(), [](char each) {
     return each >= 'A' && each <= 'F' ? static_cast<char>(each - 'A' + 'a') : each;
@@ -36,7 +36,7 @@ std::string pci_address_of(const api& calls, ordinal of) {
   return address;
 }
 
-std::string version_text(const api& calls) {
+std::string version_text(const Api& calls) {
   int version = 0;
   static_cast<void>(calls.driver_version(&version));
   return formatted("{}.{}", version / 1000, version % 1000 / 10);
@@ -44,16 +44,16 @@ std::string version_text(const api& calls) {
 
 // Without concurrent access the host must not touch managed memory while the device works, and a
 // program that is correct on every other device would crash. So such devices have no shared kind.
-bool has_shared_kind(const api& calls, ordinal of) noexcept {
-  return attribute(calls, cu::k_attribute_managed_memory, of) != 0 &&
-         attribute(calls, cu::k_attribute_concurrent_managed, of) != 0;
+bool has_shared_kind(const Api& calls, Ordinal ordinal) noexcept {
+  return attribute(calls, cu::k_attribute_managed_memory, ordinal) != 0 &&
+         attribute(calls, cu::k_attribute_concurrent_managed, ordinal) != 0;
 }
 
-std::uint64_t capabilities_of(const api& calls, ordinal of, const device_traits& traits) {
+std::uint64_t capabilities_of(const Api& calls, Ordinal ordinal, const DeviceTraits& traits) {
   std::uint64_t found = ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_HOST_KIND | ISTHMUS_CAN_USM |
                         ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_TELL_FREE_MEMORY |
                         ISTHMUS_CAN_LEND_HANDLES | ISTHMUS_CAN_WRITE_COMBINE;
-  if (has_shared_kind(calls, of)) {
+  if (has_shared_kind(calls, ordinal)) {
     found |= ISTHMUS_CAN_SHARED_KIND;
   }
   if (calls.prefetch != nullptr || calls.prefetch_to_ordinal != nullptr) {
@@ -85,7 +85,7 @@ std::string what_is_lacking(std::uint64_t capabilities) {
 
 }  // namespace
 
-result<device_description> describe(const api& calls, ordinal index) {
+Result<DeviceDescription> describe(const Api& calls, Ordinal index) {
   auto name = name_of(calls, index);
   if (attribute(calls, cu::k_attribute_unified_addressing, index) == 0) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' has no unified addressing", name);
@@ -97,7 +97,7 @@ result<device_description> describe(const api& calls, ordinal index) {
   if (const auto outcome = calls.device_bytes(&nbytes, index); outcome != cu::k_success) {
     return call_failed("cuDeviceTotalMem", outcome);
   }
-  device_description found;
+  DeviceDescription found;
   found.traits = {
       .max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
       .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
@@ -127,7 +127,7 @@ result<device_description> describe(const api& calls, ordinal index) {
   return found;
 }
 
-result<context_handle> device::primary() const {
+Result<ContextHandle> Device::primary() const {
   if (os::drivers_are_gone()) {
     return process_is_ending();
   }
@@ -138,7 +138,7 @@ result<context_handle> device::primary() const {
   if (auto* known = known_primary()) {
     return known;
   }
-  context_handle made = nullptr;
+  ContextHandle made = nullptr;
   if (const auto outcome = calls_.retain_primary(&made, index_); outcome != cu::k_success) {
     return call_failed("cuDevicePrimaryCtxRetain", outcome);
   }
@@ -146,10 +146,10 @@ result<context_handle> device::primary() const {
   return made;
 }
 
-result<memory_info> device::memory() const {
+Result<MemoryInfo> Device::memory() const {
   auto home = primary();
   ISTHMUS_TRY(home);
-  const made_current here{calls_, *home};
+  const MadeCurrent here{calls_, *home};
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   auto outcome = here.outcome();
@@ -159,10 +159,10 @@ result<memory_info> device::memory() const {
   if (outcome != cu::k_success) {
     return call_failed("cuMemGetInfo", outcome);
   }
-  return memory_info{free_bytes, total_bytes};
+  return MemoryInfo{free_bytes, total_bytes};
 }
 
-bool device::claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept {
+bool Device::claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept {
   auto claimed = managed_bytes_.load(std::memory_order_relaxed);
   do {
     if (claimed > free_bytes || nbytes > free_bytes - claimed) {

@@ -5,7 +5,7 @@ namespace isthmus::cuda {
 namespace {
 
 // These are permanent: every later call on the context fails with the same code.
-bool is_lost(code failure) noexcept {
+bool is_lost(Code failure) noexcept {
   switch (failure) {
     case cu::k_error_INVALID_CONTEXT:
     case cu::k_error_ECC_UNCORRECTABLE:
@@ -29,7 +29,7 @@ bool is_lost(code failure) noexcept {
   }
 }
 
-const char* advice(code failure) noexcept {
+const char* advice(Code failure) noexcept {
   if (is_lost(failure)) {
     return "; an earlier operation, of this library or of other code, corrupted the device's "
            "context, or it was reset: its memory is lost and the device cannot be used again, "
@@ -47,12 +47,12 @@ const char* advice(code failure) noexcept {
 
 }  // namespace
 
-bool is_of_capture(code failure) noexcept {
+bool is_of_capture(Code failure) noexcept {
   return failure >= cu::k_error_STREAM_CAPTURE_UNSUPPORTED &&
          failure <= cu::k_error_STREAM_CAPTURE_WRONG_THREAD;
 }
 
-const char* code_name(code outcome) noexcept {
+const char* code_name(Code outcome) noexcept {
   switch (outcome) {
     case cu::k_success: return "CUDA_SUCCESS";
 #define ISTHMUS_CUDA_NAME(name, number) \
@@ -63,7 +63,7 @@ const char* code_name(code outcome) noexcept {
   }
 }
 
-status status_of(code failure) noexcept {
+Status status_of(Code failure) noexcept {
   if (is_lost(failure) || failure == cu::k_error_DEINITIALIZED) {
     return ISTHMUS_ERROR_DEVICE_LOST;
   }
@@ -73,7 +73,7 @@ status status_of(code failure) noexcept {
   return failure == cu::k_error_OUT_OF_MEMORY ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_DRIVER;
 }
 
-error call_failed(const char* call, code failure) {
+Error call_failed(const char* call, Code failure) {
   return fail(status_of(failure), "{} failed: {} ({}){}", call, code_name(failure), failure,
               advice(failure));
 }

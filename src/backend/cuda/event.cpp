@@ -8,21 +8,21 @@
 #include "os/process.hpp"
 
 namespace isthmus::cuda {
-operation::~operation() {
+Operation::~Operation() {
   const bool is_plain = !knows_time_;
   if (os::is_forked_child() || (is_plain && where_.events().keep(handle_)) ||
       os::drivers_are_gone()) {
     return;
   }
-  if (const made_current here{where_.calls(), where_.known_primary()};
+  if (const MadeCurrent here{where_.calls(), where_.known_primary()};
       here.outcome() == cu::k_success) {
     where_.calls().destroy_event(handle_);
   }
 }
 
 // The resolution is half a microsecond.
-result<std::int64_t> operation::elapsed_since(event& earlier) {
-  auto* const begin = dynamic_cast<operation*>(&earlier);
+Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
+  auto* const begin = dynamic_cast<Operation*>(&earlier);
   if (begin == nullptr || &begin->where_ != &where_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "the earlier event is not one of {}: mark the beginning and the end on queues of "
@@ -41,7 +41,7 @@ result<std::int64_t> operation::elapsed_since(event& earlier) {
   if (os::drivers_are_gone()) {
     return process_is_ending();
   }
-  const made_current here{where_.calls(), where_.known_primary()};
+  const MadeCurrent here{where_.calls(), where_.known_primary()};
   float milliseconds = 0;
   const auto outcome = here.outcome() == cu::k_success
                            ? where_.calls().elapsed(&milliseconds, begin->handle_, handle_)
@@ -53,7 +53,7 @@ result<std::int64_t> operation::elapsed_since(event& earlier) {
 }
 
 // Not queried before it is recorded: the driver would report it as completed.
-void operation::refresh() noexcept {
+void Operation::refresh() noexcept {
   if (!is_put()) {
     return;
   }
@@ -61,12 +61,12 @@ void operation::refresh() noexcept {
     complete(process_is_ending());
     return;
   }
-  const made_current here{where_.calls(), where_.known_primary()};
+  const MadeCurrent here{where_.calls(), where_.known_primary()};
   const auto outcome =
       here.outcome() == cu::k_success ? where_.calls().query(handle_) : here.outcome();
   // During a capture an older driver does not report the state, and the operation may still run.
   if (outcome != cu::k_error_NOT_READY && !is_of_capture(outcome)) {
-    complete(outcome == cu::k_success ? error{} : call_failed("the operation", outcome));
+    complete(outcome == cu::k_success ? Error{} : call_failed("the operation", outcome));
   }
 }
 

@@ -9,23 +9,23 @@ namespace isthmus::cuda {
 
 // Its completion is polled, as CUDA's notifications are worse: a host function delays the stream
 // that it runs in, and is never called once the context is lost.
-class operation final : public late_event {
+class Operation final : public LateEvent {
  public:
   // Takes over `handle`. `knows_time`: the handle was created with timing.
-  operation(const device& where, event_handle handle, bool knows_time) noexcept
-      : where_{where}, handle_{handle}, knows_time_{knows_time} {}
-  ~operation() override;
+  Operation(const Device& device, EventHandle handle, bool knows_time) noexcept
+      : where_{device}, handle_{handle}, knows_time_{knows_time} {}
+  ~Operation() override;
 
-  [[nodiscard]] event_handle handle() const noexcept { return handle_; }
+  [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
-  [[nodiscard]] result<std::int64_t> elapsed_since(event& earlier) override;
+  [[nodiscard]] Result<std::int64_t> elapsed_since(Event& earlier) override;
 
  protected:
   void refresh() noexcept override;
 
  private:
-  const device& where_;
-  event_handle handle_;
+  const Device& where_;
+  EventHandle handle_;
   const bool knows_time_;
 };
 

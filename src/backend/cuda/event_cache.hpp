@@ -15,15 +15,15 @@ namespace isthmus::cuda {
 
 // Thread-safe. An event that is still waited for may be returned to the cache: recording it anew
 // affects later waits, not those already submitted.
-class event_cache {
+class EventCache {
  public:
   // Null if there is none.
-  [[nodiscard]] event_handle take() noexcept {
+  [[nodiscard]] EventHandle take() noexcept {
     const std::lock_guard hold{lock_};
     return count_ != 0 ? spare_[--count_] : nullptr;
   }
   // False if the cache is full.
-  [[nodiscard]] bool keep(event_handle unused) noexcept {
+  [[nodiscard]] bool keep(EventHandle unused) noexcept {
     const std::lock_guard hold{lock_};
     if (count_ == spare_.size()) {
       return false;
@@ -33,9 +33,9 @@ class event_cache {
   }
 
  private:
-  spin_lock lock_;
+  SpinLock lock_;
   std::size_t count_ = 0;
-  std::array<event_handle, 256> spare_{};
+  std::array<EventHandle, 256> spare_{};
 };
 
 }  // namespace isthmus::cuda

@@ -15,13 +15,13 @@ namespace isthmus::cuda {
 namespace {
 
 // Whether the error concerns the handle and not the device.
-bool is_of_handle(code outcome) noexcept {
+bool is_of_handle(Code outcome) noexcept {
   return outcome == cu::k_error_INVALID_VALUE || outcome == cu::k_error_INVALID_HANDLE ||
          outcome == cu::k_error_NOT_FOUND || outcome == cu::k_error_MAP_FAILED;
 }
 
-error not_opened(const device& where, code outcome) {
-  const auto& filter = where.properties().filter;
+Error not_opened(const Device& device, Code outcome) {
+  const auto& filter = device.properties().filter;
   if (outcome == cu::k_error_INVALID_CONTEXT) {  // CUDA's code for this case
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} cannot open a handle in the process that created it: cuIpcOpenMemHandle: {} "
@@ -40,17 +40,17 @@ error not_opened(const device& where, code outcome) {
 
 }  // namespace
 
-result<shared_place> context::share_memory(const void* pointer) {
+Result<SharedPlace> Context::share_memory(const void* pointer) {
   auto primary = any().primary();
   ISTHMUS_TRY(primary);
-  const made_current one{driver_.calls(), *primary};
+  const MadeCurrent one{driver_.calls(), *primary};
   const auto told = ask_pointer(driver_.calls(), pointer);
   auto* const home = driver_.find(told.where);
-  const made_current here{driver_.calls(), home != nullptr ? home->known_primary() : *primary};
+  const MadeCurrent here{driver_.calls(), home != nullptr ? home->known_primary() : *primary};
   if (here.outcome() != cu::k_success) {
     return call_failed("cuCtxSetCurrent", here.outcome());
   }
-  ipc_handle made;
+  IpcHandle made;
   const auto outcome = driver_.calls().share_memory(&made, place_of(told.base));
   if (outcome == cu::k_error_INVALID_VALUE) {
     return fail(
@@ -64,23 +64,23 @@ result<shared_place> context::share_memory(const void* pointer) {
   if (outcome != cu::k_success) {
     return call_failed("cuIpcGetMemHandle", outcome);
   }
-  shared_place found;
+  SharedPlace found;
   std::copy_n(made.bytes, sizeof made.bytes, found.of.bytes.begin());
   found.offset = address(pointer) - address(told.base);
   return found;
 }
 
-result<void*> context::open_memory(isthmus::device& where, const isthmus::ipc_handle& of) {
-  auto& home = static_cast<device&>(where);
+Result<void*> Context::open_memory(isthmus::Device& device, const isthmus::IpcHandle& handle) {
+  auto& home = static_cast<Device&>(device);
   auto primary = home.primary();
   ISTHMUS_TRY(primary);
-  const made_current here{home.calls(), *primary};
+  const MadeCurrent here{home.calls(), *primary};
   if (here.outcome() != cu::k_success) {
     return call_failed("cuCtxSetCurrent", here.outcome());
   }
-  ipc_handle wanted;
-  std::copy_n(of.bytes.begin(), sizeof wanted.bytes, wanted.bytes);
-  place base = 0;
+  IpcHandle wanted;
+  std::copy_n(handle.bytes.begin(), sizeof wanted.bytes, wanted.bytes);
+  Place base = 0;
   const auto outcome = home.calls().open_memory(&base, wanted, cu::k_open_for_peers);
   if (outcome != cu::k_success) {
     return not_opened(home, outcome);
@@ -88,12 +88,12 @@ result<void*> context::open_memory(isthmus::device& where, const isthmus::ipc_ha
   return pointer_to(base);
 }
 
-void context::close_memory(isthmus::device& where, void* base) noexcept {
+void Context::close_memory(isthmus::Device& device, void* base) noexcept {
   if (os::drivers_are_gone()) {
     return;
   }
-  auto& home = static_cast<device&>(where);
-  const made_current here{home.calls(), home.known_primary()};
+  auto& home = static_cast<Device&>(device);
+  const MadeCurrent here{home.calls(), home.known_primary()};
   if (here.outcome() == cu::k_success) {
     home.calls().close_memory(place_of(base));
   }

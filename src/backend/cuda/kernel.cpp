@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Whether the error is permanent for this kernel and driver: the same call would fail again.
-bool is_of_kernel(code failure) noexcept {
+bool is_of_kernel(Code failure) noexcept {
   switch (failure) {
     case cu::k_error_INVALID_IMAGE:
     case cu::k_error_NO_BINARY_FOR_GPU:
@@ -34,7 +34,7 @@ constexpr auto k_between_attempts = 100ms;
 }  // namespace
 
 // The module stays loaded if its function is not found: the next attempt continues from there.
-code kernel::load(const api& calls, function_handle& found) noexcept {
+Code Kernel::load(const Api& calls, FunctionHandle& found) noexcept {
   if (module_ == nullptr) {
     if (const auto outcome = calls.load_module(&module_, text_); outcome != cu::k_success) {
       module_ = nullptr;
@@ -44,19 +44,19 @@ code kernel::load(const api& calls, function_handle& found) noexcept {
   return calls.find_function(&found, module_, name_);
 }
 
-function_handle kernel::loaded(const api& calls) noexcept {
+FunctionHandle Kernel::loaded(const Api& calls) noexcept {
   if (!asked_.load(std::memory_order_acquire)) {
     const std::lock_guard hold{loading_};
     if (!asked_.load(std::memory_order_relaxed)) {
-      if (os::clock::now() < next_attempt_) {
+      if (os::Clock::now() < next_attempt_) {
         return nullptr;
       }
-      function_handle found = nullptr;
+      FunctionHandle found = nullptr;
       const auto outcome = load(calls, found);
       if (outcome != cu::k_success && !is_of_kernel(outcome)) {
         const bool may_pass_at_once =
             outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome);
-        next_attempt_ = os::clock::now() + (may_pass_at_once ? 0ms : k_between_attempts);
+        next_attempt_ = os::Clock::now() + (may_pass_at_once ? 0ms : k_between_attempts);
         return nullptr;
       }
       function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
@@ -66,7 +66,7 @@ function_handle kernel::loaded(const api& calls) noexcept {
   return function_.load(std::memory_order_relaxed);
 }
 
-bool device::kernels_reach(const void* pointer, std::size_t nbytes) const noexcept {
+bool Device::kernels_reach(const void* pointer, std::size_t nbytes) const noexcept {
   const auto told = ask_pointer(calls_, pointer);
   if (told.kind == ISTHMUS_KIND_UNKNOWN ||
       (told.kind == ISTHMUS_KIND_DEVICE && told.where != index_) ||
@@ -74,8 +74,8 @@ bool device::kernels_reach(const void* pointer, std::size_t nbytes) const noexce
        !lies_within(address(pointer) - address(told.base), nbytes, told.nbytes))) {
     return false;
   }
-  number what = cu::k_pointer_on_device;
-  place seen = 0;
+  Number what = cu::k_pointer_on_device;
+  Place seen = 0;
   void* answer = &seen;
   return calls_.pointer_attributes(1, &what, &answer, place_of(pointer)) == cu::k_success &&
          seen == place_of(pointer);

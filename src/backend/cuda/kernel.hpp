@@ -11,32 +11,32 @@
 namespace isthmus::cuda {
 
 // Threads per block, and the maximum of blocks per multiprocessor in a launch.
-constexpr number k_threads = 256;
-constexpr number k_blocks_a_multiprocessor = 8;
+constexpr Number k_threads = 256;
+constexpr Number k_blocks_a_multiprocessor = 8;
 
-class kernel {
+class Kernel {
  public:
   // `text` and `name` are string literals.
-  kernel(const char* text, const char* name) noexcept : text_{text}, name_{name} {}
+  Kernel(const char* text, const char* name) noexcept : text_{text}, name_{name} {}
 
   // Null if the driver does not accept the kernel, or failed to load it within the last 100 ms. The
   // first call loads it, which takes some milliseconds. Thread-safe. Pre: the device's context is
   // current.
-  [[nodiscard]] function_handle loaded(const api& calls) noexcept;
+  [[nodiscard]] FunctionHandle loaded(const Api& calls) noexcept;
 
  private:
   // Pre: the lock is held.
-  [[nodiscard]] code load(const api& calls, function_handle& found) noexcept;
+  [[nodiscard]] Code load(const Api& calls, FunctionHandle& found) noexcept;
 
   const char* const text_;
   const char* const name_;
   std::mutex loading_;
-  module_handle module_ = nullptr;
-  os::clock::time_point next_attempt_{};
+  ModuleHandle module_ = nullptr;
+  os::Clock::time_point next_attempt_{};
   // True once the outcome is final. Stored with release after `function_`, under `loading_`; a
   // thread that reads true with acquire sees that `function_`.
   std::atomic<bool> asked_{false};
-  std::atomic<function_handle> function_{nullptr};
+  std::atomic<FunctionHandle> function_{nullptr};
 };
 
 }  // namespace isthmus::cuda

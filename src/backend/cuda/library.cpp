@@ -8,10 +8,10 @@ namespace isthmus::cuda {
 namespace {
 
 // The name of the first core function that the library lacks, or null.
-const char* load_functions(void* opened, api& calls) noexcept {
+const char* load_functions(void* opened, Api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_CUDA_LOAD(member, name, ...) \
-  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
+  calls.member = reinterpret_cast<Api::Entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
 #define ISTHMUS_CUDA_NEED(member, name, ...)           \
   ISTHMUS_CUDA_LOAD(member, name, __VA_ARGS__)         \
   if (calls.member == nullptr && missing == nullptr) { \
@@ -30,10 +30,10 @@ const char* load_functions(void* opened, api& calls) noexcept {
 
 }  // namespace
 
-result<library> open_library(const char* name) {
+Result<Library> open_library(const char* name) {
   auto opened = os::open_library(name);
   ISTHMUS_TRY(opened);
-  library made;
+  Library made;
   made.path = os::library_path(*opened);
   if (const char* missing = load_functions(*opened, made.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a driver of CUDA 10.0 or later, it has no {}",

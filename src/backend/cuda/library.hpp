@@ -9,12 +9,12 @@
 
 namespace isthmus::cuda {
 
-struct library {
-  api calls;
+struct Library {
+  Api calls;
   std::string path;
 };
 
 // NOT_FOUND with the reason if it cannot be opened, is not a CUDA driver, or does not start.
-[[nodiscard]] result<library> open_library(const char* name);
+[[nodiscard]] Result<Library> open_library(const char* name);
 
 }  // namespace isthmus::cuda

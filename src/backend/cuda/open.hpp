@@ -9,8 +9,8 @@
 namespace isthmus::cuda {
 
 // Opens libcuda.so.1, or the file that ISTHMUS_CUDA_LIBRARY names.
-[[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
+[[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
-[[nodiscard]] bool made(event& candidate) noexcept;
+[[nodiscard]] bool made(Event& candidate) noexcept;
 
 }  // namespace isthmus::cuda

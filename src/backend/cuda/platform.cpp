@@ -16,41 +16,41 @@
 
 namespace isthmus::cuda {
 
-platform::platform(platform_properties properties, const api& calls, std::string& reasons)
-    : isthmus::platform{std::move(properties)}, calls_{calls} {
+Platform::Platform(PlatformProperties properties, const Api& calls, std::string& reasons)
+    : isthmus::Platform{std::move(properties)}, calls_{calls} {
   int count = 0;
   if (const auto outcome = calls_.device_count(&count); outcome != cu::k_success) {
     reasons = call_failed("cuDeviceGetCount", outcome).message();
   }
   for (int index = 0; index < count; ++index) {
-    ordinal found_at = 0;
+    Ordinal found_at = 0;
     const auto outcome = calls_.get_device(&found_at, index);
     auto found =
         outcome == cu::k_success ? describe(calls_, found_at) : call_failed("cuDeviceGet", outcome);
     if (found) {
-      add(std::make_unique<device>(*this, calls_, *std::move(found), found_at));
+      add(std::make_unique<Device>(*this, calls_, *std::move(found), found_at));
     } else {
       reasons += (reasons.empty() ? "" : "; ") + std::string{found.failure().message()};
     }
   }
 }
 
-device* platform::find(ordinal index) const noexcept {
+Device* Platform::find(Ordinal index) const noexcept {
   const auto all = devices();
   const auto found = std::find_if(all.begin(), all.end(), [=](const auto& member) {
-    return static_cast<const device&>(*member).index() == index;
+    return static_cast<const Device&>(*member).index() == index;
   });
-  return found != all.end() ? static_cast<device*>(found->get()) : nullptr;
+  return found != all.end() ? static_cast<Device*>(found->get()) : nullptr;
 }
 
-result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
-                                                     isthmus::platform* whole) {
-  return ref<isthmus::context>{make_ref<cuda::context>(*this, std::move(members), whole)};
+Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
+                                                     isthmus::Platform* whole) {
+  return Ref<isthmus::Context>{make_ref<cuda::Context>(*this, std::move(members), whole)};
 }
 
-result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
-                                                      owner) {
-  auto primary = static_cast<device&>(member).primary();
+Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
+                                                      Owner) {
+  auto primary = static_cast<Device&>(member).primary();
   ISTHMUS_TRY(primary);
   if (native != *primary) {
     return fail(native == nullptr ? ISTHMUS_ERROR_INVALID_ARGUMENT : ISTHMUS_ERROR_UNSUPPORTED,
@@ -62,24 +62,25 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
 
 namespace {
 
-result<ref<isthmus::queue>> own_queue(device& where, stream_handle handle) {
-  if (auto known = where.streams().find(handle)) {
+Result<Ref<isthmus::Queue>> own_queue(Device& device, StreamHandle handle) {
+  if (auto known = device.streams().find(handle)) {
     return known;
   }
   return fail(ISTHMUS_ERROR_CLOSED,
               "the stream {} of {} belonged to a queue of this library that no longer exists",
-              static_cast<void*>(handle), where.properties().filter);
+              static_cast<void*>(handle), device.properties().filter);
 }
 
-error refuse_stream(const device& where, context_handle primary, stream_handle handle) {
-  const made_current here{where.calls(), primary};
-  context_handle home = nullptr;
-  const auto outcome = where.calls().stream_context(handle, &home);
+Error refuse_stream(const Device& device, ContextHandle primary, StreamHandle handle) {
+  const MadeCurrent here{device.calls(), primary};
+  ContextHandle home = nullptr;
+  const auto outcome = device.calls().stream_context(handle, &home);
   if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
       outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // belongs to another context, which is valid
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is not a stream of {}, or was destroyed: cuStreamGetCtx: {} ({})",
-                static_cast<void*>(handle), where.properties().filter, code_name(outcome), outcome);
+                static_cast<void*>(handle), device.properties().filter, code_name(outcome),
+                outcome);
   }
   if (outcome != cu::k_success) {
     return call_failed("cuStreamGetCtx", outcome);
@@ -87,23 +88,23 @@ error refuse_stream(const device& where, context_handle primary, stream_handle h
   if (home != primary) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the stream {} does not belong to the primary context of {}",
-                static_cast<void*>(handle), where.properties().filter);
+                static_cast<void*>(handle), device.properties().filter);
   }
   return {};
 }
 
 }  // namespace
 
-result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
-                                                  owner keep) {
-  auto& where = static_cast<device&>(member);
+Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void* native,
+                                                  Owner keep) {
+  auto& where = static_cast<Device&>(member);
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} means the legacy or the per-thread default stream, depending on how the "
                 "program was compiled: pass CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2)",
                 native);
   }
-  auto* const handle = static_cast<stream_handle>(native);
+  auto* const handle = static_cast<StreamHandle>(native);
   if (where.streams().has(handle)) {
     return own_queue(where, handle);
   }
@@ -111,37 +112,37 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   ISTHMUS_TRY(primary);
   auto shared = default_context();
   ISTHMUS_TRY(shared);
-  auto& home = static_cast<cuda::context&>(**shared);
+  auto& home = static_cast<cuda::Context&>(**shared);
   if (handle == per_thread_stream()) {
     return own_thread_queue(home, where);
   }
   if (auto refused = refuse_stream(where, *primary, handle)) {
     return refused;
   }
-  return ref<isthmus::queue>{make_ref<cuda::queue>(home, where, handle, std::move(keep))};
+  return Ref<isthmus::Queue>{make_ref<cuda::Queue>(home, where, handle, std::move(keep))};
 }
 
-result<std::vector<ref<isthmus::platform>>> open() {
+Result<std::vector<Ref<isthmus::Platform>>> open() {
   const auto named = driver_library("cuda");
   auto opened = open_library(named.empty() ? "libcuda.so.1" : named.c_str());
   ISTHMUS_TRY(opened);
   int version = 0;
   static_cast<void>(opened->calls.driver_version(&version));
-  platform_properties told{.backend = "cuda",
-                           .name = "NVIDIA CUDA",
-                           .vendor = "NVIDIA",
-                           .version = formatted("{}.{}", version / 1000, version % 1000 / 10),
-                           .library = opened->path};
+  PlatformProperties told{.backend = "cuda",
+                          .name = "NVIDIA CUDA",
+                          .vendor = "NVIDIA",
+                          .version = formatted("{}.{}", version / 1000, version % 1000 / 10),
+                          .library = opened->path};
   std::string reasons;
   // Never deleted: this first reference is never released.
-  auto* made = new platform(std::move(told), opened->calls, reasons);
+  auto* made = new Platform(std::move(told), opened->calls, reasons);
   if (made->devices().empty()) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", opened->path,
                 reasons.empty() ? "it lists no device" : reasons);
   }
-  return std::vector<ref<isthmus::platform>>{ref<isthmus::platform>{made}};
+  return std::vector<Ref<isthmus::Platform>>{Ref<isthmus::Platform>{made}};
 }
 
-bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }
+bool made(Event& candidate) noexcept { return dynamic_cast<Operation*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::cuda

@@ -12,25 +12,25 @@
 
 namespace isthmus::cuda {
 
-class platform final : public isthmus::platform {
+class Platform final : public isthmus::Platform {
  public:
   // Lists the devices. The reasons why others cannot be used are appended to `reasons`.
-  platform(platform_properties properties, const api& calls, std::string& reasons);
+  Platform(PlatformProperties properties, const Api& calls, std::string& reasons);
 
-  [[nodiscard]] const api& calls() const noexcept { return calls_; }
-  [[nodiscard]] result<ref<isthmus::context>> adopt_context(isthmus::device& member, void* native,
-                                                            owner keep) override;
-  [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
-                                                        owner keep) override;
+  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
+  [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
+                                                            Owner keep) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
+                                                        Owner keep) override;
   // Null if there is no such device.
-  [[nodiscard]] device* find(ordinal index) const noexcept;
+  [[nodiscard]] Device* find(Ordinal index) const noexcept;
 
  protected:
-  [[nodiscard]] result<ref<isthmus::context>> make_context(std::vector<isthmus::device*> members,
-                                                           isthmus::platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
+                                                           isthmus::Platform* whole) override;
 
  private:
-  api calls_;
+  Api calls_;
 };
 
 }  // namespace isthmus::cuda

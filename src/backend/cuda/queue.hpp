@@ -20,35 +20,35 @@
 
 namespace isthmus::cuda {
 
-[[nodiscard]] inline stream_handle legacy_stream() noexcept {
-  return reinterpret_cast<stream_handle>(cu::k_stream_legacy);
+[[nodiscard]] inline StreamHandle legacy_stream() noexcept {
+  return reinterpret_cast<StreamHandle>(cu::k_stream_legacy);
 }
 
-[[nodiscard]] inline stream_handle per_thread_stream() noexcept {
-  return reinterpret_cast<stream_handle>(cu::k_stream_of_each_thread);
+[[nodiscard]] inline StreamHandle per_thread_stream() noexcept {
+  return reinterpret_cast<StreamHandle>(cu::k_stream_of_each_thread);
 }
 
 // The number of a thread, from `own_thread` (thread_queues.hpp).
-struct of_one_thread {
+struct OfOneThread {
   std::uint64_t thread;
 };
 
-class queue final : public holding_queue {
+class Queue final : public HoldingQueue {
  public:
   // Takes over the stream, unless it is the legacy default stream.
-  queue(context& home, device& where, stream_handle handle, bool part)
-      : holding_queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
+  Queue(Context& context, Device& device, StreamHandle handle, bool part)
+      : HoldingQueue{context, device, part}, context_{context}, device_{device}, handle_{handle} {
     mark_ordered();
     if (handle == legacy_stream()) {
       mark_everybodys();
     }
   }
   // Adopts a stream that belongs to its owner.
-  queue(context& home, device& where, stream_handle handle, owner keep)
-      : holding_queue{home, where, false},
+  Queue(Context& context, Device& device, StreamHandle handle, Owner keep)
+      : HoldingQueue{context, device, false},
         keep_{std::move(keep)},
-        context_{home},
-        device_{where},
+        context_{context},
+        device_{device},
         handle_{handle},
         adopted_{true} {
     mark_lent();
@@ -58,62 +58,61 @@ class queue final : public holding_queue {
   }
   // The per-thread default stream of that thread. Fences on it do not fail after the thread has
   // ended.
-  queue(context& home, device& where, of_one_thread whose)
-      : holding_queue{home, where, false},
-        context_{home},
-        device_{where},
+  Queue(Context& context, Device& device, OfOneThread whose)
+      : HoldingQueue{context, device, false},
+        context_{context},
+        device_{device},
         handle_{per_thread_stream()},
         adopted_{true},
         thread_{whose.thread} {
     mark_lent();
     mark_ordered();
   }
-  ~queue() override;
+  ~Queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
 
  protected:
-  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
-                                           std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
-                                                  wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_strided(const strided_copy& what,
-                                                   wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
-                                           std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
-                                               bool to_host, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
-                                             std::uint32_t advice, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_mark() override;
-  [[nodiscard]] error refuse_recorded() const override;
-  [[nodiscard]] bool knows(event& candidate) const noexcept override;
+  [[nodiscard]] Result<Ref<Event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_2d(const Copy2dShape& shape, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_ranges(const RangedCopy& copy, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_strided(const StridedCopy& copy,
+                                                   WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_fill(void* destination, const FillPattern& pattern,
+                                           std::size_t nbytes, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
+                                             std::uint32_t advice, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_mark() override;
+  [[nodiscard]] Error refuse_recorded() const override;
+  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
   [[nodiscard]] void* native() const noexcept override { return stream(); }
 
  private:
   // Submits one operation to the driver, now or deferred. command() returns CUDA's code; `call`
   // names it in messages.
   template <class Command>
-  result<ref<event>> submit(const char* call, wait_list after, Command&& command,
+  Result<Ref<Event>> submit(const char* call, WaitList after, Command&& command,
                             bool knows_time = false);
   template <class Command>
-  error put(operation& made, const char* call, wait_list after, const Command& command) const;
-  [[nodiscard]] result<ref<event>> put_launch(const strided_launch& what, wait_list after);
+  Error put(Operation& made, const char* call, WaitList after, const Command& command) const;
+  [[nodiscard]] Result<Ref<Event>> put_launch(const StridedLaunch& launch, WaitList after);
   // The handle that denotes this queue on the calling thread.
-  [[nodiscard]] stream_handle stream() const noexcept;
-  [[nodiscard]] code wait_for(wait_list after) const noexcept;
-  [[nodiscard]] error refuse_capture() const;
-  [[nodiscard]] code copy_bytes(place to, place from, std::size_t nbytes) const noexcept;
-  [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
-  [[nodiscard]] code copy_pitched(const copy_2d_shape& shape) const noexcept;
-  [[nodiscard]] const api& calls() const noexcept { return device_.calls(); }
+  [[nodiscard]] StreamHandle stream() const noexcept;
+  [[nodiscard]] Code wait_for(WaitList after) const noexcept;
+  [[nodiscard]] Error refuse_capture() const;
+  [[nodiscard]] Code copy_bytes(Place destination, Place source, std::size_t nbytes) const noexcept;
+  [[nodiscard]] Code copy_rows(const Copy2dShape& shape) const noexcept;
+  [[nodiscard]] Code copy_pitched(const Copy2dShape& shape) const noexcept;
+  [[nodiscard]] const Api& calls() const noexcept { return device_.calls(); }
 
-  owner keep_;
-  context& context_;
-  device& device_;
-  stream_handle handle_;
+  Owner keep_;
+  Context& context_;
+  Device& device_;
+  StreamHandle handle_;
   bool adopted_ = false;
   std::uint64_t thread_ = 0;  // the owner of the per-thread default stream; 0: any thread
 };

@@ -11,14 +11,14 @@
 
 namespace isthmus::cuda {
 
-range_lists::range_lists() {
+RangeLists::RangeLists() {
   spare_.reserve(k_most_blocks);
   held_.reserve(k_most_blocks);
 }
 
 // Lists in flight are inspected outside the lock, since that queries the driver.
-void range_lists::sweep() {
-  std::vector<held> looked_at;
+void RangeLists::sweep() {
+  std::vector<Held> looked_at;
   looked_at.reserve(k_most_blocks);
   {
     const std::lock_guard hold{lock_};
@@ -26,24 +26,24 @@ void range_lists::sweep() {
     held_.clear();
   }
   const auto ended = std::partition(looked_at.begin(), looked_at.end(),
-                                    [](const held& each) { return each.reading->pending(); });
+                                    [](const Held& each) { return each.reading->pending(); });
   const std::lock_guard hold{lock_};
-  std::for_each(ended, looked_at.end(), [this](const held& each) {
+  std::for_each(ended, looked_at.end(), [this](const Held& each) {
     spare_.insert(spare_.end(), each.blocks.begin(), each.blocks.end());
   });
   std::move(looked_at.begin(), ended, std::back_inserter(held_));
 }
 
-bool range_lists::take_spare(std::size_t count, std::vector<block>& into) {
+bool RangeLists::take_spare(std::size_t count, std::vector<Block>& out) {
   const std::lock_guard hold{lock_};
-  const auto from = spare_.size() - std::min(count - into.size(), spare_.size());
-  into.insert(into.end(), spare_.begin() + static_cast<std::ptrdiff_t>(from), spare_.end());
+  const auto from = spare_.size() - std::min(count - out.size(), spare_.size());
+  out.insert(out.end(), spare_.begin() + static_cast<std::ptrdiff_t>(from), spare_.end());
   spare_.resize(from);
-  return into.size() == count;
+  return out.size() == count;
 }
 
 // Null at the limit, or if the driver has no memory.
-range_lists::block range_lists::make(const api& calls) noexcept {
+RangeLists::Block RangeLists::make(const Api& calls) noexcept {
   {
     const std::lock_guard hold{lock_};
     if (made_ == k_most_blocks) {
@@ -52,19 +52,19 @@ range_lists::block range_lists::make(const api& calls) noexcept {
     ++made_;
   }
   void* made = nullptr;
-  if (calls.allocate_host(&made, k_entries * sizeof(range_entry),
+  if (calls.allocate_host(&made, k_entries * sizeof(RangeEntry),
                           cu::k_host_portable | cu::k_host_mapped) != cu::k_success) {
     const std::lock_guard hold{lock_};
     --made_;
     return nullptr;
   }
-  return static_cast<block>(made);
+  return static_cast<Block>(made);
 }
 
-std::vector<range_lists::block> range_lists::take(const api& calls, std::size_t count) {
-  std::vector<block> taken;
+std::vector<RangeLists::Block> RangeLists::take(const Api& calls, std::size_t count) {
+  std::vector<Block> taken;
   taken.reserve(count);
-  undo unused{[&] { give_back(taken); }};
+  Undo unused{[&] { give_back(taken); }};
   if (!take_spare(count, taken)) {
     sweep();
     while (!take_spare(count, taken)) {
@@ -79,12 +79,12 @@ std::vector<range_lists::block> range_lists::take(const api& calls, std::size_t 
   return taken;
 }
 
-void range_lists::give_back(const std::vector<block>& unused) noexcept {
+void RangeLists::give_back(const std::vector<Block>& unused) noexcept {
   const std::lock_guard hold{lock_};
   spare_.insert(spare_.end(), unused.begin(), unused.end());
 }
 
-void range_lists::give_back(std::vector<block> used, ref<event> reading) noexcept {
+void RangeLists::give_back(std::vector<Block> used, Ref<Event> reading) noexcept {
   const std::lock_guard hold{lock_};
   held_.push_back({std::move(used), std::move(reading)});
 }
@@ -100,38 +100,38 @@ constexpr std::size_t k_few = 4;
 constexpr std::size_t k_entry_bytes = std::size_t{16} << 10;
 // Shorter entries are processed by a warp each.
 constexpr std::size_t k_worth_a_block = 1024;
-constexpr number k_warp = 32;
+constexpr Number k_warp = 32;
 
-std::size_t entries_of(const copy_range& range) noexcept {
+std::size_t entries_of(const CopyRange& range) noexcept {
   return (range.nbytes + k_entry_bytes - 1) / k_entry_bytes;
 }
 
 // One launch of the kernel.
-struct launch {
-  range_lists::block list = nullptr;
-  number count = 0;
-  number lanes = k_threads;
+struct Launch {
+  RangeLists::Block list = nullptr;
+  Number count = 0;
+  Number lanes = k_threads;
 };
 
 // The commands that one operation submits to a stream.
-struct range_plan {
-  function_handle function = nullptr;
-  std::vector<launch> launches;
-  std::vector<copy_range> apart;
-  place destination = 0;
-  place source = 0;
-  number most_blocks = 0;
+struct RangePlan {
+  FunctionHandle function = nullptr;
+  std::vector<Launch> launches;
+  std::vector<CopyRange> apart;
+  Place destination = 0;
+  Place source = 0;
+  Number most_blocks = 0;
 };
 
 // Writes entries into consecutive blocks of the list.
-class list_writer {
+class ListWriter {
  public:
-  list_writer(range_plan& plan, const std::vector<range_lists::block>& blocks)
+  ListWriter(RangePlan& plan, const std::vector<RangeLists::Block>& blocks)
       : plan_{plan}, blocks_{blocks} {}
 
-  void add(const copy_range& range) {
+  void add(const CopyRange& range) {
     for (std::size_t at = 0; at < range.nbytes; at += k_entry_bytes) {
-      if (written_ % range_lists::k_entries == 0) {
+      if (written_ % RangeLists::k_entries == 0) {
         plan_.launches.push_back({blocks_[plan_.launches.size()], 0, k_threads});
       }
       auto& into = plan_.launches.back();
@@ -150,27 +150,28 @@ class list_writer {
   }
 
  private:
-  range_plan& plan_;
-  const std::vector<range_lists::block>& blocks_;
+  RangePlan& plan_;
+  const std::vector<RangeLists::Block>& blocks_;
   std::size_t written_ = 0;
   std::size_t nbytes_ = 0;
 };
 
-code put_launch(const api& calls, const range_plan& plan, const launch& each, stream_handle on) {
+Code put_launch(const Api& calls, const RangePlan& plan, const Launch& each, StreamHandle stream) {
   auto list = place_of(each.list);
   auto count = each.count;
   void* parameters[] = {&list, &count};
   const auto rows = k_threads / each.lanes;
   const auto blocks = std::min((count + rows - 1) / rows, plan.most_blocks);
-  return calls.launch(plan.function, blocks, 1, 1, each.lanes, rows, 1, 0, on, parameters, nullptr);
+  return calls.launch(plan.function, blocks, 1, 1, each.lanes, rows, 1, 0, stream, parameters,
+                      nullptr);
 }
 
 // `copy` copies the bytes of ranges that are copied separately.
 template <class Copy>
-code put_plan(const api& calls, const range_plan& plan, stream_handle on, const Copy& copy) {
+Code put_plan(const Api& calls, const RangePlan& plan, StreamHandle stream, const Copy& copy) {
   auto outcome = cu::k_success;
   for (std::size_t i = 0; i < plan.launches.size() && outcome == cu::k_success; ++i) {
-    outcome = put_launch(calls, plan, plan.launches[i], on);
+    outcome = put_launch(calls, plan, plan.launches[i], stream);
   }
   for (std::size_t i = 0; i < plan.apart.size() && outcome == cu::k_success; ++i) {
     const auto& each = plan.apart[i];
@@ -180,36 +181,36 @@ code put_plan(const api& calls, const range_plan& plan, stream_handle on, const 
   return outcome;
 }
 
-bool is_apart(const copy_range& range) noexcept { return range.nbytes >= k_worth_a_copy; }
+bool is_apart(const CopyRange& range) noexcept { return range.nbytes >= k_worth_a_copy; }
 
 // Returns the blocks that hold the plan's lists; none if all ranges are copied separately. Pre: the
 // device's context is current.
-std::vector<range_lists::block> write_lists(device& where, const ranged_copy& what,
-                                            range_plan& plan) {
+std::vector<RangeLists::Block> write_lists(Device& device, const RangedCopy& copy,
+                                           RangePlan& plan) {
   std::size_t entries = 0;
   std::size_t ranges = 0;
-  for (const auto& each : what.ranges) {
+  for (const auto& each : copy.ranges) {
     if (!is_apart(each)) {
       entries += entries_of(each);
       ++ranges;
     }
   }
-  if (ranges <= k_few || !where.kernels_reach(what.destination, what.destination_extent()) ||
-      !where.kernels_reach(what.source, what.source_extent())) {
+  if (ranges <= k_few || !device.kernels_reach(copy.destination, copy.destination_extent()) ||
+      !device.kernels_reach(copy.source, copy.source_extent())) {
     return {};
   }
-  plan.function = where.ranges_kernel().loaded(where.calls());
+  plan.function = device.ranges_kernel().loaded(device.calls());
   if (plan.function == nullptr) {
     return {};
   }
-  auto blocks = where.lists_of_ranges().take(
-      where.calls(), (entries + range_lists::k_entries - 1) / range_lists::k_entries);
+  auto blocks = device.lists_of_ranges().take(
+      device.calls(), (entries + RangeLists::k_entries - 1) / RangeLists::k_entries);
   if (blocks.empty()) {
     return {};
   }
   plan.launches.reserve(blocks.size());
-  list_writer writer{plan, blocks};
-  for (const auto& each : what.ranges) {
+  ListWriter writer{plan, blocks};
+  for (const auto& each : copy.ranges) {
     if (!is_apart(each)) {
       writer.add(each);
     }
@@ -220,36 +221,37 @@ std::vector<range_lists::block> write_lists(device& where, const ranged_copy& wh
 
 }  // namespace
 
-bool device::copies_pieces_better_staged(const void* first, const void* last) const noexcept {
-  const made_current here{calls_, known_primary()};
+bool Device::copies_pieces_better_staged(const void* first, const void* last) const noexcept {
+  const MadeCurrent here{calls_, known_primary()};
   return (is_hosts_own(first) || is_hosts_own(last)) && ranges_kernel_.loaded(calls_) != nullptr;
 }
 
-result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
-  auto plan = std::make_shared<range_plan>();
-  plan->destination = place_of(what.destination);
-  plan->source = place_of(what.source);
+Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
+  auto plan = std::make_shared<RangePlan>();
+  plan->destination = place_of(copy.destination);
+  plan->source = place_of(copy.source);
   plan->most_blocks = device_.properties().compute_units * k_blocks_a_multiprocessor;
-  plan->apart.reserve(what.ranges.size());
-  std::vector<range_lists::block> blocks;
+  plan->apart.reserve(copy.ranges.size());
+  std::vector<RangeLists::Block> blocks;
   {
-    const made_current here{calls(), device_.known_primary()};
+    const MadeCurrent here{calls(), device_.known_primary()};
     if (here.outcome() != cu::k_success) {
       return call_failed("cuCtxSetCurrent", here.outcome());
     }
     if (auto refused = refuse_capture()) {
       return refused;
     }
-    blocks = write_lists(device_, what, *plan);
+    blocks = write_lists(device_, copy, *plan);
   }
   auto& lists = device_.lists_of_ranges();
-  undo unused{[&] { lists.give_back(blocks); }};
-  std::copy_if(what.ranges.begin(), what.ranges.end(), std::back_inserter(plan->apart),
-               [&](const copy_range& each) { return blocks.empty() || is_apart(each); });
+  Undo unused{[&] { lists.give_back(blocks); }};
+  std::copy_if(copy.ranges.begin(), copy.ranges.end(), std::back_inserter(plan->apart),
+               [&](const CopyRange& each) { return blocks.empty() || is_apart(each); });
   auto put = submit("a copy of ranges", after, [this, plan] {
-    return put_plan(calls(), *plan, stream(), [this](place to, place from, std::size_t nbytes) {
-      return copy_bytes(to, from, nbytes);
-    });
+    return put_plan(calls(), *plan, stream(),
+                    [this](Place destination, Place source, std::size_t nbytes) {
+                      return copy_bytes(destination, source, nbytes);
+                    });
   });
   ISTHMUS_TRY(put);
   unused.dismiss();

@@ -18,41 +18,41 @@
 namespace isthmus::cuda {
 
 // The layout that the kernel reads.
-struct range_entry {
+struct RangeEntry {
   std::uint64_t destination;
   std::uint64_t source;
   std::uint64_t nbytes;
 };
 
 // The lists of one device. Thread-safe.
-class range_lists {
+class RangeLists {
  public:
   static constexpr std::size_t k_entries = 10'920;  // in a block of 256 KiB
   static constexpr std::size_t k_most_blocks = 128;
-  using block = range_entry*;
+  using Block = RangeEntry*;
 
-  range_lists();
+  RangeLists();
   // Returns `count` blocks, or none if there is no memory for them. Pre: the device's context is
   // current.
-  [[nodiscard]] std::vector<block> take(const api& calls, std::size_t count);
+  [[nodiscard]] std::vector<Block> take(const Api& calls, std::size_t count);
   // Pre: no operation reads the blocks.
-  void give_back(const std::vector<block>& unused) noexcept;
+  void give_back(const std::vector<Block>& unused) noexcept;
   // Returns the blocks once `reading` has completed.
-  void give_back(std::vector<block> used, ref<event> reading) noexcept;
+  void give_back(std::vector<Block> used, Ref<Event> reading) noexcept;
 
  private:
-  struct held {
-    std::vector<block> blocks;
-    ref<event> reading;
+  struct Held {
+    std::vector<Block> blocks;
+    Ref<Event> reading;
   };
-  [[nodiscard]] bool take_spare(std::size_t count, std::vector<block>& into);
+  [[nodiscard]] bool take_spare(std::size_t count, std::vector<Block>& out);
   void sweep();
-  [[nodiscard]] block make(const api& calls) noexcept;
+  [[nodiscard]] Block make(const Api& calls) noexcept;
 
   std::mutex lock_;
   // Both have reserved the maximal capacity, so that returning blocks never fails.
-  std::vector<block> spare_;
-  std::vector<held> held_;
+  std::vector<Block> spare_;
+  std::vector<Held> held_;
   std::size_t made_ = 0;
 };
 

@@ -15,29 +15,29 @@ namespace {
 
 // Whether both ends lie in the same registered range. Then no part of the range is registered
 // separately.
-bool is_known_whole(const api& calls, const host_range& what) noexcept {
-  const auto first = ask_pointer(calls, what.start);
-  const auto last = ask_pointer(calls, what.start + what.nbytes - 1);
+bool is_known_whole(const Api& calls, const HostRange& range) noexcept {
+  const auto first = ask_pointer(calls, range.start);
+  const auto last = ask_pointer(calls, range.start + range.nbytes - 1);
   return first.kind == ISTHMUS_KIND_HOST && last.kind == ISTHMUS_KIND_HOST &&
          first.base == last.base;
 }
 
 // Whether the pages are not writable by the process, or do not exist.
-bool is_of_protection(code outcome) noexcept { return outcome == cu::k_error_INVALID_VALUE; }
+bool is_of_protection(Code outcome) noexcept { return outcome == cu::k_error_INVALID_VALUE; }
 
-const char* advice_on_protection(const device& where, const host_range& what) noexcept {
-  if (!what.read_only) {
+const char* advice_on_protection(const Device& device, const HostRange& range) noexcept {
+  if (!range.read_only) {
     return "or is read-only, which the caller must declare";
   }
-  return where.traits().registers_read_only
+  return device.traits().registers_read_only
              ? "or is not readable"
              : "or is read-only, which this device cannot register: copy from it without pinning";
 }
 
-error not_registered(const device& where, const host_range& what, code outcome) {
-  const auto& filter = where.properties().filter;
-  const auto nbytes = describe_bytes(what.nbytes);
-  const auto* const at = static_cast<const void*>(what.start);
+Error not_registered(const Device& device, const HostRange& range, Code outcome) {
+  const auto& filter = device.properties().filter;
+  const auto nbytes = describe_bytes(range.nbytes);
+  const auto* const at = static_cast<const void*>(range.start);
   switch (outcome) {
     case cu::k_error_HOST_MEMORY_ALREADY_REGISTERED:
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -53,11 +53,11 @@ error not_registered(const device& where, const host_range& what, code outcome) 
     default: break;
   }
   if (is_of_protection(outcome)) {
-    return fail(what.read_only && !where.traits().registers_read_only
-                    ? ISTHMUS_ERROR_UNSUPPORTED
-                    : ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} did not register the {} at {}: {} ({}); this is not memory of the process, {}",
-                filter, nbytes, at, code_name(outcome), outcome, advice_on_protection(where, what));
+    return fail(
+        range.read_only && !device.traits().registers_read_only ? ISTHMUS_ERROR_UNSUPPORTED
+                                                                : ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "{} did not register the {} at {}: {} ({}); this is not memory of the process, {}", filter,
+        nbytes, at, code_name(outcome), outcome, advice_on_protection(device, range));
   }
   return call_failed("cuMemHostRegister", outcome);
 }
@@ -66,30 +66,30 @@ error not_registered(const device& where, const host_range& what, code outcome) 
 
 // Memory declared read-only is registered as writable first: it may be writable after all, the heap
 // for example.
-result<bool> device::register_host(const host_range& what) {
+Result<bool> Device::register_host(const HostRange& range) {
   auto home = primary();
   ISTHMUS_TRY(home);
-  const made_current here{calls_, *home};
+  const MadeCurrent here{calls_, *home};
   if (here.outcome() != cu::k_success) {
     return call_failed("cuCtxSetCurrent", here.outcome());
   }
   constexpr auto k_everywhere = cu::k_register_portable | cu::k_register_mapped;
-  auto outcome = calls_.register_host(what.start, what.nbytes, k_everywhere);
-  if (is_of_protection(outcome) && what.read_only && traits_.registers_read_only) {
+  auto outcome = calls_.register_host(range.start, range.nbytes, k_everywhere);
+  if (is_of_protection(outcome) && range.read_only && traits_.registers_read_only) {
     outcome =
-        calls_.register_host(what.start, what.nbytes, k_everywhere | cu::k_register_read_only);
+        calls_.register_host(range.start, range.nbytes, k_everywhere | cu::k_register_read_only);
   }
   if (outcome == cu::k_success) {
     return true;
   }
-  if (outcome == cu::k_error_HOST_MEMORY_ALREADY_REGISTERED && is_known_whole(calls_, what)) {
+  if (outcome == cu::k_error_HOST_MEMORY_ALREADY_REGISTERED && is_known_whole(calls_, range)) {
     return false;
   }
-  return not_registered(*this, what, outcome);
+  return not_registered(*this, range, outcome);
 }
 
-void device::unregister_host(void* start) noexcept {
-  const made_current here{calls_, known_primary()};
+void Device::unregister_host(void* start) noexcept {
+  const MadeCurrent here{calls_, known_primary()};
   if (here.outcome() == cu::k_success) {
     calls_.unregister_host(start);
   }

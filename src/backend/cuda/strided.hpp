@@ -13,32 +13,32 @@
 
 namespace isthmus::cuda {
 
-class device;
+class Device;
 
 // The layout that the kernel reads.
-struct strided_launch {
-  struct dimension {
+struct StridedLaunch {
+  struct Dimension {
     std::uint64_t destination_stride = 0;
     std::uint64_t source_stride = 0;
-    number count = 1;
-    number unused = 0;
+    Number count = 1;
+    Number unused = 0;
   };
   // Two more if a tile is split off, one if a run has several units.
-  static constexpr std::size_t k_most_dimensions = strided_copy::k_most_dimensions + 4;
+  static constexpr std::size_t k_most_dimensions = StridedCopy::k_most_dimensions + 4;
 
-  place destination = 0;
-  place source = 0;
-  number units = 0;
-  number rank = 0;
-  number unit_bytes = 0;
-  number unused = 0;
-  std::array<dimension, k_most_dimensions> dimensions{};  // the innermost first
+  Place destination = 0;
+  Place source = 0;
+  Number units = 0;
+  Number rank = 0;
+  Number unit_bytes = 0;
+  Number unused = 0;
+  std::array<Dimension, k_most_dimensions> dimensions{};  // the innermost first
 };
 
 // The launch for a copy, in the largest units that all addresses and strides are aligned to.
 // Consecutive threads copy neighbours on the host's side or, if neither side is the host's, in the
 // destination. Empty if the kernel cannot access both sides, the driver does not accept the kernel,
 // the runs are long, or there are too many units.
-[[nodiscard]] std::optional<strided_launch> launch_of(device& where, const strided_copy& what);
+[[nodiscard]] std::optional<StridedLaunch> launch_of(Device& device, const StridedCopy& copy);
 
 }  // namespace isthmus::cuda

@@ -8,15 +8,15 @@
 
 namespace isthmus::cuda {
 
-[[nodiscard]] result<ref<operation>> make_operation(const device& where, bool knows_time);
+[[nodiscard]] Result<Ref<Operation>> make_operation(const Device& device, bool knows_time);
 
 // Pre: all of `after` are ready. DEPENDENCY if one of them failed.
 template <class Command>
-error queue::put(operation& made, const char* call, wait_list after, const Command& command) const {
+Error Queue::put(Operation& made, const char* call, WaitList after, const Command& command) const {
   if (auto failed = failed_dependency_in(after)) {
     return failed;
   }
-  const made_current here{calls(), device_.known_primary()};
+  const MadeCurrent here{calls(), device_.known_primary()};
   if (here.outcome() != cu::k_success) {
     return call_failed("cuCtxSetCurrent", here.outcome());
   }
@@ -40,14 +40,14 @@ error queue::put(operation& made, const char* call, wait_list after, const Comma
 }
 
 template <class Command>
-result<ref<event>> queue::submit(const char* call, wait_list after, Command&& command,
+Result<Ref<Event>> Queue::submit(const char* call, WaitList after, Command&& command,
                                  bool knows_time) {
   // Created first: nothing may fail once the driver has the operation.
   auto made = make_operation(device_, knows_time);
   ISTHMUS_TRY(made);
   return put_or_hold(*made, after,
                      [this, to = *made, call, what = std::forward<Command>(command)](
-                         wait_list ready) { return put(*to, call, ready, what); });
+                         WaitList ready) { return put(*to, call, ready, what); });
 }
 
 }  // namespace isthmus::cuda

@@ -16,11 +16,11 @@ std::uint64_t next_thread() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-struct own_queues {
+struct OwnQueues {
   const std::uint64_t thread = next_thread();
-  std::vector<ref<isthmus::queue>> all;
+  std::vector<Ref<isthmus::Queue>> all;
 };
-thread_local constinit owned_by_thread<own_queues> own;
+thread_local constinit OwnedByThread<OwnQueues> own;
 
 }  // namespace
 
@@ -29,24 +29,24 @@ std::uint64_t own_thread() noexcept {
   return mine != nullptr ? mine->thread : 0;
 }
 
-result<ref<isthmus::queue>> own_thread_queue(context& home, device& where) {
+Result<Ref<isthmus::Queue>> own_thread_queue(Context& context, Device& device) {
   auto* const mine = own.get();
   if (mine == nullptr) {
     return own.is_gone() ? fail(ISTHMUS_ERROR_CLOSED,
                                 "this thread is ending: its per-thread default stream of {} cannot "
                                 "be adopted any more",
-                                where.properties().filter)
-                         : error::no_memory();
+                                device.properties().filter)
+                         : Error::no_memory();
   }
   const auto found = std::find_if(mine->all.begin(), mine->all.end(),
-                                  [&](const auto& each) { return &each->where() == &where; });
+                                  [&](const auto& each) { return &each->where() == &device; });
   if (found != mine->all.end()) {
     if ((*found)->closed()) {  // by one of its users: continue with a new queue
-      *found = make_ref<queue>(home, where, of_one_thread{mine->thread});
+      *found = make_ref<Queue>(context, device, OfOneThread{mine->thread});
     }
     return *found;
   }
-  return mine->all.emplace_back(make_ref<queue>(home, where, of_one_thread{mine->thread}));
+  return mine->all.emplace_back(make_ref<Queue>(context, device, OfOneThread{mine->thread}));
 }
 
 }  // namespace isthmus::cuda

@@ -14,6 +14,6 @@ namespace isthmus::cuda {
 [[nodiscard]] std::uint64_t own_thread() noexcept;
 // The calling thread's queue for the device, always the same one until it is closed. CLOSED if the
 // thread is ending.
-[[nodiscard]] result<ref<isthmus::queue>> own_thread_queue(context& home, device& where);
+[[nodiscard]] Result<Ref<isthmus::Queue>> own_thread_queue(Context& context, Device& device);
 
 }  // namespace isthmus::cuda

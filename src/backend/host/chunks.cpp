@@ -9,32 +9,32 @@
 namespace isthmus::host {
 namespace {
 
-class page_chunks final : public chunk_source {
+class PageChunks final : public ChunkSource {
  public:
   // No page size of Linux is larger.
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
   [[nodiscard]] bool divides() const noexcept override { return true; }
 
   // Reservations of at least a huge page are aligned to one.
-  result<void*> reserve(std::size_t nbytes, std::size_t alignment) override {
+  Result<void*> reserve(std::size_t nbytes, std::size_t alignment) override {
     constexpr auto k_huge_page = std::size_t{2} << 20;
     const auto least = nbytes >= k_huge_page ? k_huge_page : granularity();
     return os::reserve_addresses(nbytes, std::max(alignment, least));
   }
   void release(void* base, std::size_t nbytes) noexcept override { os::unmap_pages(base, nbytes); }
 
-  result<void> create(void* at, std::size_t nbytes) override {
+  Result<void> create(void* at, std::size_t nbytes) override {
     ISTHMUS_TRY(os::commit_pages(at, nbytes));
     os::prefer_huge_pages(at, nbytes);
     return {};
   }
-  result<void> move(void* from, void* to, std::size_t nbytes, bool& to_lost) override {
-    return os::move_pages(from, to, nbytes, os::left_pages::unmapped, to_lost);
+  Result<void> move(void* source, void* destination, std::size_t nbytes, bool& to_lost) override {
+    return os::move_pages(source, destination, nbytes, os::LeftPages::unmapped, to_lost);
   }
   void destroy(void* at, std::size_t nbytes) noexcept override { os::unmap_pages(at, nbytes); }
 };
 
-bool works(chunk_source& source) noexcept try {
+bool works(ChunkSource& source) noexcept try {
   const auto nbytes = source.granularity();
   auto range = source.reserve(2 * nbytes, 1);
   if (!range) {
@@ -57,8 +57,8 @@ bool works(chunk_source& source) noexcept try {
 
 }  // namespace
 
-chunk_source* movable_chunks() noexcept {
-  static auto* const only = new (std::nothrow) page_chunks;  // never destroyed: used during exit
+ChunkSource* movable_chunks() noexcept {
+  static auto* const only = new (std::nothrow) PageChunks;  // never destroyed: used during exit
   static const bool moves = only != nullptr && works(*only);
   return moves ? only : nullptr;
 }

@@ -8,6 +8,6 @@
 namespace isthmus::host {
 
 // Serves every kind. Null if the kernel cannot move pages. Never destroyed. Thread-safe.
-[[nodiscard]] chunk_source* movable_chunks() noexcept;
+[[nodiscard]] ChunkSource* movable_chunks() noexcept;
 
 }  // namespace isthmus::host

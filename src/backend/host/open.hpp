@@ -8,6 +8,6 @@
 
 namespace isthmus::host {
 
-[[nodiscard]] result<std::vector<ref<platform>>> open();
+[[nodiscard]] Result<std::vector<Ref<Platform>>> open();
 
 }  // namespace isthmus::host

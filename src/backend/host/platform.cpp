@@ -25,67 +25,67 @@ namespace {
 // Below this size, passing a copy to another thread costs more than the copy.
 constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
-class host_device final : public device {
+class HostDevice final : public Device {
  public:
-  using device::device;
-  [[nodiscard]] result<memory_info> memory() const override {
+  using Device::Device;
+  [[nodiscard]] Result<MemoryInfo> memory() const override {
     const auto found = os::physical_memory();
-    return memory_info{found.available, found.total};
+    return MemoryInfo{found.available, found.total};
   }
   [[nodiscard]] bool reaches_host_memory() const noexcept override { return true; }
 };
 
-class host_queue final : public queue {
+class HostQueue final : public Queue {
  public:
-  using queue::queue;
-  ~host_queue() override { worker_->retire(); }
+  using Queue::Queue;
+  ~HostQueue() override { worker_->retire(); }
 
  protected:
-  result<ref<event>> do_copy(void* destination, const void* source, std::size_t nbytes,
-                             wait_list after) override {
+  Result<Ref<Event>> do_copy(void* destination, const void* source, std::size_t nbytes,
+                             WaitList after) override {
     return submit(nbytes, after, [=] {
       copy_bytes(destination, source, nbytes);
-      return error{};
+      return Error{};
     });
   }
 
-  result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override {
+  Result<Ref<Event>> do_copy_2d(const Copy2dShape& shape, WaitList after) override {
     return submit(shape.width * shape.height, after, [shape] {
       copy_rows(shape);
-      return error{};
+      return Error{};
     });
   }
 
-  result<ref<event>> do_copy_ranges(const ranged_copy& what, wait_list after) override {
-    return submit(what.bytes(), after,
-                  [what, ranges = std::vector<copy_range>{what.ranges.begin(), what.ranges.end()}] {
-                    isthmus::copy_ranges({what.destination, what.source, ranges});
-                    return error{};
+  Result<Ref<Event>> do_copy_ranges(const RangedCopy& copy, WaitList after) override {
+    return submit(copy.bytes(), after,
+                  [copy, ranges = std::vector<CopyRange>{copy.ranges.begin(), copy.ranges.end()}] {
+                    isthmus::copy_ranges({copy.destination, copy.source, ranges});
+                    return Error{};
                   });
   }
 
-  result<ref<event>> do_fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
-                             wait_list after) override {
+  Result<Ref<Event>> do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
+                             WaitList after) override {
     return submit(nbytes, after, [=] {
       fill_bytes(destination, pattern, nbytes);
-      return error{};
+      return Error{};
     });
   }
 
-  result<ref<event>> do_prefetch(const void*, std::size_t, bool, wait_list after) override {
+  Result<Ref<Event>> do_prefetch(const void*, std::size_t, bool, WaitList after) override {
     return do_fence(after);
   }
 
-  result<ref<event>> do_fence(wait_list after) override {
-    return submit(0, after, [] { return error{}; });
+  Result<Ref<Event>> do_fence(WaitList after) override {
+    return submit(0, after, [] { return Error{}; });
   }
 
-  result<ref<event>> do_run(std::unique_ptr<host_function>& function, wait_list after,
-                            function_start&) override {
+  Result<Ref<Event>> do_run(std::unique_ptr<HostFunction>& function, WaitList after,
+                            FunctionStart&) override {
     // A function may block, so it never runs on the submitting thread.
-    const auto shared = std::make_shared<std::unique_ptr<host_function>>(std::move(function));
-    undo given_back{[&] { function = std::move(*shared); }};
-    auto submitted = submit(SIZE_MAX, after, [shared, home = ref<context>{&this->home()}] {
+    const auto shared = std::make_shared<std::unique_ptr<HostFunction>>(std::move(function));
+    Undo given_back{[&] { function = std::move(*shared); }};
+    auto submitted = submit(SIZE_MAX, after, [shared, home = Ref<Context>{&this->home()}] {
       return (*shared)->run(*home);
     });
     if (submitted) {
@@ -94,45 +94,45 @@ class host_queue final : public queue {
     return submitted;
   }
 
-  bool knows(event&) const noexcept override { return true; }
+  bool knows(Event&) const noexcept override { return true; }
 
  private:
   template <class Effect>
-  result<ref<event>> submit(std::size_t nbytes, wait_list after, Effect&& effect) {
-    auto next = make_ref<task>(std::forward<Effect>(effect), after);
+  Result<Ref<Event>> submit(std::size_t nbytes, WaitList after, Effect&& effect) {
+    auto next = make_ref<Task>(std::forward<Effect>(effect), after);
     if (auto taken = worker_->submit(next, nbytes <= k_inline_bytes); !taken) {
       return taken.take_error();
     }
-    return ref<event>{next};
+    return Ref<Event>{next};
   }
 
-  std::shared_ptr<worker> worker_ = std::make_shared<worker>();
+  std::shared_ptr<Worker> worker_ = std::make_shared<Worker>();
 };
 
-class host_context final : public context {
+class HostContext final : public Context {
  public:
-  using context::context;
+  using Context::Context;
 
-  pointer_facts query(const void*) noexcept override { return {}; }
+  PointerFacts query(const void*) noexcept override { return {}; }
   bool takes_host_memory() const noexcept override { return true; }
-  chunk_source* chunks(device&, usm_kind) noexcept override { return movable_chunks(); }
+  ChunkSource* chunks(Device&, UsmKind) noexcept override { return movable_chunks(); }
 
  protected:
-  result<void*> do_allocate(device& where, const allocation_request& request) override {
+  Result<void*> do_allocate(Device& device, const AllocationRequest& request) override {
     void* const pointer = allocate_or_map(request);
     if (pointer == nullptr) {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host cannot allocate {} for {} memory on {}",
                   describe_bytes(request.nbytes), kind_name(request.kind),
-                  where.properties().filter);
+                  device.properties().filter);
     }
     return pointer;
   }
-  void do_deallocate(void* pointer, usm_kind, std::size_t nbytes) noexcept override {
+  void do_deallocate(void* pointer, UsmKind, std::size_t nbytes) noexcept override {
     is_mapped(nbytes) ? os::unmap_pages(pointer, nbytes) : free_aligned(pointer);
   }
 
-  result<ref<queue>> make_queue(device& where, bool part) override {
-    return ref<queue>{make_ref<host_queue>(*this, where, part)};
+  Result<Ref<Queue>> make_queue(Device& device, bool part) override {
+    return Ref<Queue>{make_ref<HostQueue>(*this, device, part)};
   }
 
  private:
@@ -144,7 +144,7 @@ class host_context final : public context {
     return nbytes >= os::k_huge_page && !k_address_sanitizer;
   }
   // Null if there is no memory.
-  static void* allocate_or_map(const allocation_request& request) {
+  static void* allocate_or_map(const AllocationRequest& request) {
     if (!is_mapped(request.nbytes)) {
       const auto boundary = request.nbytes < os::k_huge_page ? 1 : os::k_huge_page;
       void* const made = allocate_aligned(request.nbytes, std::max(request.alignment, boundary));
@@ -172,8 +172,8 @@ std::string processor_name() {
   return name;
 }
 
-device_properties describe_host() {
-  device_properties host;
+DeviceProperties describe_host() {
+  DeviceProperties host;
   const auto memory = os::physical_memory();
   host.filter = "host:cpu:0";
   host.name = processor_name();
@@ -195,22 +195,22 @@ device_properties describe_host() {
   return host;
 }
 
-class host_platform final : public platform {
+class HostPlatform final : public Platform {
  public:
-  host_platform() : platform{{"host", "Host", "Isthmus", isthmus_version(), ""}} {
-    add(std::make_unique<host_device>(*this, describe_host()));
+  HostPlatform() : Platform{{"host", "Host", "Isthmus", isthmus_version(), ""}} {
+    add(std::make_unique<HostDevice>(*this, describe_host()));
   }
 
  protected:
-  result<ref<context>> make_context(std::vector<device*> members, platform* whole) override {
-    return ref<context>{make_ref<host_context>(std::move(members), whole)};
+  Result<Ref<Context>> make_context(std::vector<Device*> members, Platform* whole) override {
+    return Ref<Context>{make_ref<HostContext>(std::move(members), whole)};
   }
 };
 
 }  // namespace
 
-result<std::vector<ref<platform>>> open() {
-  return std::vector<ref<platform>>{make_ref<host_platform>()};
+Result<std::vector<Ref<Platform>>> open() {
+  return std::vector<Ref<Platform>>{make_ref<HostPlatform>()};
 }
 
 }  // namespace isthmus::host

@@ -9,19 +9,19 @@ namespace {
 
 std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(os::clock::now().time_since_epoch())
+      std::chrono::duration_cast<std::chrono::nanoseconds>(os::Clock::now().time_since_epoch())
           .count());
 }
 
 }  // namespace
 
-task::task(std::function<error()> effect, wait_list after)
+Task::Task(std::function<Error()> effect, WaitList after)
     : effect_{std::move(effect)}, after_{after.begin(), after.end()} {
   times_.submitted_ns = now_ns();
 }
 
-void task::execute() noexcept {
-  error outcome = wait_for_all(after_).take_error();
+void Task::execute() noexcept {
+  Error outcome = wait_for_all(after_).take_error();
   if (outcome) {
     let_end(after_);  // this task's end stands for theirs
   }
@@ -31,14 +31,14 @@ void task::execute() noexcept {
   }
   times_.ended_ns = now_ns();
   {
-    const os::driver_call calls;  // the events may be another driver's
+    const os::DriverCall calls;  // the events may be another driver's
     after_.clear();
     effect_ = nullptr;
   }
   complete(std::move(outcome));
 }
 
-result<event_times> task::times() {
+Result<EventTimes> Task::times() {
   if (pending()) {
     return fail(ISTHMUS_PENDING, "the operation has not ended");
   }
@@ -46,12 +46,12 @@ result<event_times> task::times() {
 }
 
 // One clock, the host's, for all its queues.
-const void* task::clock() const noexcept {
+const void* Task::clock() const noexcept {
   static const char only = 0;
   return &only;
 }
 
-bool worker::claim_idle() noexcept {
+bool Worker::claim_idle() noexcept {
   const std::lock_guard hold{lock_};
   if (busy_ || !waiting_.empty()) {
     return false;
@@ -60,7 +60,7 @@ bool worker::claim_idle() noexcept {
   return true;
 }
 
-void worker::leave_idle() noexcept {
+void Worker::leave_idle() noexcept {
   const std::lock_guard hold{lock_};
   busy_ = false;
   if (!waiting_.empty()) {
@@ -68,7 +68,7 @@ void worker::leave_idle() noexcept {
   }
 }
 
-result<void> worker::submit(const ref<task>& next, bool small) {
+Result<void> Worker::submit(const Ref<Task>& next, bool small) {
   if (small && next->ready() && claim_idle()) {
     next->execute();
     leave_idle();
@@ -77,7 +77,7 @@ result<void> worker::submit(const ref<task>& next, bool small) {
   return enqueue(next);
 }
 
-result<void> worker::enqueue(const ref<task>& next) {
+Result<void> Worker::enqueue(const Ref<Task>& next) {
   try {
     const std::lock_guard hold{lock_};
     if (!has_thread_) {
@@ -93,13 +93,13 @@ result<void> worker::enqueue(const ref<task>& next) {
   }
 }
 
-void worker::retire() noexcept {
+void Worker::retire() noexcept {
   const std::lock_guard hold{lock_};
   retired_ = true;
   changed_.notify_one();
 }
 
-void worker::serve() noexcept {
+void Worker::serve() noexcept {
   std::unique_lock hold{lock_};
   for (;;) {
     changed_.wait(hold, [this] { return !busy_ && (retired_ || !waiting_.empty()); });

@@ -19,42 +19,42 @@
 namespace isthmus::host {
 
 // A task is its own event: one allocation per operation. `execute` is called once, by one thread.
-class task final : public event {
+class Task final : public Event {
  public:
   // `effect` does the work and returns its outcome.
-  task(std::function<error()> effect, wait_list after);
+  Task(std::function<Error()> effect, WaitList after);
 
   // Waits for `after`, does the work and completes the event.
   void execute() noexcept;
   // Whether it can run without waiting.
   [[nodiscard]] bool ready() const noexcept { return after_.empty(); }
-  [[nodiscard]] result<event_times> times() override;
+  [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override;
 
  private:
-  std::function<error()> effect_;
-  std::vector<ref<event>> after_;
-  event_times times_;
+  std::function<Error()> effect_;
+  std::vector<Ref<Event>> after_;
+  EventTimes times_;
 };
 
-class worker : public std::enable_shared_from_this<worker> {
+class Worker : public std::enable_shared_from_this<Worker> {
  public:
   // Runs `next` on the calling thread if it is `small`, is ready and no task precedes it. Otherwise
   // passes it to the worker's thread.
-  [[nodiscard]] result<void> submit(const ref<task>& next, bool small);
+  [[nodiscard]] Result<void> submit(const Ref<Task>& next, bool small);
   // Called once there will be no more tasks.
   void retire() noexcept;
 
  private:
   [[nodiscard]] bool claim_idle() noexcept;
   void leave_idle() noexcept;
-  [[nodiscard]] result<void> enqueue(const ref<task>& next);
+  [[nodiscard]] Result<void> enqueue(const Ref<Task>& next);
   void serve() noexcept;
 
   // Guards all fields.
   std::mutex lock_;
   std::condition_variable changed_;
-  std::deque<ref<task>> waiting_;
+  std::deque<Ref<Task>> waiting_;
   bool busy_ = false;  // a task is running, on the thread or on a submitting thread
   bool has_thread_ = false;
   bool retired_ = false;

@@ -14,7 +14,7 @@ namespace {
 // The largest alignment that SVM must support. Larger ones are often refused without an error code.
 constexpr std::size_t k_svm_alignment = 128;
 
-usm_kind kind_of(number type) noexcept {
+UsmKind kind_of(Number type) noexcept {
   switch (type) {
     case cl::k_usm_device: return ISTHMUS_KIND_DEVICE;
     case cl::k_usm_shared: return ISTHMUS_KIND_SHARED;
@@ -23,8 +23,8 @@ usm_kind kind_of(number type) noexcept {
   }
 }
 
-error not_allocated(const isthmus::device& where, const allocation_request& request, code outcome) {
-  const auto& told = where.properties();
+Error not_allocated(const isthmus::Device& device, const AllocationRequest& request, Code outcome) {
+  const auto& told = device.properties();
   const auto status =
       is_out_of_memory(outcome) ? ISTHMUS_ERROR_OUT_OF_MEMORY : call_failed("", outcome).code();
   return fail(status,
@@ -37,21 +37,21 @@ error not_allocated(const isthmus::device& where, const allocation_request& requ
 
 }  // namespace
 
-context::~context() {
+Context::~Context() {
   if (!os::drivers_are_gone()) {
     driver_.calls().release_context(handle_);
   }
 }
 
-std::uintptr_t context::key() const noexcept { return address(handle_); }
+std::uintptr_t Context::key() const noexcept { return address(handle_); }
 
-pointer_facts context::query(const void* pointer) noexcept {
+PointerFacts Context::query(const void* pointer) noexcept {
   const auto ask = driver_.calls().get_allocation;
-  pointer_facts found;
+  PointerFacts found;
   if (ask == nullptr || os::drivers_are_gone()) {
     return found;  // SVM cannot be queried
   }
-  number type = 0;
+  Number type = 0;
   if (ask(handle_, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) != cl::k_success) {
     return found;
   }
@@ -59,37 +59,37 @@ pointer_facts context::query(const void* pointer) noexcept {
   if (found.kind == ISTHMUS_KIND_UNKNOWN) {
     return found;
   }
-  device_handle home = nullptr;
+  DeviceHandle home = nullptr;
   ask(handle_, pointer, cl::k_allocation_base, sizeof(void*), &found.base, nullptr);
   ask(handle_, pointer, cl::k_allocation_bytes, sizeof found.nbytes, &found.nbytes, nullptr);
-  ask(handle_, pointer, cl::k_allocation_device, sizeof(device_handle), &home, nullptr);
+  ask(handle_, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &home, nullptr);
   found.home = home != nullptr ? driver_.find(home) : nullptr;
   return found;
 }
 
-void* context::obtain_usm(const device& where, usm_kind kind, std::size_t nbytes,
-                          std::size_t alignment, code& outcome) const noexcept {
+void* Context::obtain_usm(const Device& device, UsmKind kind, std::size_t nbytes,
+                          std::size_t alignment, Code& outcome) const noexcept {
   const auto& calls = driver_.calls();
-  const auto aligned = static_cast<number>(alignment);
+  const auto aligned = static_cast<Number>(alignment);
   switch (kind) {
     case ISTHMUS_KIND_DEVICE:
-      return calls.allocate_device(handle_, where.handle(), nullptr, nbytes, aligned, &outcome);
+      return calls.allocate_device(handle_, device.handle(), nullptr, nbytes, aligned, &outcome);
     case ISTHMUS_KIND_SHARED:
-      return calls.allocate_shared(handle_, where.handle(), nullptr, nbytes, aligned, &outcome);
+      return calls.allocate_shared(handle_, device.handle(), nullptr, nbytes, aligned, &outcome);
     default: return calls.allocate_host(handle_, nullptr, nbytes, aligned, &outcome);
   }
 }
 
 // Null if the driver has no memory, or none with this alignment.
-void* context::obtain(const device& where, usm_kind kind, std::size_t nbytes, std::size_t alignment,
-                      code& outcome) noexcept {
+void* Context::obtain(const Device& device, UsmKind kind, std::size_t nbytes, std::size_t alignment,
+                      Code& outcome) noexcept {
   void* pointer = nullptr;
-  if (where.traits().usm) {
-    pointer = obtain_usm(where, kind, nbytes, alignment, outcome);
+  if (device.traits().usm) {
+    pointer = obtain_usm(device, kind, nbytes, alignment, outcome);
   } else if (alignment <= k_svm_alignment) {
-    const bits fine = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
+    const Bits fine = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
     pointer = driver_.calls().allocate_svm(handle_, cl::k_memory_read_write | fine, nbytes,
-                                           static_cast<number>(alignment));
+                                           static_cast<Number>(alignment));
     outcome = pointer != nullptr ? cl::k_success : cl::k_allocation_failed;
   } else {
     outcome = cl::k_invalid_value;
@@ -102,10 +102,10 @@ void* context::obtain(const device& where, usm_kind kind, std::size_t nbytes, st
   return pointer;
 }
 
-void* context::obtain_larger(const device& where, const allocation_request& request,
-                             code& outcome) {
+void* Context::obtain_larger(const Device& device, const AllocationRequest& request,
+                             Code& outcome) {
   auto* start = static_cast<std::byte*>(
-      obtain(where, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
+      obtain(device, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
   if (start == nullptr) {
     return nullptr;
   }
@@ -116,24 +116,24 @@ void* context::obtain_larger(const device& where, const allocation_request& requ
   return aligned;
 }
 
-result<void*> context::do_allocate(isthmus::device& where, const allocation_request& request) {
-  const auto& home = static_cast<const device&>(where);
-  code outcome = cl::k_success;
+Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequest& request) {
+  const auto& home = static_cast<const Device&>(device);
+  Code outcome = cl::k_success;
   void* pointer = obtain(home, request.kind, request.nbytes, request.alignment, outcome);
   if (pointer == nullptr && outcome == cl::k_invalid_value) {
     pointer = obtain_larger(home, request, outcome);
   }
   if (pointer == nullptr) {
-    return not_allocated(where, request, outcome);
+    return not_allocated(device, request, outcome);
   }
   return pointer;
 }
 
 // A driver's devices may differ in whether they have USM. If they do, the driver is queried about
 // the pointer.
-bool context::is_usm(const void* pointer) noexcept {
+bool Context::is_usm(const void* pointer) noexcept {
   const auto has_usm = [](const auto* member) {
-    return static_cast<const device*>(member)->traits().usm;
+    return static_cast<const Device*>(member)->traits().usm;
   };
   if (std::all_of(devices().begin(), devices().end(), has_usm)) {
     return true;
@@ -142,7 +142,7 @@ bool context::is_usm(const void* pointer) noexcept {
          query(pointer).kind != ISTHMUS_KIND_UNKNOWN;
 }
 
-void context::give_back(void* pointer) noexcept {
+void Context::give_back(void* pointer) noexcept {
   const auto& calls = driver_.calls();
   if (is_usm(pointer)) {
     calls.free_usm(handle_, pointer);
@@ -151,7 +151,7 @@ void context::give_back(void* pointer) noexcept {
   }
 }
 
-void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
+void Context::do_deallocate(void* pointer, UsmKind, std::size_t) noexcept {
   if (os::drivers_are_gone()) {
     return;
   }
@@ -165,16 +165,16 @@ void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
   give_back(pointer);
 }
 
-result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool part) {
-  auto& member = static_cast<device&>(where);
-  code outcome = cl::k_success;
+Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool part) {
+  auto& member = static_cast<Device&>(device);
+  Code outcome = cl::k_success;
   // Profiling has no measurable cost on Intel's runtime and PoCL.
   auto* made =
       driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
   if (made == nullptr) {
     return call_failed("clCreateCommandQueue", outcome);
   }
-  return ref<isthmus::queue>{make_ref<opencl::queue>(*this, member, made, part)};
+  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(*this, member, made, part)};
 }
 
 }  // namespace isthmus::opencl

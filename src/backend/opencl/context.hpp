@@ -10,42 +10,42 @@
 
 namespace isthmus::opencl {
 
-class context final : public isthmus::context {
+class Context final : public isthmus::Context {
  public:
   // Takes over one reference to `handle`. `keep` is released after it.
-  context(platform& home, context_handle handle, std::vector<isthmus::device*> devices,
-          isthmus::platform* whole, owner keep)
-      : isthmus::context{std::move(devices), whole},
+  Context(Platform& platform, ContextHandle handle, std::vector<isthmus::Device*> devices,
+          isthmus::Platform* whole, Owner keep)
+      : isthmus::Context{std::move(devices), whole},
         keep_{std::move(keep)},
-        driver_{home},
+        driver_{platform},
         handle_{handle} {}
-  ~context() override;
+  ~Context() override;
 
-  [[nodiscard]] platform& driver() const noexcept { return driver_; }
-  [[nodiscard]] context_handle handle() const noexcept { return handle_; }
-  [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
+  [[nodiscard]] Platform& driver() const noexcept { return driver_; }
+  [[nodiscard]] ContextHandle handle() const noexcept { return handle_; }
+  [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
   [[nodiscard]] std::uintptr_t key() const noexcept override;
   [[nodiscard]] void* native() const noexcept override { return handle_; }
 
  protected:
-  [[nodiscard]] result<void*> do_allocate(isthmus::device& where,
-                                          const allocation_request& request) override;
-  void do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] result<ref<isthmus::queue>> make_queue(isthmus::device& where, bool part) override;
+  [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
+                                          const AllocationRequest& request) override;
+  void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
 
  private:
-  [[nodiscard]] void* obtain(const device& where, usm_kind kind, std::size_t nbytes,
-                             std::size_t alignment, code& outcome) noexcept;
-  [[nodiscard]] void* obtain_usm(const device& where, usm_kind kind, std::size_t nbytes,
-                                 std::size_t alignment, code& outcome) const noexcept;
-  [[nodiscard]] void* obtain_larger(const device& where, const allocation_request& request,
-                                    code& outcome);
+  [[nodiscard]] void* obtain(const Device& device, UsmKind kind, std::size_t nbytes,
+                             std::size_t alignment, Code& outcome) noexcept;
+  [[nodiscard]] void* obtain_usm(const Device& device, UsmKind kind, std::size_t nbytes,
+                                 std::size_t alignment, Code& outcome) const noexcept;
+  [[nodiscard]] void* obtain_larger(const Device& device, const AllocationRequest& request,
+                                    Code& outcome);
   void give_back(void* pointer) noexcept;
   [[nodiscard]] bool is_usm(const void* pointer) noexcept;
 
-  owner keep_;
-  platform& driver_;
-  context_handle handle_;
+  Owner keep_;
+  Platform& driver_;
+  ContextHandle handle_;
   // If the driver refuses an alignment, the context allocates more and aligns the start itself.
   // Maps the aligned start to the driver's pointer. Empty with drivers that support all alignments.
   std::mutex larger_lock_;

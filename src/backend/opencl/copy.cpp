@@ -20,79 +20,79 @@ constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 // Native kernels run in the queue's order, on a thread of a driver whose memory is the host's. The
 // driver copies their arguments at submission.
 void copy_rows_natively(void* arguments) {
-  isthmus::copy_rows(*static_cast<const copy_2d_shape*>(arguments));
+  isthmus::copy_rows(*static_cast<const Copy2dShape*>(arguments));
 }
 
 // The header of a list of ranges; the ranges follow it in memory.
-struct native_ranges {
+struct NativeRanges {
   void* destination;
   const void* source;
   std::size_t count;
 };
-static_assert(sizeof(native_ranges) % alignof(copy_range) == 0);
+static_assert(sizeof(NativeRanges) % alignof(CopyRange) == 0);
 
 void copy_ranges_natively(void* arguments) {
-  const auto& what = *static_cast<const native_ranges*>(arguments);
+  const auto& what = *static_cast<const NativeRanges*>(arguments);
   isthmus::copy_ranges(
       {what.destination,
        what.source,
-       {reinterpret_cast<const copy_range*>(static_cast<const native_ranges*>(arguments) + 1),
+       {reinterpret_cast<const CopyRange*>(static_cast<const NativeRanges*>(arguments) + 1),
         what.count}});
 }
 
-std::vector<std::byte> native_arguments(const ranged_copy& what) {
-  std::vector<std::byte> made(sizeof(native_ranges) + what.ranges.size_bytes());
-  const native_ranges head{what.destination, what.source, what.ranges.size()};
+std::vector<std::byte> native_arguments(const RangedCopy& copy) {
+  std::vector<std::byte> made(sizeof(NativeRanges) + copy.ranges.size_bytes());
+  const NativeRanges head{copy.destination, copy.source, copy.ranges.size()};
   std::memcpy(made.data(), &head, sizeof head);
-  std::memcpy(made.data() + sizeof head, what.ranges.data(), what.ranges.size_bytes());
+  std::memcpy(made.data() + sizeof head, copy.ranges.data(), copy.ranges.size_bytes());
   return made;
 }
 
-struct native_fill {
+struct NativeFill {
   void* destination;
   std::size_t nbytes;
-  fill_pattern pattern;
+  FillPattern pattern;
 };
 
 void fill_natively(void* arguments) {
-  const auto& fill = *static_cast<const native_fill*>(arguments);
+  const auto& fill = *static_cast<const NativeFill*>(arguments);
   fill_bytes(fill.destination, fill.pattern, fill.nbytes);
 }
 
 }  // namespace
 
-code queue::copy_part(void* destination, const void* source, std::size_t nbytes,
-                      const command_events& events) const noexcept {
+Code Queue::copy_part(void* destination, const void* source, std::size_t nbytes,
+                      const CommandEvents& events) const noexcept {
   const auto copy = device_.traits().usm ? calls().copy_usm : calls().copy_svm;
   return copy(handle_, cl::k_false, destination, source, nbytes, events.wait_count, events.waits,
               events.made);
 }
 
-result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
-                                  wait_list after) {
+Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
+                                  WaitList after) {
   if (nbytes >= k_large_bytes && device_.traits().native_kernels) {
     // Intel's CPU runtime copies through the caches, which takes 1.3 to 2 times as long.
-    copy_2d_shape row{destination, nbytes, source, nbytes, nbytes, 1};
+    Copy2dShape row{destination, nbytes, source, nbytes, nbytes, 1};
     return run_native(copy_rows_natively, &row, sizeof row, after);
   }
-  const copy_parts parts{destination, nbytes};
+  const CopyParts parts{destination, nbytes};
   return submit(copy_name(), parts.count(), after,
-                [&, this](std::size_t index, const command_events& events) {
+                [&, this](std::size_t index, const CommandEvents& events) {
                   const auto from = parts.begin(index);
                   return copy_part(advance(destination, from), advance(source, from),
                                    parts.size(index), events);
                 });
 }
 
-result<ref<event>> queue::copy_rows(const copy_2d_shape& shape, wait_list after) {
+Result<Ref<Event>> Queue::copy_rows(const Copy2dShape& shape, WaitList after) {
   return submit(
-      copy_name(), shape.height, after, [&, this](std::size_t row, const command_events& events) {
+      copy_name(), shape.height, after, [&, this](std::size_t row, const CommandEvents& events) {
         return copy_part(advance(shape.destination, row * shape.destination_pitch),
                          advance(shape.source, row * shape.source_pitch), shape.width, events);
       });
 }
 
-result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
+Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
   const bool contiguous = shape.height == 1 || (shape.width == shape.destination_pitch &&
                                                 shape.width == shape.source_pitch);
   if (contiguous) {
@@ -105,24 +105,24 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
   return copy_rows(shape, after);
 }
 
-result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
+Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
   if (device_.traits().native_kernels) {
-    auto arguments = native_arguments(what);
+    auto arguments = native_arguments(copy);
     return run_native(copy_ranges_natively, arguments.data(), arguments.size(), after);
   }
-  return submit(copy_name(), what.ranges.size(), after,
-                [&, this](std::size_t index, const command_events& events) {
-                  const auto& each = what.ranges[index];
-                  return copy_part(advance(what.destination, each.destination_offset),
-                                   advance(what.source, each.source_offset), each.nbytes, events);
+  return submit(copy_name(), copy.ranges.size(), after,
+                [&, this](std::size_t index, const CommandEvents& events) {
+                  const auto& each = copy.ranges[index];
+                  return copy_part(advance(copy.destination, each.destination_offset),
+                                   advance(copy.source, each.source_offset), each.nbytes, events);
                 });
 }
 
-result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
-                                  std::size_t nbytes, wait_list after) {
+Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
+                                  WaitList after) {
   // OpenCL requires the destination to be aligned to the pattern.
   if (address(destination) % pattern.nbytes != 0 && device_.traits().native_kernels) {
-    native_fill arguments{destination, nbytes, pattern};
+    NativeFill arguments{destination, nbytes, pattern};
     return run_native(fill_natively, &arguments, sizeof arguments, after);
   }
   if (address(destination) % pattern.nbytes != 0) {
@@ -135,20 +135,20 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
                               : fill_svm(destination, pattern, nbytes, after);
 }
 
-result<ref<event>> queue::fill_usm(void* destination, const fill_pattern& pattern,
-                                   std::size_t nbytes, wait_list after) {
+Result<Ref<Event>> Queue::fill_usm(void* destination, const FillPattern& pattern,
+                                   std::size_t nbytes, WaitList after) {
   return submit("clEnqueueMemFillINTEL", 1, after,
-                [&, this](std::size_t, const command_events& events) {
+                [&, this](std::size_t, const CommandEvents& events) {
                   return calls().fill_usm(handle_, destination, pattern.bytes, pattern.nbytes,
                                           nbytes, events.wait_count, events.waits, events.made);
                 });
 }
 
-result<ref<event>> queue::fill_svm(void* destination, const fill_pattern& pattern,
-                                   std::size_t nbytes, wait_list after) {
-  auto kept = std::make_unique<fill_pattern>(pattern);
+Result<Ref<Event>> Queue::fill_svm(void* destination, const FillPattern& pattern,
+                                   std::size_t nbytes, WaitList after) {
+  auto kept = std::make_unique<FillPattern>(pattern);
   return submit(
-      "clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const command_events& events) {
+      "clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const CommandEvents& events) {
         const auto outcome = calls().fill_svm(handle_, destination, kept->bytes, kept->nbytes,
                                               nbytes, events.wait_count, events.waits, events.made);
         if (outcome == cl::k_success) {
@@ -158,10 +158,10 @@ result<ref<event>> queue::fill_svm(void* destination, const fill_pattern& patter
       });
 }
 
-result<ref<event>> queue::run_native(native_function function, void* arguments, std::size_t nbytes,
-                                     wait_list after) {
+Result<Ref<Event>> Queue::run_native(NativeFunction function, void* arguments, std::size_t nbytes,
+                                     WaitList after) {
   return submit(
-      "clEnqueueNativeKernel", 1, after, [&, this](std::size_t, const command_events& events) {
+      "clEnqueueNativeKernel", 1, after, [&, this](std::size_t, const CommandEvents& events) {
         return calls().enqueue_native(handle_, function, arguments, nbytes, 0, nullptr, nullptr,
                                       events.wait_count, events.waits, events.made);
       });

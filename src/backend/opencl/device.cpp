@@ -14,35 +14,35 @@ namespace isthmus::opencl {
 namespace {
 
 // Queries of one device. The value is 0 or empty for a query that it does not know.
-class questions {
+class Questions {
  public:
-  questions(const api& calls, device_handle handle) noexcept : calls_{calls}, handle_{handle} {}
+  Questions(const Api& calls, DeviceHandle handle) noexcept : calls_{calls}, handle_{handle} {}
 
   template <class T>
-  [[nodiscard]] T value(number what) const noexcept {
+  [[nodiscard]] T value(Number number) const noexcept {
     T answer{};
-    const auto outcome = calls_.get_device_info(handle_, what, sizeof answer, &answer, nullptr);
+    const auto outcome = calls_.get_device_info(handle_, number, sizeof answer, &answer, nullptr);
     return outcome == cl::k_success ? answer : T{};
   }
-  [[nodiscard]] std::string text(number what) const {
+  [[nodiscard]] std::string text(Number number) const {
     std::size_t nbytes = 0;
-    if (calls_.get_device_info(handle_, what, 0, nullptr, &nbytes) != cl::k_success ||
+    if (calls_.get_device_info(handle_, number, 0, nullptr, &nbytes) != cl::k_success ||
         nbytes == 0) {
       return {};
     }
     std::string answer(nbytes, '\0');
-    calls_.get_device_info(handle_, what, nbytes, answer.data(), nullptr);
+    calls_.get_device_info(handle_, number, nbytes, answer.data(), nullptr);
     answer.resize(std::min(answer.find('\0'), answer.size()));
     const auto first = answer.find_first_not_of(' ');
     return first == std::string::npos ? std::string{} : answer.substr(first);
   }
 
  private:
-  const api& calls_;
-  device_handle handle_;
+  const Api& calls_;
+  DeviceHandle handle_;
 };
 
-isthmus_device_type_t type_of(bits type) noexcept {
+isthmus_device_type_t type_of(Bits type) noexcept {
   if ((type & cl::k_type_gpu) != 0) {
     return ISTHMUS_DEVICE_GPU;
   }
@@ -60,20 +60,20 @@ const char* type_name(isthmus_device_type_t type) noexcept {
   }
 }
 
-device_traits traits_of(const questions& ask, const api& calls, const platform_facts& home,
-                        isthmus_device_type_t type) {
-  device_traits traits;
+DeviceTraits traits_of(const Questions& ask, const Api& calls, const PlatformFacts& facts,
+                       isthmus_device_type_t type) {
+  DeviceTraits traits;
   traits.usm =
       calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
       ask.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") != std::string::npos;
-  traits.svm = home.has_svm && (ask.value<bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
+  traits.svm = facts.has_svm && (ask.value<Bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
   traits.native_kernels =
-      traits.is_host && (ask.value<bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
+      traits.is_host && (ask.value<Bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
   // PoCL 7 reports it too, but refuses to fill such memory.
-  traits.takes_host_memory = traits.is_host && home.is_intel &&
-                             (ask.value<bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
-  traits.ends_dependents = traits.is_host && home.is_intel;
+  traits.takes_host_memory = traits.is_host && facts.is_intel &&
+                             (ask.value<Bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
+  traits.ends_dependents = traits.is_host && facts.is_intel;
   traits.wants_farewell = traits.ends_dependents;
   return traits;
 }
@@ -83,21 +83,21 @@ constexpr std::uint64_t flag_if(bool condition, std::uint64_t capability) noexce
 }
 
 // The USM kinds, by the queries of the extension.
-std::uint64_t usm_kinds(const questions& ask) {
-  const auto offers = [&](number kind, std::uint64_t capability) {
-    return flag_if((ask.value<bits>(kind) & cl::k_memory_access) != 0, capability);
+std::uint64_t usm_kinds(const Questions& ask) {
+  const auto offers = [&](Number kind, std::uint64_t capability) {
+    return flag_if((ask.value<Bits>(kind) & cl::k_memory_access) != 0, capability);
   };
   return offers(cl::k_device_device_memory, ISTHMUS_CAN_DEVICE_KIND) |
          offers(cl::k_device_shared_memory, ISTHMUS_CAN_SHARED_KIND) |
          offers(cl::k_device_host_memory, ISTHMUS_CAN_HOST_KIND);
 }
 
-std::uint64_t svm_kinds(const questions& ask) {
-  const bool fine = (ask.value<bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
+std::uint64_t svm_kinds(const Questions& ask) {
+  const bool fine = (ask.value<Bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
   return ISTHMUS_CAN_DEVICE_KIND | flag_if(fine, ISTHMUS_CAN_SHARED_KIND);
 }
 
-std::uint64_t capabilities_of(const questions& ask, const api& calls, const device_traits& traits) {
+std::uint64_t capabilities_of(const Questions& ask, const Api& calls, const DeviceTraits& traits) {
   std::uint64_t found = ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_LEND_HANDLES;
   if (traits.usm) {
     found |= ISTHMUS_CAN_USM | usm_kinds(ask);
@@ -114,7 +114,7 @@ std::uint64_t capabilities_of(const questions& ask, const api& calls, const devi
   return found;
 }
 
-std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilities) {
+std::string what_is_lacking(const DeviceTraits& traits, std::uint64_t capabilities) {
   if (traits.usm) {
     return (capabilities & ISTHMUS_CAN_ADVISE) == 0 ? "no memory advice" : "";
   }
@@ -132,30 +132,30 @@ std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilit
 // A driver takes the alignment as a 32-bit number. If the context aligns by allocating more, the
 // largest allocation must leave space for it, and device memory is too scarce to align to more than
 // a huge page.
-std::uint64_t max_alignment_of(const device_traits& traits, std::uint64_t max_allocation) {
+std::uint64_t max_alignment_of(const DeviceTraits& traits, std::uint64_t max_allocation) {
   constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
   constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
   return std::min(traits.is_host ? k_largest_on_host : k_largest_on_device,
                   std::bit_floor(max_allocation / 4));
 }
 
-std::uint64_t base_alignment_of(const questions& ask) {
-  const std::uint64_t told = ask.value<number>(cl::k_device_base_alignment) / 8;
+std::uint64_t base_alignment_of(const Questions& ask) {
+  const std::uint64_t told = ask.value<Number>(cl::k_device_base_alignment) / 8;
   return is_power_of_two(told) ? told : 64;
 }
 
 }  // namespace
 
-result<device_description> describe(const api& calls, const platform_facts& home,
-                                    device_handle handle, type_numbers& numbers) {
-  const questions ask{calls, handle};
-  const auto type = type_of(ask.value<bits>(cl::k_device_type));
-  if (type == 0 || ask.value<number>(cl::k_device_available) == cl::k_false) {
+Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
+                                   DeviceHandle handle, TypeNumbers& numbers) {
+  const Questions ask{calls, handle};
+  const auto type = type_of(ask.value<Bits>(cl::k_device_type));
+  if (type == 0 || ask.value<Number>(cl::k_device_available) == cl::k_false) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' is not available",
                 ask.text(cl::k_device_name));
   }
-  device_description found;
-  found.traits = traits_of(ask, calls, home, type);
+  DeviceDescription found;
+  found.traits = traits_of(ask, calls, facts, type);
   auto& told = found.properties;
   told.filter =
       formatted("opencl:{}:{}", type_name(type), numbers.at(static_cast<std::size_t>(type))++);
@@ -163,23 +163,23 @@ result<device_description> describe(const api& calls, const platform_facts& home
   told.vendor = ask.text(cl::k_device_vendor);
   told.driver_version = ask.text(cl::k_device_driver_version);
   told.type = type;
-  told.compute_units = ask.value<number>(cl::k_device_compute_units);
+  told.compute_units = ask.value<Number>(cl::k_device_compute_units);
   told.copy_engines = 1;  // OpenCL does not report it
   told.capabilities = capabilities_of(ask, calls, found.traits);
-  told.memory_bytes = ask.value<bits>(cl::k_device_memory_bytes);
-  told.max_allocation_bytes = ask.value<bits>(cl::k_device_max_allocation);
+  told.memory_bytes = ask.value<Bits>(cl::k_device_memory_bytes);
+  told.max_allocation_bytes = ask.value<Bits>(cl::k_device_max_allocation);
   told.base_alignment = base_alignment_of(ask);
   told.max_alignment = max_alignment_of(found.traits, told.max_allocation_bytes);
   told.lacks = what_is_lacking(found.traits, told.capabilities);
   return found;
 }
 
-result<memory_info> device::memory() const {
+Result<MemoryInfo> Device::memory() const {
   if (!traits_.is_host) {
-    return isthmus::device::memory();
+    return isthmus::Device::memory();
   }
   const auto physical = os::physical_memory();
-  return memory_info{physical.available, physical.total};
+  return MemoryInfo{physical.available, physical.total};
 }
 
 }  // namespace isthmus::opencl

@@ -11,7 +11,7 @@
 namespace isthmus::opencl {
 
 // How the driver must be used, determined when the device is listed.
-struct device_traits {
+struct DeviceTraits {
   bool usm = false;
   bool svm = false;
   // Its memory is the host's: our own code can access what the driver calls device memory. In queue
@@ -27,42 +27,42 @@ struct device_traits {
   bool wants_farewell = false;
 };
 
-struct device_description {
-  device_properties properties;
-  device_traits traits;
+struct DeviceDescription {
+  DeviceProperties properties;
+  DeviceTraits traits;
 };
 
 // The next number of each device type, counted over all OpenCL platforms, for filter strings.
-using type_numbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
+using TypeNumbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
 
-struct platform_facts {
+struct PlatformFacts {
   bool is_intel = false;
   bool has_svm = false;  // OpenCL 2.0 or later, and its functions were found
 };
 
 // NOT_FOUND for a device that is unavailable or of a type that this library cannot use.
-[[nodiscard]] result<device_description> describe(const api& calls, const platform_facts& home,
-                                                  device_handle handle, type_numbers& numbers);
+[[nodiscard]] Result<DeviceDescription> describe(const Api& calls, const PlatformFacts& facts,
+                                                 DeviceHandle handle, TypeNumbers& numbers);
 
-class device final : public isthmus::device {
+class Device final : public isthmus::Device {
  public:
-  device(isthmus::platform& home, device_description description, device_handle handle)
-      : isthmus::device{home, std::move(description.properties)},
+  Device(isthmus::Platform& platform, DeviceDescription description, DeviceHandle handle)
+      : isthmus::Device{platform, std::move(description.properties)},
         traits_{description.traits},
         handle_{handle} {}
 
-  [[nodiscard]] const device_traits& traits() const noexcept { return traits_; }
-  [[nodiscard]] device_handle handle() const noexcept { return handle_; }
+  [[nodiscard]] const DeviceTraits& traits() const noexcept { return traits_; }
+  [[nodiscard]] DeviceHandle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override {
     return traits_.takes_host_memory;
   }
   // If the device is the host, the memory of the machine. OpenCL itself cannot report free memory.
-  [[nodiscard]] result<memory_info> memory() const override;
+  [[nodiscard]] Result<MemoryInfo> memory() const override;
 
  private:
-  device_traits traits_;
-  device_handle handle_;
+  DeviceTraits traits_;
+  DeviceHandle handle_;
 };
 
 }  // namespace isthmus::opencl

@@ -8,9 +8,9 @@
 namespace isthmus::opencl {
 
 // "CL_INVALID_VALUE"; "an unknown code" for other numbers.
-[[nodiscard]] const char* code_name(code outcome) noexcept;
+[[nodiscard]] const char* code_name(Code outcome) noexcept;
 // "clFoo failed: CL_INVALID_VALUE (-30)", with the status that corresponds to the code.
-[[nodiscard]] error call_failed(const char* call, code failure);
-[[nodiscard]] bool is_out_of_memory(code failure) noexcept;
+[[nodiscard]] Error call_failed(const char* call, Code failure);
+[[nodiscard]] bool is_out_of_memory(Code failure) noexcept;
 
 }  // namespace isthmus::opencl

@@ -21,24 +21,24 @@ constexpr std::chrono::microseconds k_ask_before_sleeping{20};
 
 }  // namespace
 
-driver_event::~driver_event() {
+DriverEvent::~DriverEvent() {
   if (handle_ != nullptr && !os::drivers_are_gone()) {
     driver_.calls().release_event(handle_);
   }
 }
 
-bool driver_event::may_be_ended() {
-  gate_list gates;
+bool DriverEvent::may_be_ended() {
+  GateList gates;
   add_gates(gates);
   return std::any_of(gates.begin(), gates.end(),
                      [](const auto& before) { return before->ends_dependents(); });
 }
 
-operation::operation(const platform& driver, context_handle home, const isthmus::device& where,
-                     gate_list gates) noexcept
-    : driver_event{driver, home, nullptr}, where_{where}, gates_{std::move(gates)} {}
+Operation::Operation(const Platform& driver, ContextHandle context, const isthmus::Device& device,
+                     GateList gates) noexcept
+    : DriverEvent{driver, context, nullptr}, where_{device}, gates_{std::move(gates)} {}
 
-operation::~operation() {
+Operation::~Operation() {
   for (auto* part : {first_, inner_}) {
     if (part != nullptr && !os::drivers_are_gone()) {
       driver().calls().release_event(part);
@@ -47,12 +47,12 @@ operation::~operation() {
 }
 
 // Gates that have opened are omitted; otherwise a chain of operations would accumulate them.
-void operation::add_gates(gate_list& all) {
+void Operation::add_gates(GateList& all) {
   std::copy_if(gates_.begin(), gates_.end(), std::back_inserter(all),
-               [](const ref<gate>& each) { return !each->succeeded(); });
+               [](const Ref<Gate>& each) { return !each->succeeded(); });
 }
 
-error operation::failure_of_gates() const {
+Error Operation::failure_of_gates() const {
   for (const auto& before : gates_) {
     if (before->poll() < ISTHMUS_OK) {
       return before->failure_of_dependents();
@@ -61,15 +61,15 @@ error operation::failure_of_gates() const {
   return {};
 }
 
-error operation::failure(code outcome) const {
+Error Operation::failure(Code outcome) const {
   return fail(outcome == cl::k_failed_dependency ? ISTHMUS_ERROR_DEPENDENCY : ISTHMUS_ERROR_DRIVER,
               "the driver ended the operation with {} ({})", code_name(outcome), outcome);
 }
 
 // The first error of the first and the inner event, or success. Pre: both have ended.
-code operation::outcome_of_parts() const noexcept {
+Code Operation::outcome_of_parts() const noexcept {
   for (auto* part : {first_, inner_}) {
-    code reached = cl::k_complete;
+    Code reached = cl::k_complete;
     if (part != nullptr) {
       driver().calls().get_event_info(part, cl::k_event_status, sizeof reached, &reached, nullptr);
     }
@@ -80,23 +80,23 @@ code operation::outcome_of_parts() const noexcept {
   return cl::k_complete;
 }
 
-void operation::settle(code outcome) noexcept {
+void Operation::settle(Code outcome) noexcept {
   if (auto failed = failure_of_gates()) {
     complete(std::move(failed));
     return;
   }
   const auto ended = outcome == cl::k_complete ? outcome_of_parts() : outcome;
-  complete(ended == cl::k_complete ? error{} : failure(ended));
+  complete(ended == cl::k_complete ? Error{} : failure(ended));
 }
 
-void operation::refresh() noexcept {
-  const call_of_any_thread counted;
+void Operation::refresh() noexcept {
+  const CallOfAnyThread counted;
   if (!counted) {
     complete(process_is_ending());
     return;
   }
   const auto& calls = driver().calls();
-  code reached = cl::k_complete;
+  Code reached = cl::k_complete;
   const auto asked =
       calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
   if (asked != cl::k_success) {
@@ -104,19 +104,19 @@ void operation::refresh() noexcept {
   } else if (reached <= cl::k_complete) {
     // Intel's runtime reports success for commands that it ended because of a failed dependency. A
     // wait returns the true outcome. It costs 0.15 us here, since the event has completed.
-    const event_handle own = handle();
+    const EventHandle own = handle();
     settle(reached < cl::k_complete ? reached : calls.wait_for_events(1, &own));
   }
 }
 
-void operation::on_driver_event(event_handle, code outcome, void* self) noexcept {
+void Operation::on_driver_event(EventHandle, Code outcome, void* self) noexcept {
   // Adopts the reference that `arm` retained.
-  const auto armed = ref<operation>::adopt(static_cast<operation*>(self));
+  const auto armed = Ref<Operation>::adopt(static_cast<Operation*>(self));
   armed->settle(outcome);
 }
 
-void operation::arm() noexcept {
-  const call_of_any_thread counted;
+void Operation::arm() noexcept {
+  const CallOfAnyThread counted;
   if (armed_.exchange(true, std::memory_order_acq_rel) || !counted) {
     return;
   }
@@ -129,40 +129,40 @@ void operation::arm() noexcept {
   }
 }
 
-bool operation::spin() noexcept {
-  const auto end = os::clock::now() + k_ask_before_sleeping;
+bool Operation::spin() noexcept {
+  const auto end = os::Clock::now() + k_ask_before_sleeping;
   do {
     refresh();
     if (settled()) {
       return true;
     }
     std::this_thread::yield();
-  } while (os::clock::now() < end);
+  } while (os::Clock::now() < end);
   return false;
 }
 
-void operation::block(const os::deadline& until) noexcept {
+void Operation::block(const os::Deadline& until) noexcept {
   if (on_library_thread()) {
-    event::block(until);
+    Event::block(until);
     return;
   }
   if (until) {
-    if (*until > os::clock::now() && !spin()) {
-      event::block(until);
+    if (*until > os::Clock::now() && !spin()) {
+      Event::block(until);
     }
     return;
   }
-  const event_handle own = handle();
+  const EventHandle own = handle();
   if (!os::drivers_are_gone()) {
     driver().calls().wait_for_events(1, &own);
   }
   refresh();
   if (!settled()) {
-    event::block(until);  // another thread is about to complete it
+    Event::block(until);  // another thread is about to complete it
   }
 }
 
-result<event_times> operation::times() {
+Result<EventTimes> Operation::times() {
   if (pending()) {
     return fail(ISTHMUS_PENDING,
                 "the operation has not completed: its times are available afterwards");
@@ -171,9 +171,9 @@ result<event_times> operation::times() {
     return process_is_ending();
   }
   const auto& calls = driver().calls();
-  event_times told;
-  const auto ask = [&](event_handle of, number what, std::uint64_t& time) {
-    return calls.get_profile(of, what, sizeof time, &time, nullptr);
+  EventTimes told;
+  const auto ask = [&](EventHandle event, Number number, std::uint64_t& time) {
+    return calls.get_profile(event, number, sizeof time, &time, nullptr);
   };
   auto* only = inner_ != nullptr ? inner_ : handle();
   auto* begin = first_ != nullptr ? first_ : only;

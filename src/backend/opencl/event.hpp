@@ -12,78 +12,78 @@
 
 namespace isthmus::opencl {
 
-class gate;
-class platform;
+class Gate;
+class Platform;
 // The gates that an operation waits for, directly or through the operations that it waits for.
-using gate_list = std::vector<ref<gate>>;
+using GateList = std::vector<Ref<Gate>>;
 
-class driver_event : public event {
+class DriverEvent : public Event {
  public:
   // Takes over one reference to `handle`, which may be null at first.
-  driver_event(const platform& driver, context_handle home, event_handle handle) noexcept
-      : driver_{driver}, home_{home}, handle_{handle} {}
-  ~driver_event() override;
+  DriverEvent(const Platform& driver, ContextHandle context, EventHandle handle) noexcept
+      : driver_{driver}, home_{context}, handle_{handle} {}
+  ~DriverEvent() override;
 
-  [[nodiscard]] context_handle home() const noexcept { return home_; }
-  [[nodiscard]] event_handle handle() const noexcept { return handle_; }
+  [[nodiscard]] ContextHandle home() const noexcept { return home_; }
+  [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
   // Adds to `all` the gates whose failure is also the failure of this event.
-  virtual void add_gates(gate_list& all) = 0;
+  virtual void add_gates(GateList& all) = 0;
   // Whether the driver may still end it with an error because a gate failed.
   [[nodiscard]] bool may_be_ended();
 
  protected:
-  [[nodiscard]] const platform& driver() const noexcept { return driver_; }
-  void set_handle(event_handle handle) noexcept { handle_ = handle; }
+  [[nodiscard]] const Platform& driver() const noexcept { return driver_; }
+  void set_handle(EventHandle handle) noexcept { handle_ = handle; }
 
  private:
-  const platform& driver_;
-  context_handle home_;
-  event_handle handle_;
+  const Platform& driver_;
+  ContextHandle home_;
+  EventHandle handle_;
 };
 
 // The driver's events of one operation, which may consist of several commands.
-struct operation_events {
-  event_handle first = nullptr;  // null if there is only one command
-  event_handle last = nullptr;
-  event_handle closing = nullptr;  // of a barrier after the commands; null if there is none
+struct OperationEvents {
+  EventHandle first = nullptr;  // null if there is only one command
+  EventHandle last = nullptr;
+  EventHandle closing = nullptr;  // of a barrier after the commands; null if there is none
 };
 
 // The event of an operation. It completes with the last event of its commands.
-class operation final : public driver_event {
+class Operation final : public DriverEvent {
  public:
-  operation(const platform& driver, context_handle home, const isthmus::device& where,
-            gate_list gates) noexcept;
-  ~operation() override;
+  Operation(const Platform& driver, ContextHandle context, const isthmus::Device& device,
+            GateList gates) noexcept;
+  ~Operation() override;
 
   // Takes over those events. Pre: no other thread knows this object yet.
-  void submitted(const operation_events& made) noexcept {
+  void submitted(const OperationEvents& made) noexcept {
     first_ = made.first;
     inner_ = made.closing != nullptr ? made.last : nullptr;
     set_handle(made.closing != nullptr ? made.closing : made.last);
   }
-  void add_gates(gate_list& all) override;
-  [[nodiscard]] result<event_times> times() override;
+  void add_gates(GateList& all) override;
+  [[nodiscard]] Result<EventTimes> times() override;
   [[nodiscard]] const void* clock() const noexcept override { return &where_; }
 
  protected:
   void refresh() noexcept override;
   void arm() noexcept override;
-  void block(const os::deadline& until) noexcept override;
+  void block(const os::Deadline& until) noexcept override;
 
  private:
-  static void on_driver_event(event_handle, code outcome, void* self) noexcept;
+  static void on_driver_event(EventHandle, Code outcome, void* self) noexcept;
   // `outcome`: 0, or the error with which the driver ended the last event.
-  void settle(code outcome) noexcept;
-  [[nodiscard]] code outcome_of_parts() const noexcept;
-  [[nodiscard]] error failure_of_gates() const;
-  [[nodiscard]] error failure(code outcome) const;
+  void settle(Code outcome) noexcept;
+  [[nodiscard]] Code outcome_of_parts() const noexcept;
+  [[nodiscard]] Error failure_of_gates() const;
+  [[nodiscard]] Error failure(Code outcome) const;
   [[nodiscard]] bool spin() noexcept;
 
-  const isthmus::device& where_;
-  event_handle first_ = nullptr;
-  event_handle inner_ = nullptr;
-  gate_list gates_;
+  const isthmus::Device& where_;
+  EventHandle first_ = nullptr;
+  EventHandle inner_ = nullptr;
+  GateList gates_;
   // Set by the one thread that registers the callback.
   std::atomic<bool> armed_{false};
 };

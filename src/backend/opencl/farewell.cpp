@@ -19,15 +19,15 @@ constexpr std::chrono::seconds k_longest_wait{5};
 constexpr std::chrono::microseconds k_between_looks{50};
 
 // Objects created here are released by the end of the process.
-void run_empty(const api& calls, queue_handle handle, os::clock::time_point until) noexcept {
-  event_handle last = nullptr;
-  if (os::clock::now() < until &&
+void run_empty(const Api& calls, QueueHandle handle, os::Clock::time_point until) noexcept {
+  EventHandle last = nullptr;
+  if (os::Clock::now() < until &&
       calls.enqueue_barrier(handle, 0, nullptr, &last) == cl::k_success) {
     calls.flush(handle);
-    code reached = cl::k_complete;
+    Code reached = cl::k_complete;
     while (calls.get_event_info(last, cl::k_event_status, sizeof reached, &reached, nullptr) ==
                cl::k_success &&
-           reached > cl::k_complete && os::clock::now() < until) {
+           reached > cl::k_complete && os::Clock::now() < until) {
       std::this_thread::sleep_for(k_between_looks);
     }
   }
@@ -35,37 +35,37 @@ void run_empty(const api& calls, queue_handle handle, os::clock::time_point unti
 
 }  // namespace
 
-farewell& farewell::only() noexcept {
-  static never_destroyed<farewell> made;
+Farewell& Farewell::only() noexcept {
+  static NeverDestroyed<Farewell> made;
   [[maybe_unused]] static const bool registered = [] {
-    static os::last_driver_calls ours{[]() noexcept { only().run(); }};
+    static os::LastDriverCalls ours{[]() noexcept { only().run(); }};
     os::add_last_driver_calls(ours);
     return true;
   }();
   return *made;
 }
 
-void farewell::add(gate& closed) noexcept { append(gates_, closed); }
+void Farewell::add(Gate& closed) noexcept { append(gates_, closed); }
 
-void farewell::add(queue& open) noexcept { append(queues_, open); }
+void Farewell::add(Queue& open) noexcept { append(queues_, open); }
 
-void farewell::add(lingering_queue& open) noexcept { append(lingering_, open); }
+void Farewell::add(LingeringQueue& open) noexcept { append(lingering_, open); }
 
-void farewell::append(list& to, in_farewell& member) noexcept {
+void Farewell::append(List& target, InFarewell& member) noexcept {
   const std::lock_guard hold{lock_};
-  member.previous_ = to.previous_;
-  member.next_ = &to;
-  to.previous_->next_ = &member;
-  to.previous_ = &member;
+  member.previous_ = target.previous_;
+  member.next_ = &target;
+  target.previous_->next_ = &member;
+  target.previous_ = &member;
 }
 
-void farewell::unlink(in_farewell& member) noexcept {
+void Farewell::unlink(InFarewell& member) noexcept {
   member.previous_->next_ = member.next_;
   member.next_->previous_ = member.previous_;
   member.previous_ = member.next_ = &member;
 }
 
-void farewell::remove(in_farewell& member) noexcept {
+void Farewell::remove(InFarewell& member) noexcept {
   if (os::is_forked_child()) {
     return;  // the lock may be held by a thread that does not exist in the child
   }
@@ -73,14 +73,14 @@ void farewell::remove(in_farewell& member) noexcept {
   unlink(member);
 }
 
-bool farewell::end_a_gate() noexcept {
+bool Farewell::end_a_gate() noexcept {
   std::unique_lock hold{lock_};
   if (gates_.next_ == &gates_) {
     return false;
   }
-  auto& closed = static_cast<gate&>(*gates_.next_);
+  auto& closed = static_cast<Gate&>(*gates_.next_);
   unlink(closed);
-  const ref<gate> kept{
+  const Ref<Gate> kept{
       &closed};  // still alive: its opener removes it from the list before releasing it
   hold.unlock();
   closed.end_unopened();
@@ -88,7 +88,7 @@ bool farewell::end_a_gate() noexcept {
 }
 
 template <class Queue>
-bool farewell::await_one_of(list& queues, os::clock::time_point until) noexcept {
+bool Farewell::await_one_of(List& queues, os::Clock::time_point until) noexcept {
   std::unique_lock hold{lock_};
   if (queues.next_ == &queues) {
     return false;
@@ -109,11 +109,11 @@ bool farewell::await_one_of(list& queues, os::clock::time_point until) noexcept 
   return true;
 }
 
-void farewell::run() noexcept {
+void Farewell::run() noexcept {
   while (end_a_gate()) {
   }
-  const auto until = os::clock::now() + k_longest_wait;
-  while (await_one_of<queue>(queues_, until) || await_one_of<lingering_queue>(lingering_, until)) {
+  const auto until = os::Clock::now() + k_longest_wait;
+  while (await_one_of<Queue>(queues_, until) || await_one_of<LingeringQueue>(lingering_, until)) {
   }
 }
 

@@ -11,55 +11,55 @@
 
 namespace isthmus::opencl {
 
-class gate;
-class lingering_queue;
-class queue;
+class Gate;
+class LingeringQueue;
+class Queue;
 
 // An entry of one of the lists below while its owner is in use.
-class in_farewell {
+class InFarewell {
  public:
-  in_farewell() = default;
-  in_farewell(const in_farewell&) = delete;
-  in_farewell& operator=(const in_farewell&) = delete;
+  InFarewell() = default;
+  InFarewell(const InFarewell&) = delete;
+  InFarewell& operator=(const InFarewell&) = delete;
 
  protected:
-  ~in_farewell() = default;
+  ~InFarewell() = default;
 
  private:
-  friend class farewell;
-  in_farewell* previous_ = this;
-  in_farewell* next_ = this;
+  friend class Farewell;
+  InFarewell* previous_ = this;
+  InFarewell* next_ = this;
 };
 
 // Never destroyed, since it outlives every thread. Thread-safe; the lock is held for a few
 // instructions.
-class farewell {
+class Farewell {
  public:
-  static farewell& only() noexcept;
+  static Farewell& only() noexcept;
 
   // Pre: nothing can open the gate yet.
-  void add(gate& closed) noexcept;
-  void add(queue& open) noexcept;
-  void add(lingering_queue& open) noexcept;
+  void add(Gate& closed) noexcept;
+  void add(Queue& open) noexcept;
+  void add(LingeringQueue& open) noexcept;
   // Call this before the member is destroyed. Does nothing if it is not in a list, and in a forked
   // child.
-  void remove(in_farewell& member) noexcept;
+  void remove(InFarewell& member) noexcept;
 
   void run() noexcept;
 
  private:
-  struct list : in_farewell {};
+  struct List : InFarewell {};
 
-  void append(list& to, in_farewell& member) noexcept;
-  static void unlink(in_farewell& member) noexcept;
+  void append(List& target, InFarewell& member) noexcept;
+  static void unlink(InFarewell& member) noexcept;
   [[nodiscard]] bool end_a_gate() noexcept;
   template <class Queue>
-  [[nodiscard]] bool await_one_of(list& queues, os::clock::time_point until) noexcept;
+  [[nodiscard]] bool await_one_of(List& queues, os::Clock::time_point until) noexcept;
 
   std::mutex lock_;
-  list gates_;
-  list queues_;
-  list lingering_;
+  List gates_;
+  List queues_;
+  List lingering_;
 };
 
 }  // namespace isthmus::opencl

@@ -16,15 +16,15 @@ namespace isthmus::opencl {
 
 // The thread that opens gates. There is one per process; it starts with the first gate and never
 // ends.
-class gate_keeper {
+class GateKeeper {
  public:
   // Never destroyed, since it outlives every thread.
-  static gate_keeper& only() {
-    static never_destroyed<gate_keeper> made;
+  static GateKeeper& only() {
+    static NeverDestroyed<GateKeeper> made;
     return *made;
   }
   // Takes over one reference. Does not allocate; the lock is held for a few instructions.
-  void take(gate& ready) noexcept {
+  void take(Gate& ready) noexcept {
     const std::lock_guard hold{lock_};
     ready.next_ = first_;
     first_ = &ready;
@@ -32,9 +32,9 @@ class gate_keeper {
   }
 
  private:
-  friend never_destroyed<gate_keeper>;
+  friend NeverDestroyed<GateKeeper>;
 
-  gate_keeper() {
+  GateKeeper() {
     start_thread([this] { serve(); }).detach();
   }
   void serve() noexcept {
@@ -56,74 +56,74 @@ class gate_keeper {
 
   std::mutex lock_;
   std::condition_variable changed_;
-  gate* first_ = nullptr;
+  Gate* first_ = nullptr;
 };
 
 namespace {
 
-bool wants_farewell(const platform& driver) {
+bool wants_farewell(const Platform& driver) {
   const auto all = driver.devices();
   return std::any_of(all.begin(), all.end(), [](const auto& member) {
-    return static_cast<const device&>(*member).traits().wants_farewell;
+    return static_cast<const Device&>(*member).traits().wants_farewell;
   });
 }
 
 }  // namespace
 
-result<ref<gate>> gate::create(const platform& driver, context_handle home, event& foreign,
+Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Event& foreign,
                                bool ends_dependents) {
   try {
-    static_cast<void>(gate_keeper::only());
+    static_cast<void>(GateKeeper::only());
   } catch (const std::system_error& cause) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "cannot start the thread that lets queues wait for the host: {}", cause.what());
   }
-  code outcome = cl::k_success;
-  auto* handle = driver.calls().create_user_event(home, &outcome);
+  Code outcome = cl::k_success;
+  auto* handle = driver.calls().create_user_event(context, &outcome);
   if (handle == nullptr) {
     return call_failed("clCreateUserEvent", outcome);
   }
-  auto made = make_ref<gate>(driver, home, handle, ends_dependents);
+  auto made = make_ref<Gate>(driver, context, handle, ends_dependents);
   made->retain();  // released once it has been opened
   if (wants_farewell(driver)) {
-    farewell::only().add(*made);
+    Farewell::only().add(*made);
   }
   foreign.on_complete(*made);
   return made;
 }
 
-result<ref<gate>> gate::join(const gate_list& gates, bool ends_dependents) {
-  const std::vector<ref<event>> joined{gates.begin(), gates.end()};
+Result<Ref<Gate>> Gate::join(const GateList& gates, bool ends_dependents) {
+  const std::vector<Ref<Event>> joined{gates.begin(), gates.end()};
   const auto outcome = outcome_of_all(joined);
   const auto& any = *gates.front();
   return create(any.driver(), any.home(), *outcome, ends_dependents);
 }
 
-void gate::run(event& completed) noexcept {
+void Gate::run(Event& completed) noexcept {
   // Completed before it opens, so that whatever waits for it finds the outcome here.
   complete(completed.outcome());
   if (!os::drivers_are_gone()) {
-    gate_keeper::only().take(*this);
+    GateKeeper::only().take(*this);
   }
 }
 
-bool gate::open() noexcept {
-  const os::driver_call call;
+bool Gate::open() noexcept {
+  const os::DriverCall call;
   if (!call) {
     return false;
   }
-  farewell::only().remove(*this);
+  Farewell::only().remove(*this);
   const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
   driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
   return true;
 }
 
-void gate::end_unopened() noexcept {
+void Gate::end_unopened() noexcept {
   driver().calls().set_user_event(handle(),
                                   ends_dependents_ ? cl::k_failed_dependency : cl::k_complete);
 }
 
-error gate::failure_of_dependents() const {
+Error Gate::failure_of_dependents() const {
   if (ends_dependents_) {
     return failed_dependency(outcome());
   }

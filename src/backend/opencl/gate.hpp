@@ -19,23 +19,23 @@
 
 namespace isthmus::opencl {
 
-class gate final : public driver_event, public in_farewell, private continuation {
+class Gate final : public DriverEvent, public InFarewell, private Continuation {
  public:
   // OUT_OF_MEMORY or DRIVER if it cannot be created.
-  [[nodiscard]] static result<ref<gate>> create(const platform& driver, context_handle home,
-                                                event& foreign, bool ends_dependents);
+  [[nodiscard]] static Result<Ref<Gate>> create(const Platform& driver, ContextHandle context,
+                                                Event& foreign, bool ends_dependents);
   // A gate in place of several others: it opens once all have completed, with the outcome of the
   // first failed one. Pre: two or more gates of one context.
-  [[nodiscard]] static result<ref<gate>> join(const gate_list& gates, bool ends_dependents);
+  [[nodiscard]] static Result<Ref<Gate>> join(const GateList& gates, bool ends_dependents);
 
-  gate(const platform& driver, context_handle home, event_handle handle,
+  Gate(const Platform& driver, ContextHandle context, EventHandle handle,
        bool ends_dependents) noexcept
-      : driver_event{driver, home, handle}, ends_dependents_{ends_dependents} {}
+      : DriverEvent{driver, context, handle}, ends_dependents_{ends_dependents} {}
 
-  void add_gates(gate_list& all) override { all.emplace_back(this); }
+  void add_gates(GateList& all) override { all.emplace_back(this); }
   [[nodiscard]] bool ends_dependents() const noexcept { return ends_dependents_; }
   // Pre: the gate has failed.
-  [[nodiscard]] error failure_of_dependents() const;
+  [[nodiscard]] Error failure_of_dependents() const;
   // Sets the user event; called on the gates' own thread. False once the process is ending: then
   // the gate remains for `end_unopened`.
   [[nodiscard]] bool open() noexcept;
@@ -44,11 +44,11 @@ class gate final : public driver_event, public in_farewell, private continuation
   void end_unopened() noexcept;
 
  private:
-  friend class gate_keeper;
-  void run(event& completed) noexcept override;
+  friend class GateKeeper;
+  void run(Event& completed) noexcept override;
 
   bool ends_dependents_;
-  gate* next_ = nullptr;
+  Gate* next_ = nullptr;
 };
 
 }  // namespace isthmus::opencl

@@ -8,10 +8,10 @@ namespace isthmus::opencl {
 namespace {
 
 // The name of the first core function that the library lacks, or null.
-const char* load_functions(void* opened, api& calls) noexcept {
+const char* load_functions(void* opened, Api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_OPENCL_LOAD(member, name, ...) \
-  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
+  calls.member = reinterpret_cast<Api::Entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
 #define ISTHMUS_OPENCL_NEED(member, name, ...)         \
   ISTHMUS_OPENCL_LOAD(member, name, __VA_ARGS__)       \
   if (calls.member == nullptr && missing == nullptr) { \
@@ -24,10 +24,10 @@ const char* load_functions(void* opened, api& calls) noexcept {
   return missing;
 }
 
-result<std::vector<platform_handle>> list_platforms(const api& calls) {
-  number count = 0;
+Result<std::vector<PlatformHandle>> list_platforms(const Api& calls) {
+  Number count = 0;
   auto outcome = calls.get_platforms(0, nullptr, &count);
-  std::vector<platform_handle> found(count);
+  std::vector<PlatformHandle> found(count);
   if (outcome == cl::k_success && count != 0) {
     outcome = calls.get_platforms(count, found.data(), nullptr);
   }
@@ -42,12 +42,12 @@ result<std::vector<platform_handle>> list_platforms(const api& calls) {
 
 }  // namespace
 
-result<library> open_library(const std::string& name) {
+Result<Library> open_library(const std::string& name) {
   auto opened = os::open_library(name.c_str());
   if (!opened) {
     return opened.take_error();
   }
-  library made;
+  Library made;
   made.path = os::library_path(*opened);
   if (const char* missing = load_functions(*opened, made.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a library of OpenCL 1.2, it has no {}", name,

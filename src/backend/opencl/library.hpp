@@ -10,13 +10,13 @@
 
 namespace isthmus::opencl {
 
-struct library {
-  api calls;  // without the USM functions, which each platform has separately
+struct Library {
+  Api calls;  // without the USM functions, which each platform has separately
   std::string path;
-  std::vector<platform_handle> platforms;
+  std::vector<PlatformHandle> platforms;
 };
 
 // NOT_FOUND with the reason if it cannot be opened or lists no platform.
-[[nodiscard]] result<library> open_library(const std::string& name);
+[[nodiscard]] Result<Library> open_library(const std::string& name);
 
 }  // namespace isthmus::opencl

@@ -11,14 +11,14 @@
 
 namespace isthmus::opencl {
 
-void lingering_queue::begin(ref<context> home, const device& where, queue_handle handle,
-                            wait_list running) {
-  begin(std::move(home), where, handle, running, false);
+void LingeringQueue::begin(Ref<Context> context, const Device& device, QueueHandle handle,
+                           WaitList running) {
+  begin(std::move(context), device, handle, running, false);
 }
 
-void lingering_queue::begin(ref<context> home, const device& where, queue_handle handle,
-                            wait_list running, bool is_over) {
-  const auto held = std::make_shared<lingering_queue>(std::move(home), where, handle, is_over);
+void LingeringQueue::begin(Ref<Context> context, const Device& device, QueueHandle handle,
+                           WaitList running, bool is_over) {
+  const auto held = std::make_shared<LingeringQueue>(std::move(context), device, handle, is_over);
   try {
     linger(address(handle), running, held);
   } catch (const std::bad_alloc&) {
@@ -27,16 +27,16 @@ void lingering_queue::begin(ref<context> home, const device& where, queue_handle
   }
 }
 
-lingering_queue::lingering_queue(ref<context> home, const device& where, queue_handle handle,
-                                 bool is_over) noexcept
-    : home_{std::move(home)}, where_{where}, handle_{handle}, is_over_{is_over} {
-  if (where.traits().wants_farewell) {
-    farewell::only().add(*this);
+LingeringQueue::LingeringQueue(Ref<Context> context, const Device& device, QueueHandle handle,
+                               bool is_over) noexcept
+    : home_{std::move(context)}, where_{device}, handle_{handle}, is_over_{is_over} {
+  if (device.traits().wants_farewell) {
+    Farewell::only().add(*this);
   }
 }
 
-lingering_queue::~lingering_queue() {
-  const call_of_any_thread counted;
+LingeringQueue::~LingeringQueue() {
+  const CallOfAnyThread counted;
   if (handle_ != nullptr && counted) {
     if (!is_over_ && is_last()) {
       begin_again();
@@ -44,22 +44,22 @@ lingering_queue::~lingering_queue() {
       calls().release_queue(handle_);
     }
   }
-  farewell::only().remove(*this);
+  Farewell::only().remove(*this);
 }
 
-bool lingering_queue::is_last() const noexcept {
-  number references = 1;
+bool LingeringQueue::is_last() const noexcept {
+  Number references = 1;
   calls().get_queue_info(handle_, cl::k_queue_references, sizeof references, &references, nullptr);
   return references == 1;
 }
 
 // Its owner may have submitted work before releasing the queue, and can no longer wait for it. A
 // barrier reports the end of that work.
-void lingering_queue::begin_again() noexcept try {
-  std::vector<ref<event>> running;
-  auto made = make_ref<operation>(home_->driver(), home_->handle(), where_, gate_list{});
+void LingeringQueue::begin_again() noexcept try {
+  std::vector<Ref<Event>> running;
+  auto made = make_ref<Operation>(home_->driver(), home_->handle(), where_, GateList{});
   running.reserve(1);
-  operation_events barrier;
+  OperationEvents barrier;
   if (calls().enqueue_barrier(handle_, 0, nullptr, &barrier.last) == cl::k_success) {
     calls().flush(handle_);
     made->submitted(barrier);

@@ -8,32 +8,33 @@
 
 namespace isthmus::opencl {
 
-class lingering_queue final : public in_farewell {
+class LingeringQueue final : public InFarewell {
  public:
   // Takes over the reference. It is released some time after `running` have ended, and after the
   // work of other code that released the queue in the meantime. Throws std::bad_alloc, and then the
   // reference is leaked.
-  static void begin(ref<context> home, const device& where, queue_handle handle, wait_list running);
+  static void begin(Ref<Context> context, const Device& device, QueueHandle handle,
+                    WaitList running);
 
   // Called by `begin` alone. `is_over`: no code submits work to the queue any more.
-  lingering_queue(ref<context> home, const device& where, queue_handle handle,
-                  bool is_over) noexcept;
-  ~lingering_queue();
+  LingeringQueue(Ref<Context> context, const Device& device, QueueHandle handle,
+                 bool is_over) noexcept;
+  ~LingeringQueue();
 
-  [[nodiscard]] const api& calls() const noexcept { return home_->driver().calls(); }
-  [[nodiscard]] queue_handle handle() const noexcept { return handle_; }
+  [[nodiscard]] const Api& calls() const noexcept { return home_->driver().calls(); }
+  [[nodiscard]] QueueHandle handle() const noexcept { return handle_; }
   // Whether nothing can be pending. Always false, since work of other code may be.
   [[nodiscard]] static bool quiet() noexcept { return false; }
 
  private:
-  static void begin(ref<context> home, const device& where, queue_handle handle, wait_list running,
-                    bool is_over);
+  static void begin(Ref<Context> context, const Device& device, QueueHandle handle,
+                    WaitList running, bool is_over);
   [[nodiscard]] bool is_last() const noexcept;
   void begin_again() noexcept;
 
-  ref<context> home_;
-  const device& where_;
-  queue_handle handle_;
+  Ref<Context> home_;
+  const Device& where_;
+  QueueHandle handle_;
   const bool is_over_;
 };
 

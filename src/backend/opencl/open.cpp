@@ -50,7 +50,7 @@ std::string loader_for(const std::vector<std::string>& named) {
   return soname;
 }
 
-class search {
+class Search {
  public:
   void look_into(const std::string& name) {
     auto opened = open_library(name);
@@ -62,7 +62,7 @@ class search {
       look_at(*opened, listed);
     }
   }
-  [[nodiscard]] result<std::vector<ref<isthmus::platform>>> finish() {
+  [[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> finish() {
     if (!found_.empty()) {
       return std::move(found_);
     }
@@ -75,7 +75,7 @@ class search {
 
  private:
   // A driver that is found both in its own library and through the loader is one platform.
-  [[nodiscard]] bool is_known(platform_handle listed, const platform_properties& told) const {
+  [[nodiscard]] bool is_known(PlatformHandle listed, const PlatformProperties& told) const {
     return std::find(handles_.begin(), handles_.end(), listed) != handles_.end() ||
            std::any_of(found_.begin(), found_.end(), [&](const auto& other) {
              const auto& known = other->properties();
@@ -83,19 +83,19 @@ class search {
                     known.version == told.version;
            });
   }
-  void look_at(const library& opened, platform_handle listed) {
-    const auto text = [&](number what) { return platform_text(opened.calls, listed, what); };
-    platform_properties told{.backend = "opencl",
-                             .name = text(cl::k_platform_name),
-                             .vendor = text(cl::k_platform_vendor),
-                             .version = text(cl::k_platform_version),
-                             .library = opened.path};
+  void look_at(const Library& opened, PlatformHandle listed) {
+    const auto text = [&](Number number) { return platform_text(opened.calls, listed, number); };
+    PlatformProperties told{.backend = "opencl",
+                            .name = text(cl::k_platform_name),
+                            .vendor = text(cl::k_platform_vendor),
+                            .version = text(cl::k_platform_version),
+                            .library = opened.path};
     if (is_known(listed, told)) {
       return;
     }
     handles_.push_back(listed);
     // Never deleted: this first reference is never released.
-    auto* made = new platform(std::move(told), opened.calls, listed, numbers_, reasons_);
+    auto* made = new Platform(std::move(told), opened.calls, listed, numbers_, reasons_);
     if (!made->devices().empty()) {
       found_.emplace_back(made);
     } else {
@@ -103,16 +103,16 @@ class search {
     }
   }
 
-  std::vector<ref<isthmus::platform>> found_;
-  std::vector<platform_handle> handles_;
+  std::vector<Ref<isthmus::Platform>> found_;
+  std::vector<PlatformHandle> handles_;
   std::vector<std::string> reasons_;
-  type_numbers numbers_{};
+  TypeNumbers numbers_{};
 };
 
 }  // namespace
 
-result<std::vector<ref<isthmus::platform>>> open() {
-  search looking;
+Result<std::vector<Ref<isthmus::Platform>>> open() {
+  Search looking;
   const auto named = named_libraries();
   for (const auto& name : named) {
     looking.look_into(name);
@@ -121,6 +121,6 @@ result<std::vector<ref<isthmus::platform>>> open() {
   return looking.finish();
 }
 
-bool made(event& candidate) noexcept { return dynamic_cast<driver_event*>(&candidate) != nullptr; }
+bool made(Event& candidate) noexcept { return dynamic_cast<DriverEvent*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::opencl

@@ -10,8 +10,8 @@ namespace isthmus::opencl {
 
 // Opens the libraries that ISTHMUS_OPENCL_LIBRARY names (paths joined by ':'), then the system's
 // loader. Platforms are never freed. NOT_FOUND, with all reasons, if no platform has a device.
-[[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
+[[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
-[[nodiscard]] bool made(event& candidate) noexcept;
+[[nodiscard]] bool made(Event& candidate) noexcept;
 
 }  // namespace isthmus::opencl

@@ -15,14 +15,14 @@
 
 namespace isthmus::opencl {
 
-inline void free_pattern(event_handle, code, void* pattern) noexcept {
-  delete static_cast<fill_pattern*>(pattern);
+inline void free_pattern(EventHandle, Code, void* pattern) noexcept {
+  delete static_cast<FillPattern*>(pattern);
 }
 
 // If the driver does not report the end, the fill may begin at any time, so the memory is never
 // freed.
-inline void keep_until_ended(const api& calls, event_handle fill,
-                             std::unique_ptr<fill_pattern> pattern) noexcept {
+inline void keep_until_ended(const Api& calls, EventHandle fill,
+                             std::unique_ptr<FillPattern> pattern) noexcept {
   calls.set_callback(fill, cl::k_complete, free_pattern, pattern.release());
 }
 

@@ -14,19 +14,19 @@
 namespace isthmus::opencl {
 namespace {
 
-void load_usm(api& calls, platform_handle handle) noexcept {
+void load_usm(Api& calls, PlatformHandle handle) noexcept {
 #define ISTHMUS_OPENCL_LOAD(member, name, ...) \
-  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(calls.get_extension(handle, #name));
+  calls.member = reinterpret_cast<Api::Entry<__VA_ARGS__>>(calls.get_extension(handle, #name));
     ISTHMUS_OPENCL_USM(ISTHMUS_OPENCL_LOAD)
 #undef ISTHMUS_OPENCL_LOAD
 }
 
-std::vector<device_handle> list_devices(const api& calls, platform_handle handle) {
-  number count = 0;
+std::vector<DeviceHandle> list_devices(const Api& calls, PlatformHandle handle) {
+  Number count = 0;
   if (calls.get_devices(handle, cl::k_type_all, 0, nullptr, &count) != cl::k_success) {
     return {};
   }
-  std::vector<device_handle> found(count);
+  std::vector<DeviceHandle> found(count);
   calls.get_devices(handle, cl::k_type_all, count, found.data(), nullptr);
   return found;
 }
@@ -40,63 +40,64 @@ bool is_at_least_2(std::string_view version) noexcept {
 
 }  // namespace
 
-std::string platform_text(const api& calls, platform_handle handle, number what) {
+std::string platform_text(const Api& calls, PlatformHandle handle, Number number) {
   std::size_t nbytes = 0;
-  if (calls.get_platform_info(handle, what, 0, nullptr, &nbytes) != cl::k_success || nbytes == 0) {
+  if (calls.get_platform_info(handle, number, 0, nullptr, &nbytes) != cl::k_success ||
+      nbytes == 0) {
     return {};
   }
   std::string answer(nbytes, '\0');
-  calls.get_platform_info(handle, what, nbytes, answer.data(), nullptr);
+  calls.get_platform_info(handle, number, nbytes, answer.data(), nullptr);
   answer.resize(std::min(answer.find('\0'), answer.size()));
   return answer;
 }
 
-platform::platform(platform_properties properties, const api& calls, platform_handle handle,
-                   type_numbers& numbers, std::vector<std::string>& reasons)
-    : isthmus::platform{std::move(properties)}, calls_{calls}, handle_{handle} {
+Platform::Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
+                   TypeNumbers& numbers, std::vector<std::string>& reasons)
+    : isthmus::Platform{std::move(properties)}, calls_{calls}, handle_{handle} {
   load_usm(calls_, handle);
   const auto& told = this->properties();
-  const platform_facts facts{.is_intel = told.vendor.starts_with("Intel"),
-                             .has_svm = is_at_least_2(told.version) &&
-                                        calls_.allocate_svm != nullptr &&
-                                        calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
-                                        calls_.fill_svm != nullptr};
+  const PlatformFacts facts{.is_intel = told.vendor.starts_with("Intel"),
+                            .has_svm = is_at_least_2(told.version) &&
+                                       calls_.allocate_svm != nullptr &&
+                                       calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
+                                       calls_.fill_svm != nullptr};
   for (auto* listed : list_devices(calls_, handle)) {
     if (auto found = describe(calls_, facts, listed, numbers)) {
-      add(std::make_unique<opencl::device>(*this, *std::move(found), listed));
+      add(std::make_unique<opencl::Device>(*this, *std::move(found), listed));
     } else {
       reasons.push_back(formatted("{}: {}", told.name, found.failure().message()));
     }
   }
 }
 
-isthmus::device* platform::find(device_handle handle) const noexcept {
+isthmus::Device* Platform::find(DeviceHandle handle) const noexcept {
   const auto all = devices();
   const auto found = std::find_if(all.begin(), all.end(),
                                   [=](const auto& member) { return member->native() == handle; });
   return found != all.end() ? found->get() : nullptr;
 }
 
-result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
-                                                     isthmus::platform* whole) {
-  std::vector<device_handle> handles;
+Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
+                                                     isthmus::Platform* whole) {
+  std::vector<DeviceHandle> handles;
   std::transform(members.begin(), members.end(), std::back_inserter(handles),
-                 [](auto* member) { return static_cast<device_handle>(member->native()); });
-  const std::array<word, 3> wanted = {cl::k_context_platform, reinterpret_cast<word>(handle_), 0};
-  code outcome = cl::k_success;
-  auto* made = calls_.create_context(wanted.data(), static_cast<number>(handles.size()),
+                 [](auto* member) { return static_cast<DeviceHandle>(member->native()); });
+  const std::array<Word, 3> wanted = {cl::k_context_platform, reinterpret_cast<Word>(handle_), 0};
+  Code outcome = cl::k_success;
+  auto* made = calls_.create_context(wanted.data(), static_cast<Number>(handles.size()),
                                      handles.data(), nullptr, nullptr, &outcome);
   if (made == nullptr) {
     return call_failed("clCreateContext", outcome);
   }
-  return ref<isthmus::context>{
-      make_ref<opencl::context>(*this, made, std::move(members), whole, owner{})};
+  return Ref<isthmus::Context>{
+      make_ref<opencl::Context>(*this, made, std::move(members), whole, Owner{})};
 }
 
-result<std::vector<isthmus::device*>> platform::members_of(context_handle native) const {
+Result<std::vector<isthmus::Device*>> Platform::members_of(ContextHandle native) const {
   std::size_t nbytes = 0;
   auto outcome = calls_.get_context_info(native, cl::k_context_devices, 0, nullptr, &nbytes);
-  std::vector<device_handle> handles(nbytes / sizeof(device_handle));
+  std::vector<DeviceHandle> handles(nbytes / sizeof(DeviceHandle));
   if (outcome == cl::k_success) {
     outcome =
         calls_.get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
@@ -104,7 +105,7 @@ result<std::vector<isthmus::device*>> platform::members_of(context_handle native
   if (outcome != cl::k_success) {
     return call_failed("clGetContextInfo", outcome);
   }
-  std::vector<isthmus::device*> members;
+  std::vector<isthmus::Device*> members;
   for (auto* listed : handles) {
     if (auto* known = find(listed)) {
       members.push_back(known);
@@ -113,12 +114,12 @@ result<std::vector<isthmus::device*>> platform::members_of(context_handle native
   return members;
 }
 
-result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
-                                                      owner keep) {
+Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
+                                                      Owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_context");
   }
-  auto* handle = static_cast<context_handle>(native);
+  auto* handle = static_cast<ContextHandle>(native);
   auto members = members_of(handle);
   if (!members) {
     return members.take_error();
@@ -130,25 +131,25 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
   if (const auto outcome = calls_.retain_context(handle); outcome != cl::k_success) {
     return call_failed("clRetainContext", outcome);
   }
-  return ref<isthmus::context>{
-      make_ref<opencl::context>(*this, handle, *std::move(members), nullptr, std::move(keep))};
+  return Ref<isthmus::Context>{
+      make_ref<opencl::Context>(*this, handle, *std::move(members), nullptr, std::move(keep))};
 }
 
-result<ref<isthmus::context>> platform::share_context(isthmus::device& member,
-                                                      isthmus::context& of) {
-  auto handle = of.retain_opencl();
+Result<Ref<isthmus::Context>> Platform::share_context(isthmus::Device& member,
+                                                      isthmus::Context& context) {
+  auto handle = context.retain_opencl();
   ISTHMUS_TRY(handle);
-  auto made = adopt_context(member, *handle, owner{});
-  calls_.release_context(static_cast<context_handle>(*handle));
+  auto made = adopt_context(member, *handle, Owner{});
+  calls_.release_context(static_cast<ContextHandle>(*handle));
   return made;
 }
 
-result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
-                                                  owner keep) {
+Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void* native,
+                                                  Owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a cl_command_queue");
   }
-  auto* handle = static_cast<queue_handle>(native);
+  auto* handle = static_cast<QueueHandle>(native);
   auto told = ask_queue(calls_, handle);
   if (!told) {
     return told.take_error();
@@ -157,15 +158,15 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
                 member.properties().filter);
   }
-  auto home = adopt_context(member, told->home, owner{});
+  auto home = adopt_context(member, told->home, Owner{});
   if (!home) {
     return home.take_error();
   }
   if (const auto outcome = calls_.retain_queue(handle); outcome != cl::k_success) {
     return call_failed("clRetainCommandQueue", outcome);
   }
-  auto& where = static_cast<opencl::context&>(**home);
-  return ref<isthmus::queue>{make_ref<opencl::queue>(where, static_cast<opencl::device&>(member),
+  auto& where = static_cast<opencl::Context&>(**home);
+  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(where, static_cast<opencl::Device&>(member),
                                                      handle, told->properties, std::move(keep))};
 }
 

@@ -9,34 +9,34 @@
 
 namespace isthmus::opencl {
 
-class platform final : public isthmus::platform {
+class Platform final : public isthmus::Platform {
  public:
   // Lists the devices. The reasons why others cannot be used are appended to `reasons`.
-  platform(platform_properties properties, const api& calls, platform_handle handle,
-           type_numbers& numbers, std::vector<std::string>& reasons);
+  Platform(PlatformProperties properties, const Api& calls, PlatformHandle handle,
+           TypeNumbers& numbers, std::vector<std::string>& reasons);
 
-  [[nodiscard]] const api& calls() const noexcept { return calls_; }
-  [[nodiscard]] result<ref<isthmus::context>> adopt_context(isthmus::device& member, void* native,
-                                                            owner keep) override;
-  [[nodiscard]] result<ref<isthmus::context>> share_context(isthmus::device& member,
-                                                            isthmus::context& of) override;
-  [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
-                                                        owner keep) override;
+  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
+  [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
+                                                            Owner keep) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> share_context(isthmus::Device& member,
+                                                            isthmus::Context& context) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
+                                                        Owner keep) override;
   // Null for a device of another platform, and for a sub-device.
-  [[nodiscard]] isthmus::device* find(device_handle handle) const noexcept;
+  [[nodiscard]] isthmus::Device* find(DeviceHandle handle) const noexcept;
 
  protected:
-  [[nodiscard]] result<ref<isthmus::context>> make_context(std::vector<isthmus::device*> members,
-                                                           isthmus::platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
+                                                           isthmus::Platform* whole) override;
 
  private:
-  [[nodiscard]] result<std::vector<isthmus::device*>> members_of(context_handle native) const;
+  [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(ContextHandle native) const;
 
-  api calls_;
-  platform_handle handle_;
+  Api calls_;
+  PlatformHandle handle_;
 };
 
 // "" if the driver does not report it.
-[[nodiscard]] std::string platform_text(const api& calls, platform_handle handle, number what);
+[[nodiscard]] std::string platform_text(const Api& calls, PlatformHandle handle, Number number);
 
 }  // namespace isthmus::opencl

@@ -9,8 +9,8 @@
 
 namespace isthmus::opencl {
 
-result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
-  queue_facts told;
+Result<QueueFacts> ask_queue(const Api& calls, QueueHandle handle) {
+  QueueFacts told;
   for (const auto outcome :
        {calls.get_queue_info(handle, cl::k_queue_context, sizeof told.home, &told.home, nullptr),
         calls.get_queue_info(handle, cl::k_queue_device, sizeof told.where, &told.where, nullptr),
@@ -24,63 +24,63 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
   return told;
 }
 
-queue::~queue() {
+Queue::~Queue() {
   if (os::drivers_are_gone()) {
-    farewell::only().remove(*this);
+    Farewell::only().remove(*this);
     return;
   }
   if (is_asked_on_demand()) {
     let_linger();
   }
-  farewell::only().remove(*this);
+  Farewell::only().remove(*this);
   if (!is_asked_on_demand()) {
     calls().release_queue(handle_);
   }
 }
 
-void queue::let_linger() noexcept try {
-  std::vector<ref<event>> running;
+void Queue::let_linger() noexcept try {
+  std::vector<Ref<Event>> running;
   add_unfinished_of_ours(running);
-  lingering_queue::begin(ref<context>{&context_}, device_, handle_, running);
+  LingeringQueue::begin(Ref<Context>{&context_}, device_, handle_, running);
 } catch (const std::bad_alloc&) {  // the reference is leaked
 }
 
-std::uintptr_t queue::key() const noexcept { return address(handle_); }
+std::uintptr_t Queue::key() const noexcept { return address(handle_); }
 
 // Uses a barrier. By OpenCL's rules a marker with a wait list waits for nothing else, whereas a
 // barrier also holds back later commands, which `do_run` requires.
-result<ref<event>> queue::do_fence(wait_list after) {
+Result<Ref<Event>> Queue::do_fence(WaitList after) {
   return submit(
-      "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const command_events& events) {
+      "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const CommandEvents& events) {
         return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.made);
       });
 }
 
-result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                      wait_list after) {
+Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                      WaitList after) {
   if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
-    return isthmus::queue::do_prefetch(pointer, nbytes, to_host, after);
+    return isthmus::Queue::do_prefetch(pointer, nbytes, to_host, after);
   }
   // If host and device share memory there is nothing to migrate. Intel's CPU runtime accepts one
   // such call per allocation and refuses the next.
   if (device_.traits().is_host) {
     return do_fence(after);
   }
-  const bits direction = to_host ? cl::k_migrate_to_host : 0;
+  const Bits direction = to_host ? cl::k_migrate_to_host : 0;
   return submit("clEnqueueMigrateMemINTEL", 1, after,
-                [&, this](std::size_t, const command_events& events) {
+                [&, this](std::size_t, const CommandEvents& events) {
                   return calls().migrate(handle_, pointer, nbytes, direction, events.wait_count,
                                          events.waits, events.made);
                 });
 }
 
-result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
-                                    wait_list after) {
+Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                    WaitList after) {
   if (!device_.can(ISTHMUS_CAN_ADVISE)) {
-    return isthmus::queue::do_advise(pointer, nbytes, advice, after);
+    return isthmus::Queue::do_advise(pointer, nbytes, advice, after);
   }
   return submit("clEnqueueMemAdviseINTEL", 1, after,
-                [&, this](std::size_t, const command_events& events) {
+                [&, this](std::size_t, const CommandEvents& events) {
                   return calls().advise(handle_, pointer, nbytes, advice, events.wait_count,
                                         events.waits, events.made);
                 });
@@ -88,27 +88,27 @@ result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std
 
 // Commands that a failed gate may end must not be in an out-of-order queue, where drivers crash on
 // that. Such an event is imported like an external one.
-bool queue::knows(event& candidate) const noexcept {
-  auto* known = dynamic_cast<driver_event*>(&candidate);
+bool Queue::knows(Event& candidate) const noexcept {
+  auto* known = dynamic_cast<DriverEvent*>(&candidate);
   if (known == nullptr || known->home() != context_.handle()) {
     return false;
   }
   return ends_dependents() || !device_.traits().ends_dependents || !known->may_be_ended();
 }
 
-result<ref<event>> queue::import(event& foreign) {
-  auto made = gate::create(context_.driver(), context_.handle(), foreign, ends_dependents());
+Result<Ref<Event>> Queue::import(Event& foreign) {
+  auto made = Gate::create(context_.driver(), context_.handle(), foreign, ends_dependents());
   if (!made) {
     return made.take_error();
   }
-  return ref<event>{*std::move(made)};
+  return Ref<Event>{*std::move(made)};
 }
 
 // An operation that depends on no gate that may fail can only fail because of the device.
-result<ref<event>> queue::end_of_known(const ref<event>& known, const ref<event>& end) {
-  gate_list gates;
-  static_cast<driver_event&>(*known).add_gates(gates);
-  return gates.empty() ? result<ref<event>>{known} : import(*end);
+Result<Ref<Event>> Queue::end_of_known(const Ref<Event>& known, const Ref<Event>& end) {
+  GateList gates;
+  static_cast<DriverEvent&>(*known).add_gates(gates);
+  return gates.empty() ? Result<Ref<Event>>{known} : import(*end);
 }
 
 }  // namespace isthmus::opencl

@@ -33,10 +33,10 @@ void drop_duplicates(std::vector<T>& all) {
 
 // The gates that an operation after `after` depends on. Pre: all are events of this driver, as
 // `knows` has checked.
-inline gate_list gates_before(wait_list after) {
-  gate_list gates;
+inline GateList gates_before(WaitList after) {
+  GateList gates;
   for (const auto& before : after) {
-    static_cast<driver_event&>(*before).add_gates(gates);
+    static_cast<DriverEvent&>(*before).add_gates(gates);
   }
   drop_duplicates(gates);
   return gates;
@@ -44,11 +44,11 @@ inline gate_list gates_before(wait_list after) {
 
 // The events that the driver must wait for. They include the gates: a command that was ended by a
 // failed gate counts as complete for a command that waits for it alone.
-inline std::vector<event_handle> handles_of(wait_list after, const gate_list& gates) {
-  std::vector<event_handle> handles;
+inline std::vector<EventHandle> handles_of(WaitList after, const GateList& gates) {
+  std::vector<EventHandle> handles;
   for (const auto& before : after) {
-    if (dynamic_cast<const gate*>(std::to_address(before)) == nullptr) {
-      handles.push_back(static_cast<driver_event&>(*before).handle());
+    if (dynamic_cast<const Gate*>(std::to_address(before)) == nullptr) {
+      handles.push_back(static_cast<DriverEvent&>(*before).handle());
     }
   }
   for (const auto& before : gates) {
@@ -61,16 +61,16 @@ inline std::vector<event_handle> handles_of(wait_list after, const gate_list& ga
 // In an in-order queue only the first command has to wait, unless a failed gate must end all of
 // them. Only the first and last command need events, which give the operation's times and end.
 template <class Command>
-code queue::put_in_order(std::size_t count, std::span<const event_handle> waits, bool each_waits,
-                         Command& command, operation_events& made) {
+Code Queue::put_in_order(std::size_t count, std::span<const EventHandle> waits, bool each_waits,
+                         Command& command, OperationEvents& made) {
   for (std::size_t index = 0; index < count; ++index) {
     auto outcome =
         out_of_order_ ? calls().enqueue_barrier(handle_, 0, nullptr, nullptr) : cl::k_success;
     if (outcome == cl::k_success) {
       const bool waiting = !waits.empty() && (index == 0 || each_waits);
       auto* told = index + 1 == count ? &made.last : (index == 0 ? &made.first : nullptr);
-      outcome = command(index, command_events{waiting ? static_cast<number>(waits.size()) : 0,
-                                              waiting ? waits.data() : nullptr, told});
+      outcome = command(index, CommandEvents{waiting ? static_cast<Number>(waits.size()) : 0,
+                                             waiting ? waits.data() : nullptr, told});
     }
     if (outcome != cl::k_success) {
       return outcome;
@@ -82,32 +82,32 @@ code queue::put_in_order(std::size_t count, std::span<const event_handle> waits,
 // Adds a closing event to an operation of which some commands are in flight and a later one was
 // refused. False if none is in flight. If the driver refuses that event too, waits for the commands
 // and returns false.
-inline bool give_end(const api& calls, queue_handle of, operation_events& made) noexcept {
+inline bool give_end(const Api& calls, QueueHandle queue, OperationEvents& made) noexcept {
   if (made.first == nullptr && made.last == nullptr) {
     return false;
   }
-  if (calls.enqueue_barrier(of, 0, nullptr, &made.closing) == cl::k_success) {
+  if (calls.enqueue_barrier(queue, 0, nullptr, &made.closing) == cl::k_success) {
     return true;
   }
-  calls.finish(of);
+  calls.finish(queue);
   return false;
 }
 
-inline error call_failed_without_throwing(const char* call, code outcome) noexcept try {
+inline Error call_failed_without_throwing(const char* call, Code outcome) noexcept try {
   return call_failed(call, outcome);
 } catch (const std::bad_alloc&) {
-  return error::no_memory();
+  return Error::no_memory();
 }
 
 // Encloses commands that a failed gate may end in two barriers. Intel's runtime ends such commands
 // while earlier commands of the queue, or the other events that they wait for (`earlier`), are
 // still running, and would then start the commands after them.
 template <class Command>
-code queue::put_between_barriers(std::size_t count, std::span<const event_handle> waits,
-                                 std::span<const event_handle> earlier, Command& command,
-                                 operation_events& made) {
-  event_handle front = nullptr;
-  auto outcome = calls().enqueue_barrier(handle_, static_cast<number>(earlier.size()),
+Code Queue::put_between_barriers(std::size_t count, std::span<const EventHandle> waits,
+                                 std::span<const EventHandle> earlier, Command& command,
+                                 OperationEvents& made) {
+  EventHandle front = nullptr;
+  auto outcome = calls().enqueue_barrier(handle_, static_cast<Number>(earlier.size()),
                                          earlier.empty() ? nullptr : earlier.data(), &front);
   if (outcome != cl::k_success) {
     return outcome;
@@ -121,27 +121,27 @@ code queue::put_between_barriers(std::size_t count, std::span<const event_handle
 }
 
 template <class Command>
-result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list after,
+Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList after,
                                  Command&& command) {
   auto gates = gates_before(after);
   const bool may_be_ended = !gates.empty() && ends_dependents();
   if (may_be_ended && gates.size() > 1) {
     // Intel's runtime ends a command once for each failed user event that it waits for, and crashes
     // the second time. At the end of the process it fails all user events that have not been set.
-    auto joint = gate::join(gates, true);
+    auto joint = Gate::join(gates, true);
     if (!joint) {
       return joint.take_error();
     }
     gates = {*std::move(joint)};
   }
   const auto waits = handles_of(after, gates);
-  const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<event_handle>{};
+  const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<EventHandle>{};
   // Created first: nothing may fail once the driver has the operation.
-  auto made = make_ref<operation>(context_.driver(), context_.handle(), where(), std::move(gates));
+  auto made = make_ref<Operation>(context_.driver(), context_.handle(), where(), std::move(gates));
   const bool has_parts = count > 1 || may_be_ended;
-  auto failure = has_parts ? std::optional<part_failure>{std::in_place} : std::nullopt;
-  operation_events events;
-  code outcome = cl::k_success;
+  auto failure = has_parts ? std::optional<PartFailure>{std::in_place} : std::nullopt;
+  OperationEvents events;
+  Code outcome = cl::k_success;
   bool is_in_part = false;  // a later command was refused
   {
     const std::lock_guard hold{submitting_};
@@ -155,7 +155,7 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   }
   calls().flush(handle_);  // otherwise a waiter that does not flush could wait indefinitely
   return is_in_part ? failure->after(*made, call_failed_without_throwing(call, outcome))
-                    : ref<event>{made};
+                    : Ref<Event>{made};
 }
 
 }  // namespace isthmus::opencl

@@ -7,29 +7,29 @@
 
 namespace isthmus::sim {
 
-void ended_list::push_back(ref<operation> added) noexcept {
+void EndedList::push_back(Ref<Operation> added) noexcept {
   auto* const one = added.detach();
   (first_ == nullptr ? first_ : last_->next_) = one;
   last_ = one;
 }
 
-ref<operation> ended_list::pop_front() noexcept {
+Ref<Operation> EndedList::pop_front() noexcept {
   auto* const one = first_;
   first_ = std::exchange(one->next_, nullptr);
-  return ref<operation>::adopt(one);
+  return Ref<Operation>::adopt(one);
 }
 
-void agenda::go_on(engine& home, const std::shared_ptr<lane>& on) noexcept {
-  if (on->keeps_home) {
+void Agenda::go_on(Engine& engine, const std::shared_ptr<Lane>& lane) noexcept {
+  if (lane->keeps_home) {
     return;
   }
-  on->keeps_home = home.shared_from_this();
-  (first_lane_ == nullptr ? first_lane_ : last_lane_->next) = on;
-  last_lane_ = on.get();
+  lane->keeps_home = engine.shared_from_this();
+  (first_lane_ == nullptr ? first_lane_ : last_lane_->next) = lane;
+  last_lane_ = lane.get();
 }
 
 // Keeps the engine alive while it runs: an operation that ends there may hold its last reference.
-void agenda::run_first_lane() noexcept {
+void Agenda::run_first_lane() noexcept {
   const auto on = std::exchange(first_lane_, nullptr);
   first_lane_ = std::exchange(on->next, nullptr);
   const auto home = on->keeps_home;
@@ -37,7 +37,7 @@ void agenda::run_first_lane() noexcept {
 }
 
 // Demands come first, so that everything wanted is known before any of it runs.
-bool agenda::step() noexcept {
+bool Agenda::step() noexcept {
   if (demand) {
     const auto order = *std::exchange(demand, std::nullopt);
     order.wanted->home().hurry(order, *this);
@@ -59,7 +59,7 @@ bool agenda::step() noexcept {
   return true;
 }
 
-void agenda::work_off() noexcept {
+void Agenda::work_off() noexcept {
   while (step()) {
   }
   dropped.clear();

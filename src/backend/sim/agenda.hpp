@@ -16,41 +16,41 @@
 namespace isthmus::sim {
 
 // Operations that ended, in order. An intrusive list that holds a reference to each.
-class ended_list {
+class EndedList {
  public:
-  ended_list() noexcept = default;
-  ended_list(const ended_list&) = delete;
-  ended_list& operator=(const ended_list&) = delete;
-  ~ended_list() = default;  // empty by then
+  EndedList() noexcept = default;
+  EndedList(const EndedList&) = delete;
+  EndedList& operator=(const EndedList&) = delete;
+  ~EndedList() = default;  // empty by then
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  void push_back(ref<operation> added) noexcept;
-  [[nodiscard]] ref<operation> pop_front() noexcept;
+  void push_back(Ref<Operation> added) noexcept;
+  [[nodiscard]] Ref<Operation> pop_front() noexcept;
 
  private:
-  operation* first_ = nullptr;
-  operation* last_ = nullptr;  // valid if there is a first
+  Operation* first_ = nullptr;
+  Operation* last_ = nullptr;  // valid if there is a first
 };
 
-class agenda {
+class Agenda {
  public:
   // The caller's demand on the engine.
-  std::optional<demanded> demand;
-  chain<demanded> demands;
-  chain<passed_event> releases;
-  ended_list ended;  // to complete, in this order
+  std::optional<Demanded> demand;
+  Chain<Demanded> demands;
+  Chain<PassedEvent> releases;
+  EndedList ended;  // to complete, in this order
   // Destroyed when everything is done.
-  chain<demanded> dropped;
-  chain<passed_event> spent;
+  Chain<Demanded> dropped;
+  Chain<PassedEvent> spent;
 
-  agenda() = default;
-  agenda(const agenda&) = delete;
-  agenda& operator=(const agenda&) = delete;
-  ~agenda() { work_off(); }
+  Agenda() = default;
+  Agenda(const Agenda&) = delete;
+  Agenda& operator=(const Agenda&) = delete;
+  ~Agenda() { work_off(); }
 
   // Continues with a queue's operations (`lane`). Pre: the lock of their engine is held. A lane
   // that is in another agenda already is left to that one.
-  void go_on(engine& home, const std::shared_ptr<lane>& on) noexcept;
+  void go_on(Engine& engine, const std::shared_ptr<Lane>& lane) noexcept;
   // Pre: the caller holds no engine's lock. Post: the agenda is empty.
   void work_off() noexcept;
 
@@ -58,8 +58,8 @@ class agenda {
   [[nodiscard]] bool step() noexcept;
   void run_first_lane() noexcept;
 
-  std::shared_ptr<lane> first_lane_;
-  lane* last_lane_ = nullptr;  // valid if there is a first
+  std::shared_ptr<Lane> first_lane_;
+  Lane* last_lane_ = nullptr;  // valid if there is a first
 };
 
 }  // namespace isthmus::sim

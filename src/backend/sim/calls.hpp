@@ -17,7 +17,7 @@ namespace isthmus::sim {
 // `any` counts all calls. Two are not calls: `operation` counts the copies and fills that the
 // device has reached, possibly long after their calls returned; `violation` counts what no correct
 // program does, such as freeing memory twice or while an operation uses it.
-enum class call : std::uint8_t {
+enum class Call : std::uint8_t {
   allocate,
   free,
   context,
@@ -35,43 +35,43 @@ enum class call : std::uint8_t {
   any,
   violation
 };
-constexpr std::size_t k_calls = static_cast<std::size_t>(call::violation) + 1;
+constexpr std::size_t k_calls = static_cast<std::size_t>(Call::violation) + 1;
 
-[[nodiscard]] const char* call_name(call kind) noexcept;
-[[nodiscard]] std::optional<call> find_call(std::string_view name) noexcept;
+[[nodiscard]] const char* call_name(Call kind) noexcept;
+[[nodiscard]] std::optional<Call> find_call(std::string_view name) noexcept;
 // "allocate, free, ..., any", for messages.
 [[nodiscard]] std::string call_names();
 
 // Makes the `nth` call of a kind fail, counted from when the fault is set.
-struct fault {
-  call kind = call::any;
+struct Fault {
+  Call kind = Call::any;
   std::uint64_t nth = 1;
 };
 
 // Guarded by the engine's lock.
-class call_log {
+class CallLog {
  public:
   // Counts a call. Returns the error with which it is to fail, if it is.
-  [[nodiscard]] error record(call kind, const std::string& filter);
+  [[nodiscard]] Error record(Call kind, const std::string& filter);
   // Counts an operation that is about to move bytes. Returns the error with which it ends instead,
   // if any.
-  [[nodiscard]] error record_operation(const std::string& filter);
-  void record_violation() noexcept { ++count(call::violation); }
-  [[nodiscard]] std::uint64_t made(call kind) const noexcept { return counts_[index(kind)]; }
+  [[nodiscard]] Error record_operation(const std::string& filter);
+  void record_violation() noexcept { ++count(Call::violation); }
+  [[nodiscard]] std::uint64_t made(Call kind) const noexcept { return counts_[index(kind)]; }
 
-  void add(const fault& planned);
+  void add(const Fault& planned);
   void clear_faults() noexcept { faults_.clear(); }
   // The device is lost after this number of further calls.
-  void lose_after(std::uint64_t calls) noexcept { lost_at_ = made(call::any) + calls; }
-  [[nodiscard]] bool lost() const noexcept { return lost_at_ && made(call::any) >= *lost_at_; }
+  void lose_after(std::uint64_t calls) noexcept { lost_at_ = made(Call::any) + calls; }
+  [[nodiscard]] bool lost() const noexcept { return lost_at_ && made(Call::any) >= *lost_at_; }
 
  private:
-  static std::size_t index(call kind) noexcept { return static_cast<std::size_t>(kind); }
-  std::uint64_t& count(call kind) noexcept { return counts_[index(kind)]; }
-  [[nodiscard]] bool take_fault(call kind) noexcept;
+  static std::size_t index(Call kind) noexcept { return static_cast<std::size_t>(kind); }
+  std::uint64_t& count(Call kind) noexcept { return counts_[index(kind)]; }
+  [[nodiscard]] bool take_fault(Call kind) noexcept;
 
   std::array<std::uint64_t, k_calls> counts_{};
-  std::vector<fault> faults_;  // nth: counted from the first call of the kind
+  std::vector<Fault> faults_;  // nth: counted from the first call of the kind
   std::optional<std::uint64_t> lost_at_;
 };
 

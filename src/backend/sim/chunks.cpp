@@ -11,42 +11,42 @@
 namespace isthmus::sim {
 namespace {
 
-error no_reservation(const void* at) {
+Error no_reservation(const void* at) {
   return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} does not lie in reserved addresses", at);
 }
 
 }  // namespace
 
-result<void*> chunks::reserve(std::size_t nbytes, std::size_t alignment) {
-  ISTHMUS_TRY(engine_of(where_).begin(call::map));
+Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
+  ISTHMUS_TRY(engine_of(where_).begin(Call::map));
   auto made =
-      allocation::reserve(context_, where_, {kind_, nbytes, std::max(alignment, granularity())});
+      Allocation::reserve(context_, where_, {kind_, nbytes, std::max(alignment, granularity())});
   ISTHMUS_TRY(made);
   void* const base = (*made)->base();
-  address_book::only().add(*std::move(made));
+  AddressBook::only().add(*std::move(made));
   return base;
 }
 
-void chunks::release(void* base, std::size_t nbytes) noexcept {
+void Chunks::release(void* base, std::size_t nbytes) noexcept {
   auto& home = engine_of(where_);
-  static_cast<void>(home.begin(call::free));
-  const auto found = address_book::only().remove(base, context_);
+  static_cast<void>(home.begin(Call::free));
+  const auto found = AddressBook::only().remove(base, context_);
   if (!found || found->nbytes() != nbytes || found->held_bytes() != 0) {
     home.record_violation();
   }
 }
 
-result<void> chunks::create(void* at, std::size_t nbytes) {
+Result<void> Chunks::create(void* at, std::size_t nbytes) {
   auto& home = engine_of(where_);
-  ISTHMUS_TRY(home.begin(call::allocate));
-  const auto in = address_book::only().find(at, context_);
+  ISTHMUS_TRY(home.begin(Call::allocate));
+  const auto in = AddressBook::only().find(at, context_);
   if (!in || in->chunks() == nullptr) {
     return no_reservation(at);
   }
   ISTHMUS_TRY(home.reserve({kind_, nbytes, 0}));
   const auto offset = in->offset_of(at);
   auto made = in->chunks()->add(offset, nbytes) ? os::commit_pages(in->open(at), nbytes)
-                                                : result<void>{error::no_memory()};
+                                                : Result<void>{Error::no_memory()};
   if (!made) {
     static_cast<void>(in->chunks()->remove(offset, nbytes));
     home.give_back(kind_, nbytes);
@@ -57,40 +57,40 @@ result<void> chunks::create(void* at, std::size_t nbytes) {
 }
 
 // On hardware, moving memory that an operation uses would lose data. Here it counts as a violation.
-result<void> chunks::move(void* from, void* to, std::size_t nbytes, bool& to_lost) {
+Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes, bool& to_lost) {
   to_lost = false;
   auto& home = engine_of(where_);
-  ISTHMUS_TRY(home.begin(call::map));
-  const auto out = address_book::only().find(from, context_);
-  const auto in = address_book::only().find(to, context_);
+  ISTHMUS_TRY(home.begin(Call::map));
+  const auto out = AddressBook::only().find(source, context_);
+  const auto in = AddressBook::only().find(destination, context_);
   if (!out || out->chunks() == nullptr || !in || in->chunks() == nullptr) {
-    return no_reservation(out ? to : from);
+    return no_reservation(out ? destination : source);
   }
-  if (out->chunks()->in_use(out->offset_of(from), nbytes)) {
+  if (out->chunks()->in_use(out->offset_of(source), nbytes)) {
     home.record_violation();
   }
-  if (!in->chunks()->add(in->offset_of(to), nbytes)) {
-    return error::no_memory();
+  if (!in->chunks()->add(in->offset_of(destination), nbytes)) {
+    return Error::no_memory();
   }
-  if (auto moved =
-          os::move_pages(out->open(from), in->open(to), nbytes, os::left_pages::reserved, to_lost);
+  if (auto moved = os::move_pages(out->open(source), in->open(destination), nbytes,
+                                  os::LeftPages::reserved, to_lost);
       !moved) {
-    static_cast<void>(in->chunks()->remove(in->offset_of(to), nbytes));
+    static_cast<void>(in->chunks()->remove(in->offset_of(destination), nbytes));
     if (to_lost) {
       in->keep_addresses();
     }
     return moved;
   }
-  if (!out->chunks()->remove(out->offset_of(from), nbytes)) {
+  if (!out->chunks()->remove(out->offset_of(source), nbytes)) {
     home.record_violation();
   }
   return {};
 }
 
-void chunks::destroy(void* at, std::size_t nbytes) noexcept {
+void Chunks::destroy(void* at, std::size_t nbytes) noexcept {
   auto& home = engine_of(where_);
-  static_cast<void>(home.begin(call::free));
-  const auto in = address_book::only().find(at, context_);
+  static_cast<void>(home.begin(Call::free));
+  const auto in = AddressBook::only().find(at, context_);
   const bool was = in && in->chunks() != nullptr;
   if (!was || in->chunks()->in_use(in->offset_of(at), nbytes) ||
       !in->chunks()->remove(in->offset_of(at), nbytes)) {

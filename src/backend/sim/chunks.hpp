@@ -7,27 +7,28 @@
 
 namespace isthmus::sim {
 
-class chunks final : public chunk_source {
+class Chunks final : public ChunkSource {
  public:
   // `context` is compared, never dereferenced.
-  chunks(const void* context, isthmus::device& where, usm_kind kind) noexcept
-      : context_{context}, where_{where}, kind_{kind} {}
+  Chunks(const void* context, isthmus::Device& device, UsmKind kind) noexcept
+      : context_{context}, where_{device}, kind_{kind} {}
 
-  [[nodiscard]] bool are_of(const isthmus::device& where, usm_kind kind) const noexcept {
-    return &where == &where_ && kind == kind_;
+  [[nodiscard]] bool are_of(const isthmus::Device& device, UsmKind kind) const noexcept {
+    return &device == &where_ && kind == kind_;
   }
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
-  [[nodiscard]] result<void*> reserve(std::size_t nbytes, std::size_t alignment) override;
+  [[nodiscard]] Result<void*> reserve(std::size_t nbytes, std::size_t alignment) override;
   void release(void* base, std::size_t nbytes) noexcept override;
-  [[nodiscard]] result<void> create(void* at, std::size_t nbytes) override;
-  [[nodiscard]] result<void> move(void* from, void* to, std::size_t nbytes, bool& to_lost) override;
+  [[nodiscard]] Result<void> create(void* at, std::size_t nbytes) override;
+  [[nodiscard]] Result<void> move(void* source, void* destination, std::size_t nbytes,
+                                  bool& to_lost) override;
   void destroy(void* at, std::size_t nbytes) noexcept override;
 
  private:
   const void* context_;
-  isthmus::device& where_;
-  const usm_kind kind_;
+  isthmus::Device& where_;
+  const UsmKind kind_;
 };
 
 }  // namespace isthmus::sim

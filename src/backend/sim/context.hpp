@@ -8,25 +8,25 @@
 
 namespace isthmus::sim {
 
-class context final : public isthmus::context {
+class Context final : public isthmus::Context {
  public:
-  context(std::vector<isthmus::device*> devices, isthmus::platform* whole);
+  Context(std::vector<isthmus::Device*> devices, isthmus::Platform* whole);
   // Pre: its queues are destroyed. Ends their remaining operations and frees memory that the caller
   // did not.
-  ~context() override;
+  ~Context() override;
 
-  [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
+  [[nodiscard]] PointerFacts query(const void* pointer) noexcept override;
   [[nodiscard]] void* function_address(void* pointer) noexcept override;
-  [[nodiscard]] chunk_source* chunks(isthmus::device& where, usm_kind kind) noexcept override;
+  [[nodiscard]] ChunkSource* chunks(isthmus::Device& device, UsmKind kind) noexcept override;
 
  protected:
-  [[nodiscard]] result<void*> do_allocate(isthmus::device& where,
-                                          const allocation_request& request) override;
-  void do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept override;
-  [[nodiscard]] result<ref<isthmus::queue>> make_queue(isthmus::device& where, bool part) override;
+  [[nodiscard]] Result<void*> do_allocate(isthmus::Device& device,
+                                          const AllocationRequest& request) override;
+  void do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> make_queue(isthmus::Device& device, bool part) override;
 
  private:
-  std::vector<std::unique_ptr<sim::chunks>> chunks_;
+  std::vector<std::unique_ptr<sim::Chunks>> chunks_;
 };
 
 }  // namespace isthmus::sim

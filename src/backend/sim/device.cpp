@@ -7,7 +7,7 @@
 namespace isthmus::sim {
 namespace {
 
-std::uint64_t capabilities(const options& chosen) noexcept {
+std::uint64_t capabilities(const Options& chosen) noexcept {
   std::uint64_t able = chosen.kinds | ISTHMUS_CAN_PREFETCH | ISTHMUS_CAN_ADVISE |
                        ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_TELL_FREE_MEMORY;
   if (chosen.usm) {
@@ -23,7 +23,7 @@ std::uint64_t capabilities(const options& chosen) noexcept {
   return able;
 }
 
-std::string lacks(const options& chosen) {
+std::string lacks(const Options& chosen) {
   std::vector<std::string_view> missing;
   if (!chosen.usm) {
     missing.emplace_back("no true USM (usm=0)");
@@ -40,8 +40,8 @@ std::string lacks(const options& chosen) {
   return joined(missing, "; ");
 }
 
-device_properties describe(const std::string& filter, const options& chosen) {
-  device_properties told;
+DeviceProperties describe(const std::string& filter, const Options& chosen) {
+  DeviceProperties told;
   told.filter = filter;
   told.name = "Simulated device";
   told.vendor = "Isthmus";
@@ -59,7 +59,7 @@ device_properties describe(const std::string& filter, const options& chosen) {
 }
 
 // Removes the orders, which are carried out once. The rest describes the device.
-options without_orders(options chosen) {
+Options without_orders(Options chosen) {
   chosen.reseed = false;
   chosen.clear_faults = false;
   chosen.faults.clear();
@@ -69,14 +69,14 @@ options without_orders(options chosen) {
 
 }  // namespace
 
-device::device(isthmus::platform& home, const std::string& filter, const options& chosen)
-    : isthmus::device{home, describe(filter, chosen)},
-      engine_{std::make_shared<sim::engine>(filter, chosen)},
+Device::Device(isthmus::Platform& platform, const std::string& filter, const Options& chosen)
+    : isthmus::Device{platform, describe(filter, chosen)},
+      engine_{std::make_shared<sim::Engine>(filter, chosen)},
       chosen_{without_orders(chosen)} {}
 
-result<void> device::configure(std::string_view changes) {
+Result<void> Device::configure(std::string_view changes) {
   const std::lock_guard hold{changes_};
-  auto wanted = parse_options(changes, source::change, chosen_);
+  auto wanted = parse_options(changes, Source::change, chosen_);
   if (!wanted) {
     return wanted.take_error();
   }

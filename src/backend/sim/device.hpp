@@ -9,24 +9,24 @@
 
 namespace isthmus::sim {
 
-class device final : public isthmus::device {
+class Device final : public isthmus::Device {
  public:
-  device(isthmus::platform& home, const std::string& filter, const options& chosen);
+  Device(isthmus::Platform& platform, const std::string& filter, const Options& chosen);
 
-  [[nodiscard]] result<memory_info> memory() const override { return engine_->memory(); }
-  [[nodiscard]] sim::engine& engine() const noexcept { return *engine_; }
+  [[nodiscard]] Result<MemoryInfo> memory() const override { return engine_->memory(); }
+  [[nodiscard]] sim::Engine& engine() const noexcept { return *engine_; }
   // Applies `changes` to the options in force. Thread-safe.
-  [[nodiscard]] result<void> configure(std::string_view changes);
+  [[nodiscard]] Result<void> configure(std::string_view changes);
 
  private:
-  std::shared_ptr<sim::engine> engine_;
+  std::shared_ptr<sim::Engine> engine_;
   std::mutex changes_;
-  options chosen_;  // guarded by changes_; without orders
+  Options chosen_;  // guarded by changes_; without orders
 };
 
 // Pre: a device of this backend.
-[[nodiscard]] inline engine& engine_of(const isthmus::device& where) noexcept {
-  return static_cast<const device&>(where).engine();
+[[nodiscard]] inline Engine& engine_of(const isthmus::Device& device) noexcept {
+  return static_cast<const Device&>(device).engine();
 }
 
 }  // namespace isthmus::sim

@@ -12,14 +12,14 @@ namespace {
 
 // Notifies an operation that an event which is not simulated has completed. An event that only
 // orders completes with success.
-class foreign_passed final : public continuation {
+class ForeignPassed final : public Continuation {
  public:
-  explicit foreign_passed(std::unique_ptr<passed_event> waiting) noexcept
+  explicit ForeignPassed(std::unique_ptr<PassedEvent> waiting) noexcept
       : waiting_{std::move(waiting)} {}
 
-  void run(event& completed) noexcept override {
+  void run(Event& completed) noexcept override {
     {
-      agenda next;
+      Agenda next;
       waiting_->foreign = true;
       waiting_->failure = completed.outcome();
       next.releases.push_back(std::move(waiting_));
@@ -28,29 +28,29 @@ class foreign_passed final : public continuation {
   }
 
  private:
-  std::unique_ptr<passed_event> waiting_;
+  std::unique_ptr<PassedEvent> waiting_;
 };
 
 // How an operation learns that an event it waits for has passed.
-struct dependency {
-  event* before = nullptr;
-  operation* simulated = nullptr;           // `before`, if it is simulated
-  std::unique_ptr<passed_event> waiting;    // for a simulated event
-  std::unique_ptr<foreign_passed> foreign;  // for another event
+struct Dependency {
+  Event* before = nullptr;
+  Operation* simulated = nullptr;          // `before`, if it is simulated
+  std::unique_ptr<PassedEvent> waiting;    // for a simulated event
+  std::unique_ptr<ForeignPassed> foreign;  // for another event
 };
 
-std::vector<dependency> dependencies(const ref<operation>& of, wait_list after) {
-  std::vector<dependency> all;
+std::vector<Dependency> dependencies(const Ref<Operation>& operation, WaitList after) {
+  std::vector<Dependency> all;
   all.reserve(after.size());
   for (const auto& before : after) {
     auto& each = all.emplace_back();
     each.before = before.get();
-    const auto awaited = awaited_event::of(*before);
+    const auto awaited = AwaitedEvent::of(*before);
     each.simulated = awaited.simulated;
-    each.waiting = std::make_unique<passed_event>(of);
+    each.waiting = std::make_unique<PassedEvent>(operation);
     each.waiting->order_only = awaited.order_only;
     if (each.simulated == nullptr) {
-      each.foreign = std::make_unique<foreign_passed>(std::move(each.waiting));
+      each.foreign = std::make_unique<ForeignPassed>(std::move(each.waiting));
     }
   }
   return all;
@@ -58,7 +58,7 @@ std::vector<dependency> dependencies(const ref<operation>& of, wait_list after) 
 
 }  // namespace
 
-engine::engine(std::string filter, const options& chosen)
+Engine::Engine(std::string filter, const Options& chosen)
     : filter_{std::move(filter)},
       timeline_{chosen},
       when_{chosen.when},
@@ -68,11 +68,11 @@ engine::engine(std::string filter, const options& chosen)
 }
 
 // An agenda declared before the lock guard is worked off after the lock was released.
-result<void> engine::begin(call kind) {
-  agenda next;
+Result<void> Engine::begin(Call kind) {
+  Agenda next;
   const std::lock_guard hold{lock_};
   heed_loss(next);
-  if (lost_ && kind != call::free) {
+  if (lost_ && kind != Call::free) {
     return lost_error();
   }
   if (auto failed = log_.record(kind, filter_)) {
@@ -81,8 +81,8 @@ result<void> engine::begin(call kind) {
   return {};
 }
 
-void engine::change(const options& wanted) {
-  agenda next;
+void Engine::change(const Options& wanted) {
+  Agenda next;
   const std::lock_guard hold{lock_};
   timeline_.change(wanted);
   when_ = wanted.when;
@@ -101,25 +101,25 @@ void engine::change(const options& wanted) {
   heed_loss(next);
 }
 
-std::uint64_t engine::calls(call kind) const {
+std::uint64_t Engine::calls(Call kind) const {
   const std::lock_guard hold{lock_};
   return log_.made(kind);
 }
 
-simulation_state engine::state() const {
+SimulationState Engine::state() const {
   const std::lock_guard hold{lock_};
   return {timeline_.now(), device_bytes_, host_bytes_};
 }
 
-result<memory_info> engine::memory() const {
+Result<MemoryInfo> Engine::memory() const {
   const std::lock_guard hold{lock_};
   if (lost_ || log_.lost()) {
     return lost_error();
   }
-  return memory_info{capacity_ - device_bytes_, capacity_};
+  return MemoryInfo{capacity_ - device_bytes_, capacity_};
 }
 
-result<void> engine::reserve(const allocation_request& request) {
+Result<void> Engine::reserve(const AllocationRequest& request) {
   const std::lock_guard hold{lock_};
   if (request.kind != ISTHMUS_KIND_DEVICE) {
     host_bytes_ += request.nbytes;
@@ -135,49 +135,49 @@ result<void> engine::reserve(const allocation_request& request) {
   return {};
 }
 
-void engine::give_back(usm_kind kind, std::size_t nbytes) noexcept {
+void Engine::give_back(UsmKind kind, std::size_t nbytes) noexcept {
   const std::lock_guard hold{lock_};
   (kind == ISTHMUS_KIND_DEVICE ? device_bytes_ : host_bytes_) -= nbytes;
 }
 
-void engine::record_violation() noexcept {
+void Engine::record_violation() noexcept {
   const std::lock_guard hold{lock_};
   log_.record_violation();
 }
 
-std::shared_ptr<lane> engine::add_lane(const void* context) {
-  auto made = std::make_shared<lane>();
+std::shared_ptr<Lane> Engine::add_lane(const void* context) {
+  auto made = std::make_shared<Lane>();
   made->context = context;
   const std::lock_guard hold{lock_};
   lanes_.push_back(made);
   return made;
 }
 
-void engine::orphan(const std::shared_ptr<lane>& on) noexcept {
+void Engine::orphan(const std::shared_ptr<Lane>& lane) noexcept {
   const std::lock_guard hold{lock_};
-  on->orphan = true;
-  if (on->waiting.empty()) {
-    std::erase(lanes_, on);
+  lane->orphan = true;
+  if (lane->waiting.empty()) {
+    std::erase(lanes_, lane);
   }
 }
 
-ref<event> engine::submit(const std::shared_ptr<lane>& on, work todo, wait_list after,
-                          isthmus::queue& from) {
-  agenda next;
-  const auto made = make_ref<operation>(shared_from_this(), on, std::move(todo));
+Ref<Event> Engine::submit(const std::shared_ptr<Lane>& lane, Work todo, WaitList after,
+                          isthmus::Queue& queue) {
+  Agenda next;
+  const auto made = make_ref<Operation>(shared_from_this(), lane, std::move(todo));
   // Nothing may fail once the operation is in its lane: later operations would wait indefinitely.
   auto waits = dependencies(made, after);
-  auto begun = std::make_unique<passed_event>(made);
+  auto begun = std::make_unique<PassedEvent>(made);
   std::uint32_t foreign = 0;
   for (const auto& each : waits) {
     foreign += each.simulated == nullptr ? 1 : 0;
     if (each.simulated != nullptr) {
-      made->waits_.push_back(std::make_unique<demanded>(ref<operation>{each.simulated}));
+      made->waits_.push_back(std::make_unique<Demanded>(Ref<Operation>{each.simulated}));
     }
   }
   {
     const std::lock_guard hold{lock_};
-    enqueue(made, waits.size(), foreign, from);
+    enqueue(made, waits.size(), foreign, queue);
   }
   for (auto& each : waits) {
     if (each.simulated != nullptr) {
@@ -190,32 +190,32 @@ ref<event> engine::submit(const std::shared_ptr<lane>& on, work todo, wait_list 
   return made;
 }
 
-void engine::look(operation& at) noexcept {
-  agenda next;
+void Engine::look(Operation& at) noexcept {
+  Agenda next;
   const std::lock_guard hold{lock_};
   heed_loss(next);
   timeline_.pass(k_call_ns);
   // The first poll of an operation that no thread waits for finds it pending, so that a program
   // which polls only once cannot pass its tests.
   if (!at.passed_ && ++at.looks_ > 1) {
-    next.demand = {ref<operation>{&at}, false};
+    next.demand = {Ref<Operation>{&at}, false};
   }
   retire_due(next);
 }
 
-void engine::demand(operation& wanted) noexcept {
-  agenda next;
+void Engine::demand(Operation& wanted) noexcept {
+  Agenda next;
   const std::lock_guard hold{lock_};
   heed_loss(next);
-  next.demand = {ref<operation>{&wanted}, true};
+  next.demand = {Ref<Operation>{&wanted}, true};
 }
 
-void engine::drain(const void* context) noexcept {
-  const auto concerned = [context](const lane& on) {
-    return context == nullptr || on.context == context;
+void Engine::drain(const void* context) noexcept {
+  const auto concerned = [context](const Lane& lane) {
+    return context == nullptr || lane.context == context;
   };
   {
-    agenda next;
+    Agenda next;
     const std::lock_guard hold{lock_};
     for (const auto& on : lanes_) {
       if (concerned(*on)) {
@@ -224,7 +224,7 @@ void engine::drain(const void* context) noexcept {
       }
     }
   }
-  agenda next;
+  Agenda next;
   const std::lock_guard hold{lock_};
   const auto abandoned =
       fail(ISTHMUS_ERROR_ABANDONED,

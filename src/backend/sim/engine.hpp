@@ -27,93 +27,93 @@
 
 namespace isthmus::sim {
 
-class engine;
+class Engine;
 
 // The operations of one queue that have not taken effect yet, oldest first. Guarded by the engine's
 // lock.
-struct lane {
+struct Lane {
   const void* context = nullptr;
-  std::deque<ref<operation>> waiting;
+  std::deque<Ref<Operation>> waiting;
   std::uint64_t next_number = 0;
   std::uint64_t wanted_below = 0;  // effects of operations below this number are wanted
   std::uint64_t end_ns = 0;        // end time of the last operation that took effect
   bool busy = false;
   bool orphan = false;  // its queue is destroyed
   // Set while this lane is in an agenda, which links its lanes by `next`; keeps the engine alive.
-  std::shared_ptr<engine> keeps_home;
-  std::shared_ptr<lane> next;
+  std::shared_ptr<Engine> keeps_home;
+  std::shared_ptr<Lane> next;
 };
 
-class engine : public std::enable_shared_from_this<engine> {
+class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  engine(std::string filter, const options& chosen);
+  Engine(std::string filter, const Options& chosen);
 
   // Called first by every driver call. Returns DEVICE_LOST or the fault that was set for this call.
-  [[nodiscard]] result<void> begin(call kind);
-  void change(const options& wanted);
-  [[nodiscard]] std::uint64_t calls(call kind) const;
-  [[nodiscard]] simulation_state state() const;
-  [[nodiscard]] result<memory_info> memory() const;
+  [[nodiscard]] Result<void> begin(Call kind);
+  void change(const Options& wanted);
+  [[nodiscard]] std::uint64_t calls(Call kind) const;
+  [[nodiscard]] SimulationState state() const;
+  [[nodiscard]] Result<MemoryInfo> memory() const;
 
   // Subtracts the bytes from the capacity. OUT_OF_MEMORY if too few are left.
-  [[nodiscard]] result<void> reserve(const allocation_request& request);
-  void give_back(usm_kind kind, std::size_t nbytes) noexcept;
+  [[nodiscard]] Result<void> reserve(const AllocationRequest& request);
+  void give_back(UsmKind kind, std::size_t nbytes) noexcept;
   void record_violation() noexcept;
 
-  [[nodiscard]] std::shared_ptr<lane> add_lane(const void* context);
-  void orphan(const std::shared_ptr<lane>& on) noexcept;
-  // Pre: `after` contains events as the `do_` functions of a queue receive them; `from` is the
+  [[nodiscard]] std::shared_ptr<Lane> add_lane(const void* context);
+  void orphan(const std::shared_ptr<Lane>& lane) noexcept;
+  // Pre: `after` contains events as the `do_` functions of a queue receive them; `queue` is the
   // queue of the lane.
-  [[nodiscard]] ref<event> submit(const std::shared_ptr<lane>& on, work todo, wait_list after,
-                                  isthmus::queue& from);
+  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<Lane>& lane, Work todo, WaitList after,
+                                  isthmus::Queue& queue);
 
   // The host polls a pending event once.
-  void look(operation& at) noexcept;
+  void look(Operation& at) noexcept;
   // The host waits for an operation.
-  void demand(operation& wanted) noexcept;
+  void demand(Operation& wanted) noexcept;
   // Ends all operations of a context (null: of all contexts), in order. An operation that still
   // waits for another device, which itself waits for the host, fails with ABANDONED.
   void drain(const void* context) noexcept;
 
  private:
-  friend class agenda;
-  using lanes = std::vector<std::shared_ptr<lane>>;
+  friend class Agenda;
+  using Lanes = std::vector<std::shared_ptr<Lane>>;
   // Called by an agenda, without the lock.
-  void hurry(const demanded& order, agenda& next) noexcept;
-  void pass_event(passed_event& passed, agenda& next) noexcept;
-  void run(const std::shared_ptr<lane>& on, agenda& next) noexcept;
-  void depend(operation& on, std::unique_ptr<passed_event> waiting, agenda& next) noexcept;
+  void hurry(const Demanded& order, Agenda& next) noexcept;
+  void pass_event(PassedEvent& passed, Agenda& next) noexcept;
+  void run(const std::shared_ptr<Lane>& lane, Agenda& next) noexcept;
+  void depend(Operation& operation, std::unique_ptr<PassedEvent> waiting, Agenda& next) noexcept;
 
   // Pre: the lock is held.
   [[nodiscard]] bool is_early();
-  [[nodiscard]] error verdict(operation& head);
-  [[nodiscard]] bool may_run(const lane& on) const;
-  void enqueue(const ref<operation>& submitted, std::size_t blockers, std::uint32_t foreign,
-               isthmus::queue& from);
-  void want(lane& on, std::uint64_t below, agenda& next) noexcept;
-  void pass(const ref<operation>& done, error failure, agenda& next) noexcept;
-  void end_in_order(const ref<operation>& done) noexcept;
-  void retire(const ref<operation>& done, agenda& next) noexcept;
-  void retire_due(agenda& next) noexcept;
-  void heed_loss(agenda& next) noexcept;
-  void fail_waiting(lane& on, const error& why, agenda& next) noexcept;
-  [[nodiscard]] error lost_error() const;
+  [[nodiscard]] Error verdict(Operation& head);
+  [[nodiscard]] bool may_run(const Lane& lane) const;
+  void enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
+               isthmus::Queue& queue);
+  void want(Lane& lane, std::uint64_t below, Agenda& next) noexcept;
+  void pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept;
+  void end_in_order(const Ref<Operation>& done) noexcept;
+  void retire(const Ref<Operation>& done, Agenda& next) noexcept;
+  void retire_due(Agenda& next) noexcept;
+  void heed_loss(Agenda& next) noexcept;
+  void fail_waiting(Lane& lane, const Error& why, Agenda& next) noexcept;
+  [[nodiscard]] Error lost_error() const;
 
   const std::string filter_;
   mutable std::mutex lock_;
-  timeline timeline_;
-  call_log log_;
-  effect when_;
+  Timeline timeline_;
+  CallLog log_;
+  Effect when_;
   std::uint64_t random_;
   const std::uint64_t capacity_;
   std::uint64_t device_bytes_ = 0;
   std::uint64_t host_bytes_ = 0;
   bool lost_ = false;
-  lanes lanes_;
+  Lanes lanes_;
   // Operations that have passed and not ended, by end time on the virtual clock, then by order of
   // passing. An intrusive list that holds a reference to each.
-  operation* ending_ = nullptr;
-  operation* ending_last_ = nullptr;  // valid if there is a first
+  Operation* ending_ = nullptr;
+  Operation* ending_last_ = nullptr;  // valid if there is a first
 };
 
 }  // namespace isthmus::sim

@@ -16,23 +16,23 @@ std::uint64_t draw(std::uint64_t& state) noexcept {
   return mixed ^ (mixed >> 31U);
 }
 
-bool any_freed(const work& todo) noexcept {
+bool any_freed(const Work& todo) noexcept {
   return (todo.destination.of && todo.destination.of->freed()) ||
          (todo.source.of && todo.source.of->freed());
 }
 
-error used_after_free() {
+Error used_after_free() {
   return {ISTHMUS_ERROR_DRIVER,
           "use after free: memory of this operation was freed before it had ended"};
 }
 
-void begin_use(const place& end) {
+void begin_use(const Place& end) {
   if (end.of) {
     end.of->begin_use(end.offset, end.nbytes);
   }
 }
 
-void end_use(const place& end) noexcept {
+void end_use(const Place& end) noexcept {
   if (end.of) {
     end.of->end_use(end.offset, end.nbytes);
   }
@@ -40,27 +40,27 @@ void end_use(const place& end) noexcept {
 
 }  // namespace
 
-error engine::lost_error() const {
+Error Engine::lost_error() const {
   return fail(ISTHMUS_ERROR_DEVICE_LOST,
               "{} is lost, as the option 'lost' requests: it accepts only frees", filter_);
 }
 
-bool engine::is_early() {
-  if (when_ == effect::random) {
+bool Engine::is_early() {
+  if (when_ == Effect::random) {
     return draw(random_) % 2 == 0;
   }
-  return when_ == effect::early || lost_;
+  return when_ == Effect::early || lost_;
 }
 
 // If it throws, nothing has changed.
-void engine::enqueue(const ref<operation>& submitted, std::size_t blockers, std::uint32_t foreign,
-                     isthmus::queue& from) {
+void Engine::enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
+                     isthmus::Queue& queue) {
   auto& made = *submitted;
   auto& on = *made.lane_;
   on.waiting.push_back(submitted);
-  undo taken_out{[&] { on.waiting.pop_back(); }};
+  Undo taken_out{[&] { on.waiting.pop_back(); }};
   begin_use(made.work_.destination);
-  undo unused{[&] { end_use(made.work_.destination); }};
+  Undo unused{[&] { end_use(made.work_.destination); }};
   begin_use(made.work_.source);
   unused.dismiss();
   taken_out.dismiss();
@@ -71,29 +71,30 @@ void engine::enqueue(const ref<operation>& submitted, std::size_t blockers, std:
   made.blockers_ += static_cast<std::uint32_t>(blockers);
   made.foreign_ = foreign;
   if (made.foreign_ != 0) {
-    made.keep_ = ref<isthmus::queue>{&from};
+    made.keep_ = Ref<isthmus::Queue>{&queue};
   }
 }
 
 // Called on the engine of the event waited for.
-void engine::depend(operation& on, std::unique_ptr<passed_event> waiting, agenda& next) noexcept {
+void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
+                    Agenda& next) noexcept {
   const std::lock_guard hold{lock_};
-  if (!on.passed_) {
-    on.dependents_.push_back(std::move(waiting));
+  if (!operation.passed_) {
+    operation.dependents_.push_back(std::move(waiting));
     return;
   }
   const bool here = &waiting->waiting->home() == this;
   if (!here) {
     // Each device has its own clock: the other one begins only once this clock has reached the end.
-    timeline_.reach(on.times_.ended_ns);
+    timeline_.reach(operation.times_.ended_ns);
     retire_due(next);
   }
-  waiting->not_before_ns = here ? on.times_.ended_ns : 0;
-  waiting->failure = waiting->order_only ? error{} : on.failure_;
+  waiting->not_before_ns = here ? operation.times_.ended_ns : 0;
+  waiting->failure = waiting->order_only ? Error{} : operation.failure_;
   next.releases.push_back(std::move(waiting));
 }
 
-void engine::pass_event(passed_event& passed, agenda& next) noexcept {
+void Engine::pass_event(PassedEvent& passed, Agenda& next) noexcept {
   auto& waiting = *passed.waiting;
   const std::lock_guard hold{lock_};
   if (passed.foreign) {
@@ -111,7 +112,7 @@ void engine::pass_event(passed_event& passed, agenda& next) noexcept {
   }
 }
 
-void engine::hurry(const demanded& order, agenda& next) noexcept {
+void Engine::hurry(const Demanded& order, Agenda& next) noexcept {
   auto& wanted = *order.wanted;
   const std::lock_guard hold{lock_};
   wanted.awaited_ = wanted.awaited_ || order.to_the_end;
@@ -125,26 +126,26 @@ void engine::hurry(const demanded& order, agenda& next) noexcept {
 }
 
 // Demands the earlier operations of the lane too, and everything that these wait for.
-void engine::want(lane& on, std::uint64_t below, agenda& next) noexcept {
-  const auto is_wanted = [&](const ref<operation>& held) {
-    return held->number_ < on.wanted_below;
+void Engine::want(Lane& lane, std::uint64_t below, Agenda& next) noexcept {
+  const auto is_wanted = [&](const Ref<Operation>& held) {
+    return held->number_ < lane.wanted_below;
   };
-  auto at = std::partition_point(on.waiting.begin(), on.waiting.end(), is_wanted);
-  for (; at != on.waiting.end() && (*at)->number_ < below; ++at) {
+  auto at = std::partition_point(lane.waiting.begin(), lane.waiting.end(), is_wanted);
+  for (; at != lane.waiting.end() && (*at)->number_ < below; ++at) {
     next.demands.splice((*at)->waits_);
   }
-  on.wanted_below = std::max(on.wanted_below, below);
+  lane.wanted_below = std::max(lane.wanted_below, below);
 }
 
-bool engine::may_run(const lane& on) const {
-  if (on.busy || on.waiting.empty()) {
+bool Engine::may_run(const Lane& lane) const {
+  if (lane.busy || lane.waiting.empty()) {
     return false;
   }
-  const auto& head = *on.waiting.front();
-  return head.blockers_ == 0 && (head.early_ || head.number_ < on.wanted_below);
+  const auto& head = *lane.waiting.front();
+  return head.blockers_ == 0 && (head.early_ || head.number_ < lane.wanted_below);
 }
 
-error engine::verdict(operation& head) {
+Error Engine::verdict(Operation& head) {
   if (lost_) {
     return lost_error();
   }
@@ -154,39 +155,39 @@ error engine::verdict(operation& head) {
   if (any_freed(head.work_)) {
     return used_after_free();
   }
-  return head.work_.what == action::nothing ? error{} : log_.record_operation(filter_);
+  return head.work_.what == Action::nothing ? Error{} : log_.record_operation(filter_);
 }
 
-void engine::run(const std::shared_ptr<lane>& on, agenda& next) noexcept {
+void Engine::run(const std::shared_ptr<Lane>& lane, Agenda& next) noexcept {
   std::unique_lock hold{lock_};
-  on->keeps_home = nullptr;
-  while (may_run(*on)) {
-    const auto head = on->waiting.front();
+  lane->keeps_home = nullptr;
+  while (may_run(*lane)) {
+    const auto head = lane->waiting.front();
     auto failure = verdict(*head);
     if (!failure) {
-      on->busy = true;
+      lane->busy = true;
       hold.unlock();
       perform(head->work_);
       hold.lock();
-      on->busy = false;
-      failure = lost_ ? lost_error() : error{};
+      lane->busy = false;
+      failure = lost_ ? lost_error() : Error{};
     }
-    on->waiting.pop_front();
+    lane->waiting.pop_front();
     pass(head, std::move(failure), next);
     if (lost_) {
-      fail_waiting(*on, lost_error(), next);
+      fail_waiting(*lane, lost_error(), next);
     }
   }
-  if (on->orphan && on->waiting.empty()) {
-    std::erase(lanes_, on);
+  if (lane->orphan && lane->waiting.empty()) {
+    std::erase(lanes_, lane);
   }
   retire_due(next);
 }
 
-void engine::pass(const ref<operation>& done, error failure, agenda& next) noexcept {
+void Engine::pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept {
   auto& on = *done->lane_;
   const auto ready = std::max(done->ready_ns_, on.end_ns);
-  const auto over = failure ? route::none : done->work_.over;
+  const auto over = failure ? Route::none : done->work_.over;
   done->times_ = timeline_.occupy(over, done->work_.nbytes, done->times_.submitted_ns, ready);
   on.end_ns = done->times_.ended_ns;
   done->passed_ = true;
@@ -197,7 +198,7 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) noexc
     const bool here = &waiting->waiting->home() == this;
     done->awaited_ = done->awaited_ || !here;
     waiting->not_before_ns = here ? done->times_.ended_ns : 0;
-    waiting->failure = waiting->order_only ? error{} : done->failure_;
+    waiting->failure = waiting->order_only ? Error{} : done->failure_;
     next.releases.push_back(std::move(waiting));
   }
   if (done->awaited_) {
@@ -207,8 +208,8 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) noexc
 }
 
 // Most operations end last, hence the check of the list's end.
-void engine::end_in_order(const ref<operation>& done) noexcept {
-  auto* const added = ref<operation>{done}.detach();
+void Engine::end_in_order(const Ref<Operation>& done) noexcept {
+  auto* const added = Ref<Operation>{done}.detach();
   const auto end = added->times_.ended_ns;
   auto** link = &ending_;
   if (ending_ != nullptr && ending_last_->times_.ended_ns <= end) {
@@ -221,7 +222,7 @@ void engine::end_in_order(const ref<operation>& done) noexcept {
   ending_last_ = added->next_ == nullptr ? added : ending_last_;
 }
 
-void engine::retire(const ref<operation>& done, agenda& next) noexcept {
+void Engine::retire(const Ref<Operation>& done, Agenda& next) noexcept {
   if (lost_) {
     auto& times = done->times_;
     times.ended_ns = std::min(times.ended_ns, timeline_.now());
@@ -239,26 +240,26 @@ void engine::retire(const ref<operation>& done, agenda& next) noexcept {
 }
 
 // On a lost device all operations end at once.
-void engine::retire_due(agenda& next) noexcept {
+void Engine::retire_due(Agenda& next) noexcept {
   while (ending_ != nullptr && (lost_ || ending_->times_.ended_ns <= timeline_.now())) {
-    const auto due = ref<operation>::adopt(ending_);
+    const auto due = Ref<Operation>::adopt(ending_);
     ending_ = std::exchange(due->next_, nullptr);
     retire(due, next);
   }
 }
 
 // Pre: the lane is not busy.
-void engine::fail_waiting(lane& on, const error& why, agenda& next) noexcept {
-  while (!on.waiting.empty()) {
-    const auto waiting = std::move(on.waiting.front());
-    on.waiting.pop_front();
+void Engine::fail_waiting(Lane& lane, const Error& why, Agenda& next) noexcept {
+  while (!lane.waiting.empty()) {
+    const auto waiting = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
     pass(waiting, why, next);
   }
 }
 
 // A busy lane handles the loss once its bytes have moved: later operations must not end before
 // that.
-void engine::heed_loss(agenda& next) noexcept {
+void Engine::heed_loss(Agenda& next) noexcept {
   if (lost_ || !log_.lost()) {
     return;
   }

@@ -8,14 +8,14 @@
 
 namespace isthmus::sim {
 
-bool mapped_chunks::add(std::size_t offset, std::size_t nbytes) noexcept try {
+bool MappedChunks::add(std::size_t offset, std::size_t nbytes) noexcept try {
   const std::lock_guard hold{lock_};
   return chunks_.emplace(offset, nbytes).second;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-bool mapped_chunks::remove(std::size_t offset, std::size_t nbytes) noexcept {
+bool MappedChunks::remove(std::size_t offset, std::size_t nbytes) noexcept {
   const std::lock_guard hold{lock_};
   const auto at = chunks_.find(offset);
   if (at == chunks_.end() || at->second != nbytes) {
@@ -25,7 +25,7 @@ bool mapped_chunks::remove(std::size_t offset, std::size_t nbytes) noexcept {
   return true;
 }
 
-bool mapped_chunks::cover(std::size_t offset, std::size_t nbytes) const noexcept {
+bool MappedChunks::cover(std::size_t offset, std::size_t nbytes) const noexcept {
   const std::lock_guard hold{lock_};
   auto at = chunks_.upper_bound(offset);
   if (at == chunks_.begin()) {
@@ -42,7 +42,7 @@ bool mapped_chunks::cover(std::size_t offset, std::size_t nbytes) const noexcept
   return offset < at->first + at->second || nbytes == 0;
 }
 
-mapped_chunks::part mapped_chunks::stretch_at(std::size_t offset) const noexcept {
+MappedChunks::Part MappedChunks::stretch_at(std::size_t offset) const noexcept {
   const std::lock_guard hold{lock_};
   auto first = chunks_.upper_bound(offset);
   if (first == chunks_.begin() || offset >= std::prev(first)->first + std::prev(first)->second) {
@@ -60,25 +60,25 @@ mapped_chunks::part mapped_chunks::stretch_at(std::size_t offset) const noexcept
   return {first->first, end - first->first};
 }
 
-std::size_t mapped_chunks::total_bytes() const noexcept {
+std::size_t MappedChunks::total_bytes() const noexcept {
   const std::lock_guard hold{lock_};
   return std::accumulate(chunks_.begin(), chunks_.end(), std::size_t{0},
                          [](std::size_t sum, const auto& each) { return sum + each.second; });
 }
 
-void mapped_chunks::begin_use(std::size_t offset, std::size_t nbytes) {
+void MappedChunks::begin_use(std::size_t offset, std::size_t nbytes) {
   const std::lock_guard hold{lock_};
   uses_.push_back({offset, nbytes});
 }
 
-void mapped_chunks::end_use(std::size_t offset, std::size_t nbytes) noexcept {
+void MappedChunks::end_use(std::size_t offset, std::size_t nbytes) noexcept {
   const std::lock_guard hold{lock_};
-  uses_.erase(std::find(uses_.begin(), uses_.end(), part{offset, nbytes}));
+  uses_.erase(std::find(uses_.begin(), uses_.end(), Part{offset, nbytes}));
 }
 
-bool mapped_chunks::in_use(std::size_t offset, std::size_t nbytes) const noexcept {
+bool MappedChunks::in_use(std::size_t offset, std::size_t nbytes) const noexcept {
   const std::lock_guard hold{lock_};
-  return std::any_of(uses_.begin(), uses_.end(), [&](const part& each) {
+  return std::any_of(uses_.begin(), uses_.end(), [&](const Part& each) {
     return each.offset < offset + nbytes && offset < each.offset + each.nbytes;
   });
 }

@@ -10,7 +10,7 @@
 namespace isthmus::sim {
 
 // Ranges are given as offset and size. Thread-safe.
-class mapped_chunks {
+class MappedChunks {
  public:
   // Returns false if there is no memory to record the chunk.
   [[nodiscard]] bool add(std::size_t offset, std::size_t nbytes) noexcept;
@@ -20,13 +20,13 @@ class mapped_chunks {
   [[nodiscard]] bool cover(std::size_t offset, std::size_t nbytes) const noexcept;
   [[nodiscard]] std::size_t total_bytes() const noexcept;
 
-  struct part {
+  struct Part {
     std::size_t offset = 0;
     std::size_t nbytes = 0;
-    friend bool operator==(const part&, const part&) = default;
+    friend bool operator==(const Part&, const Part&) = default;
   };
   // The adjacent chunks around an offset, as one range; of size 0 if no chunk is there.
-  [[nodiscard]] part stretch_at(std::size_t offset) const noexcept;
+  [[nodiscard]] Part stretch_at(std::size_t offset) const noexcept;
 
   void begin_use(std::size_t offset, std::size_t nbytes);
   void end_use(std::size_t offset, std::size_t nbytes) noexcept;
@@ -35,7 +35,7 @@ class mapped_chunks {
  private:
   mutable std::mutex lock_;
   std::map<std::size_t, std::size_t> chunks_;  // size by offset
-  std::vector<part> uses_;
+  std::vector<Part> uses_;
 };
 
 }  // namespace isthmus::sim

@@ -27,9 +27,9 @@ void soil(std::byte* fresh, std::size_t nbytes) noexcept {
   std::memset(fresh, k_dirt, std::min(nbytes, k_soiled));
 }
 
-result<std::shared_ptr<allocation>> allocation::make(const void* context, isthmus::device& home,
-                                                     const allocation_request& request) {
-  std::shared_ptr<allocation> made{new allocation{context, home, request}};
+Result<std::shared_ptr<Allocation>> Allocation::make(const void* context, isthmus::Device& device,
+                                                     const AllocationRequest& request) {
+  std::shared_ptr<Allocation> made{new Allocation{context, device, request}};
   if (auto mapped = made->map(); !mapped) {
     return mapped.take_error();
   }
@@ -37,17 +37,18 @@ result<std::shared_ptr<allocation>> allocation::make(const void* context, isthmu
   return made;
 }
 
-result<std::shared_ptr<allocation>> allocation::reserve(const void* context, isthmus::device& home,
-                                                        const allocation_request& request) {
-  std::shared_ptr<allocation> made{new allocation{context, home, request}};
-  made->chunks_ = std::make_unique<mapped_chunks>();
+Result<std::shared_ptr<Allocation>> Allocation::reserve(const void* context,
+                                                        isthmus::Device& device,
+                                                        const AllocationRequest& request) {
+  std::shared_ptr<Allocation> made{new Allocation{context, device, request}};
+  made->chunks_ = std::make_unique<MappedChunks>();
   ISTHMUS_TRY(made->map_nothing());
   return made;
 }
 
-bool allocation::small() const noexcept { return !chunks_ && request_.nbytes < k_pages_from; }
+bool Allocation::small() const noexcept { return !chunks_ && request_.nbytes < k_pages_from; }
 
-result<void> allocation::map_nothing() {
+Result<void> Allocation::map_nothing() {
   auto open = os::reserve_addresses(request_.nbytes, request_.alignment);
   ISTHMUS_TRY(open);
   open_ = base_ = static_cast<std::byte*>(*open);
@@ -59,7 +60,7 @@ result<void> allocation::map_nothing() {
   return {};
 }
 
-result<void> allocation::map() {
+Result<void> Allocation::map() {
   if (request_.kind == ISTHMUS_KIND_DEVICE) {
     auto pages = os::map_two_faced(request_.nbytes, request_.alignment);
     if (!pages) {
@@ -84,7 +85,7 @@ result<void> allocation::map() {
 }
 
 // The inaccessible mapping of device memory belongs to the address book from `add` on.
-allocation::~allocation() {
+Allocation::~Allocation() {
   if (open_ == nullptr || keeps_addresses_.load(std::memory_order_relaxed)) {
     return;
   }
@@ -95,21 +96,21 @@ allocation::~allocation() {
   }
 }
 
-address_book& address_book::only() {
-  static never_destroyed<address_book> book;
+AddressBook& AddressBook::only() {
+  static NeverDestroyed<AddressBook> book;
   return *book;
 }
 
-void address_book::add(std::shared_ptr<allocation> made) {
+void AddressBook::add(std::shared_ptr<Allocation> made) {
   const auto start = address(made->base());
   const auto nbytes = made->nbytes();
   const bool hidden = made->kind() == ISTHMUS_KIND_DEVICE;
   const auto span = hidden ? round_up(nbytes, os::page_size()) : nbytes;
   const std::lock_guard hold{lock_};
-  entries_[start] = entry{std::move(made), nbytes, span};
+  entries_[start] = Entry{std::move(made), nbytes, span};
 }
 
-std::shared_ptr<allocation> address_book::bury(entries::iterator at) {
+std::shared_ptr<Allocation> AddressBook::bury(Entries::iterator at) {
   auto freed = std::move(at->second.live);
   freed->mark_freed();
   if (freed->kind() != ISTHMUS_KIND_DEVICE) {
@@ -126,7 +127,7 @@ std::shared_ptr<allocation> address_book::bury(entries::iterator at) {
   return freed;
 }
 
-std::shared_ptr<allocation> address_book::remove(const void* pointer, const void* context) {
+std::shared_ptr<Allocation> AddressBook::remove(const void* pointer, const void* context) {
   const std::lock_guard hold{lock_};
   const auto at = entries_.find(address(pointer));
   if (at == entries_.end() || !at->second.live || at->second.live->context() != context) {
@@ -135,8 +136,8 @@ std::shared_ptr<allocation> address_book::remove(const void* pointer, const void
   return bury(at);
 }
 
-std::vector<std::shared_ptr<allocation>> address_book::remove_all(const void* context) {
-  std::vector<std::shared_ptr<allocation>> removed;
+std::vector<std::shared_ptr<Allocation>> AddressBook::remove_all(const void* context) {
+  std::vector<std::shared_ptr<Allocation>> removed;
   const std::lock_guard hold{lock_};
   std::vector<std::uintptr_t> starts;
   for (const auto& [start, held] : entries_) {
@@ -152,7 +153,7 @@ std::vector<std::shared_ptr<allocation>> address_book::remove_all(const void* co
 }
 
 // The first entry that overlaps the range.
-address_book::entries::iterator address_book::touched_by(std::uintptr_t start, std::size_t nbytes) {
+AddressBook::Entries::iterator AddressBook::touched_by(std::uintptr_t start, std::size_t nbytes) {
   auto after = entries_.upper_bound(start);
   if (after != entries_.begin()) {
     const auto before = std::prev(after);
@@ -163,7 +164,7 @@ address_book::entries::iterator address_book::touched_by(std::uintptr_t start, s
   return after != entries_.end() && after->first - start < nbytes ? after : entries_.end();
 }
 
-std::shared_ptr<allocation> address_book::find(const void* pointer, const void* context) {
+std::shared_ptr<Allocation> AddressBook::find(const void* pointer, const void* context) {
   const std::lock_guard hold{lock_};
   const auto at = touched_by(address(pointer), 1);
   if (at == entries_.end() || !at->second.live || at->second.live->context() != context ||
@@ -173,13 +174,13 @@ std::shared_ptr<allocation> address_book::find(const void* pointer, const void* 
   return at->second.live;
 }
 
-result<place> address_book::resolve(const void* pointer, std::size_t nbytes, const void* context) {
+Result<Place> AddressBook::resolve(const void* pointer, std::size_t nbytes, const void* context) {
   auto* bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
   const auto start = address(pointer);
   const std::lock_guard hold{lock_};
   const auto at = touched_by(start, nbytes);
   if (at == entries_.end()) {
-    return place{bytes, nullptr, 0, 0};
+    return Place{bytes, nullptr, 0, 0};
   }
   const auto& [first, held] = *at;
   if (!held.live) {
@@ -202,7 +203,7 @@ result<place> address_book::resolve(const void* pointer, std::size_t nbytes, con
                 "invalid pointer: not all {} bytes at {} are backed by memory", nbytes,
                 fmt::ptr(pointer));
   }
-  return place{held.live->open(bytes), held.live, offset, nbytes};
+  return Place{held.live->open(bytes), held.live, offset, nbytes};
 }
 
 }  // namespace isthmus::sim

@@ -8,7 +8,7 @@
 
 namespace isthmus::sim {
 
-result<std::vector<ref<isthmus::platform>>> open() {
+Result<std::vector<Ref<isthmus::Platform>>> open() {
   // Read once, while drivers are opened.
   const char* const chosen = std::getenv("ISTHMUS_SIM");  // NOLINT(concurrency-mt-unsafe)
   if (chosen == nullptr) {
@@ -17,15 +17,15 @@ result<std::vector<ref<isthmus::platform>>> open() {
                 "ISTHMUS_SIM=1, or its options as in docs/sim.md");
   }
   const std::string_view text = chosen;
-  auto read = parse_options(text == "1" ? "" : text, source::environment);
+  auto read = parse_options(text == "1" ? "" : text, Source::environment);
   if (!read) {
     return fail(read.failure().code(), "ISTHMUS_SIM: {}", read.failure().message());
   }
-  std::vector<ref<isthmus::platform>> found;
-  found.push_back(make_ref<platform>(*read, "sim:gpu:", std::uint64_t{0}));
+  std::vector<Ref<isthmus::Platform>> found;
+  found.push_back(make_ref<Platform>(*read, "sim:gpu:", std::uint64_t{0}));
   return found;
 }
 
-bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }
+bool made(Event& candidate) noexcept { return dynamic_cast<Operation*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::sim

@@ -10,9 +10,9 @@ namespace isthmus::sim {
 
 // One platform with the devices that the variable ISTHMUS_SIM describes. NOT_FOUND if it is not
 // set.
-[[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
+[[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
 // Whether the event was made by this backend.
-[[nodiscard]] bool made(event& candidate) noexcept;
+[[nodiscard]] bool made(Event& candidate) noexcept;
 
 }  // namespace isthmus::sim

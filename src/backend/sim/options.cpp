@@ -10,23 +10,23 @@
 namespace isthmus::sim {
 namespace {
 
-struct item {
+struct Item {
   std::string_view key;
   std::string_view value;
 };
 
-error refused(const item& given, std::string_view allowed) {
+Error refused(const Item& given, std::string_view allowed) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: {}={} is not possible: use {}",
               given.key, quoted(given.value), allowed);
 }
 
-struct number_rule {
-  unit of;
+struct NumberRule {
+  Unit of;
   std::uint64_t least;
   std::uint64_t most;
 };
 
-result<void> set_number(const item& given, const number_rule& rule, std::uint64_t& target) {
+Result<void> set_number(const Item& given, const NumberRule& rule, std::uint64_t& target) {
   const auto value = parse_quantity(given.value, rule.of);
   if (!value || *value < rule.least || *value > rule.most) {
     return refused(given, formatted("{}, from {} to {}", describe(rule.of), rule.least, rule.most));
@@ -35,7 +35,7 @@ result<void> set_number(const item& given, const number_rule& rule, std::uint64_
   return {};
 }
 
-result<void> set_flag(const item& given, bool& target) {
+Result<void> set_flag(const Item& given, bool& target) {
   if (given.value != "0" && given.value != "1") {
     return refused(given, "0 or 1");
   }
@@ -45,43 +45,45 @@ result<void> set_flag(const item& given, bool& target) {
 
 constexpr std::uint64_t k_any_number = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t k_hour_ns = 3'600'000'000'000;
-constexpr number_rule k_bandwidth_rule{unit::bandwidth, 1, 1'000'000'000'000'000};
+constexpr NumberRule k_bandwidth_rule{Unit::bandwidth, 1, 1'000'000'000'000'000};
 
-result<void> set_devices(const item& given, options& to) {
-  return set_number(given, {unit::none, 1, 64}, to.devices);
+Result<void> set_devices(const Item& given, Options& options) {
+  return set_number(given, {Unit::none, 1, 64}, options.devices);
 }
-result<void> set_capacity(const item& given, options& to) {
-  return set_number(given, {unit::bytes, 1, std::uint64_t{1} << 44}, to.capacity);
+Result<void> set_capacity(const Item& given, Options& options) {
+  return set_number(given, {Unit::bytes, 1, std::uint64_t{1} << 44}, options.capacity);
 }
-result<void> set_engines(const item& given, options& to) {
-  return set_number(given, {unit::none, 1, 2}, to.engines);
+Result<void> set_engines(const Item& given, Options& options) {
+  return set_number(given, {Unit::none, 1, 2}, options.engines);
 }
-result<void> set_bandwidth(const item& given, options& to) {
-  return set_number(given, k_bandwidth_rule, to.bandwidth);
+Result<void> set_bandwidth(const Item& given, Options& options) {
+  return set_number(given, k_bandwidth_rule, options.bandwidth);
 }
-result<void> set_device_bandwidth(const item& given, options& to) {
-  return set_number(given, k_bandwidth_rule, to.device_bandwidth);
+Result<void> set_device_bandwidth(const Item& given, Options& options) {
+  return set_number(given, k_bandwidth_rule, options.device_bandwidth);
 }
-result<void> set_latency(const item& given, options& to) {
-  return set_number(given, {unit::time, 0, k_hour_ns}, to.latency_ns);
+Result<void> set_latency(const Item& given, Options& options) {
+  return set_number(given, {Unit::time, 0, k_hour_ns}, options.latency_ns);
 }
-result<void> set_seed(const item& given, options& to) {
-  to.reseed = true;
-  return set_number(given, {unit::none, 0, k_any_number}, to.seed);
+Result<void> set_seed(const Item& given, Options& options) {
+  options.reseed = true;
+  return set_number(given, {Unit::none, 0, k_any_number}, options.seed);
 }
-result<void> set_wait_for_host(const item& given, options& to) {
-  return set_flag(given, to.wait_for_host);
+Result<void> set_wait_for_host(const Item& given, Options& options) {
+  return set_flag(given, options.wait_for_host);
 }
-result<void> set_usm(const item& given, options& to) { return set_flag(given, to.usm); }
-result<void> set_remap(const item& given, options& to) { return set_flag(given, to.remap); }
+Result<void> set_usm(const Item& given, Options& options) { return set_flag(given, options.usm); }
+Result<void> set_remap(const Item& given, Options& options) {
+  return set_flag(given, options.remap);
+}
 
-result<void> set_effect(const item& given, options& to) {
+Result<void> set_effect(const Item& given, Options& options) {
   if (given.value == "early") {
-    to.when = effect::early;
+    options.when = Effect::early;
   } else if (given.value == "late") {
-    to.when = effect::late;
+    options.when = Effect::late;
   } else if (given.value == "random") {
-    to.when = effect::random;
+    options.when = Effect::random;
   } else {
     return refused(given, "early, late or random");
   }
@@ -89,7 +91,7 @@ result<void> set_effect(const item& given, options& to) {
 }
 
 std::uint64_t kind_named(std::string_view name) noexcept {
-  for (const usm_kind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+  for (const UsmKind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
     if (name == kind_name(kind)) {
       return kind_capability(kind);
     }
@@ -97,7 +99,7 @@ std::uint64_t kind_named(std::string_view name) noexcept {
   return 0;
 }
 
-result<void> set_kinds(const item& given, options& to) {
+Result<void> set_kinds(const Item& given, Options& options) {
   std::uint64_t kinds = 0;
   for (std::string_view rest = given.value;;) {
     const auto end = std::min(rest.find('+'), rest.size());
@@ -107,51 +109,51 @@ result<void> set_kinds(const item& given, options& to) {
     }
     kinds |= kind;
     if (end == rest.size()) {
-      to.kinds = kinds;
+      options.kinds = kinds;
       return {};
     }
     rest.remove_prefix(end + 1);
   }
 }
 
-result<void> set_fail(const item& given, options& to) {
+Result<void> set_fail(const Item& given, Options& options) {
   if (given.value == "none") {
-    to.faults.clear();
-    to.clear_faults = true;
+    options.faults.clear();
+    options.clear_faults = true;
     return {};
   }
   const auto colon = std::min(given.value.find(':'), given.value.size());
   const auto kind = find_call(given.value.substr(0, colon));
   const auto nth =
-      parse_quantity(given.value.substr(std::min(colon + 1, given.value.size())), unit::none);
-  if (!kind || *kind == call::violation || !nth || *nth == 0) {
+      parse_quantity(given.value.substr(std::min(colon + 1, given.value.size())), Unit::none);
+  if (!kind || *kind == Call::violation || !nth || *nth == 0) {
     return refused(given,
                    formatted("none, or KIND:N with N from 1 and KIND one of {}", call_names()));
   }
-  to.faults.push_back({*kind, *nth});
+  options.faults.push_back({*kind, *nth});
   return {};
 }
 
-result<void> set_lost(const item& given, options& to) {
+Result<void> set_lost(const Item& given, Options& options) {
   if (given.value == "now") {
-    to.lost_after = 0;
+    options.lost_after = 0;
     return {};
   }
-  const auto calls = parse_quantity(given.value, unit::none);
+  const auto calls = parse_quantity(given.value, Unit::none);
   // Far below the largest number, since it is added to the number of calls made so far.
   if (!calls || *calls == 0 || *calls > k_any_number / 2) {
     return refused(given, "now, or the number of calls, from 1, after which the device is lost");
   }
-  to.lost_after = *calls;
+  options.lost_after = *calls;
   return {};
 }
 
-struct option_rule {
+struct OptionRule {
   std::string_view key;
-  result<void> (*set)(const item&, options&);
+  Result<void> (*set)(const Item&, Options&);
   bool can_change;
 };
-constexpr option_rule k_rules[] = {
+constexpr OptionRule k_rules[] = {
     {"bandwidth", set_bandwidth, true},
     {"capacity", set_capacity, false},
     {"device_bandwidth", set_device_bandwidth, true},
@@ -168,7 +170,7 @@ constexpr option_rule k_rules[] = {
     {"remap", set_remap, false},
 };
 
-error unknown_option(std::string_view key) {
+Error unknown_option(std::string_view key) {
   std::vector<std::string_view> keys;
   for (const auto& rule : k_rules) {
     keys.push_back(rule.key);
@@ -187,21 +189,21 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-class reader {
+class Reader {
  public:
-  reader(source from, options base) : from_{from}, read_{std::move(base)} {}
+  Reader(Source source, Options base) : from_{source}, read_{std::move(base)} {}
 
-  result<void> read(std::string_view text) {
+  Result<void> read(std::string_view text) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "simulated device: {} is not an option: write key=value, joined by ','",
                   quoted(text));
     }
-    const item given{text.substr(0, equals), text.substr(equals + 1)};
+    const Item given{text.substr(0, equals), text.substr(equals + 1)};
     const auto* rule =
         std::find_if(std::begin(k_rules), std::end(k_rules),
-                     [&](const option_rule& known) { return known.key == given.key; });
+                     [&](const OptionRule& known) { return known.key == given.key; });
     if (rule == std::end(k_rules)) {
       return unknown_option(given.key);
     }
@@ -209,16 +211,16 @@ class reader {
     return rule->set(given, read_);
   }
 
-  [[nodiscard]] options take() noexcept { return std::move(read_); }
+  [[nodiscard]] Options take() noexcept { return std::move(read_); }
 
  private:
-  result<void> check_place(const item& given, const option_rule& rule) {
-    if (from_ == source::change && !rule.can_change) {
+  Result<void> check_place(const Item& given, const OptionRule& rule) {
+    if (from_ == Source::change && !rule.can_change) {
       return refused(
           given,
           "it when the device is created: it cannot change during the lifetime of the device");
     }
-    if (from_ != source::environment && given.key == "devices") {
+    if (from_ != Source::environment && given.key == "devices") {
       return refused(given,
                      "it in the environment variable ISTHMUS_SIM: this call creates one device");
     }
@@ -230,15 +232,15 @@ class reader {
     return {};
   }
 
-  source from_;
-  options read_;
+  Source from_;
+  Options read_;
   std::vector<std::string_view> seen_;
 };
 
 }  // namespace
 
-result<options> parse_options(std::string_view text, source from, options base) {
-  reader taken{from, std::move(base)};
+Result<Options> parse_options(std::string_view text, Source source, Options base) {
+  Reader taken{source, std::move(base)};
   text = trimmed(text);
   while (!text.empty()) {
     const auto comma = text.find(',');

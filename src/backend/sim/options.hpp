@@ -15,12 +15,12 @@
 namespace isthmus::sim {
 
 // When an operation's bytes move: as soon as its dependencies allow, only on demand, or either.
-enum class effect : std::uint8_t { early, late, random };
+enum class Effect : std::uint8_t { early, late, random };
 
 constexpr std::uint64_t k_all_kinds =
     ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_SHARED_KIND | ISTHMUS_CAN_HOST_KIND;
 
-struct options {
+struct Options {
   // Fixed for the lifetime of the device.
   std::uint64_t devices = 1;
   std::uint64_t capacity = std::uint64_t{1} << 30;
@@ -35,19 +35,20 @@ struct options {
   std::uint64_t latency_ns = 5'000;
   std::uint64_t seed = 1;
   bool reseed = true;  // a seed was given, or the device is new
-  effect when = effect::early;
+  Effect when = Effect::early;
   // Orders: carried out once, not kept.
   bool clear_faults = false;
-  std::vector<fault> faults;
+  std::vector<Fault> faults;
   std::optional<std::uint64_t> lost_after;
 };
 
 // Where the text comes from, which limits what it may contain: `devices` is for the environment
 // only, and `change` allows only the options that may change.
-enum class source : std::uint8_t { environment, creation, change };
+enum class Source : std::uint8_t { environment, creation, change };
 
 // `base` holds the values of options that the text does not mention. INVALID_ARGUMENT names the
 // key, the value and what is allowed.
-[[nodiscard]] result<options> parse_options(std::string_view text, source from, options base = {});
+[[nodiscard]] Result<Options> parse_options(std::string_view text, Source source,
+                                            Options base = {});
 
 }  // namespace isthmus::sim

@@ -7,7 +7,7 @@
 namespace isthmus::sim {
 namespace {
 
-platform_properties describe() {
+PlatformProperties describe() {
   return {
       "sim", "Isthmus simulator", "Isthmus",
       formatted("{}.{}.{}", ISTHMUS_VERSION_MAJOR, ISTHMUS_VERSION_MINOR, ISTHMUS_VERSION_PATCH),
@@ -16,23 +16,23 @@ platform_properties describe() {
 
 }  // namespace
 
-platform::platform(const options& chosen, const std::string& prefix, std::uint64_t first)
-    : isthmus::platform{describe()} {
+Platform::Platform(const Options& chosen, const std::string& prefix, std::uint64_t first)
+    : isthmus::Platform{describe()} {
   for (auto number = first; number < first + chosen.devices; ++number) {
-    add(std::make_unique<device>(*this, prefix + std::to_string(number), chosen));
+    add(std::make_unique<Device>(*this, prefix + std::to_string(number), chosen));
   }
 }
 
-platform::~platform() {
+Platform::~Platform() {
   for (const auto& member : devices()) {
     engine_of(*member).drain(nullptr);
   }
 }
 
-result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
-                                                     isthmus::platform* whole) {
-  ISTHMUS_TRY(engine_of(*members.front()).begin(call::context));
-  return ref<isthmus::context>{make_ref<context>(std::move(members), whole)};
+Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
+                                                     isthmus::Platform* whole) {
+  ISTHMUS_TRY(engine_of(*members.front()).begin(Call::context));
+  return Ref<isthmus::Context>{make_ref<Context>(std::move(members), whole)};
 }
 
 }  // namespace isthmus::sim

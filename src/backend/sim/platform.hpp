@@ -7,16 +7,16 @@
 
 namespace isthmus::sim {
 
-class platform final : public isthmus::platform {
+class Platform final : public isthmus::Platform {
  public:
   // Creates `chosen.devices` devices. Their filters are `prefix` and a number, from `first` on.
-  platform(const options& chosen, const std::string& prefix, std::uint64_t first);
+  Platform(const Options& chosen, const std::string& prefix, std::uint64_t first);
   // Ends the operations that no thread waited for.
-  ~platform() override;
+  ~Platform() override;
 
  protected:
-  [[nodiscard]] result<ref<isthmus::context>> make_context(std::vector<isthmus::device*> members,
-                                                           isthmus::platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
+                                                           isthmus::Platform* whole) override;
 };
 
 }  // namespace isthmus::sim

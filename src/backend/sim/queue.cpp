@@ -13,23 +13,23 @@ std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) noe
 
 }  // namespace
 
-queue::queue(isthmus::context& home, isthmus::device& where, bool part)
-    : isthmus::queue{home, where, part},
-      engine_{engine_of(where).shared_from_this()},
-      lane_{engine_->add_lane(&home)} {}
+Queue::Queue(isthmus::Context& context, isthmus::Device& device, bool part)
+    : isthmus::Queue{context, device, part},
+      engine_{engine_of(device).shared_from_this()},
+      lane_{engine_->add_lane(&context)} {}
 
-queue::~queue() { engine_->orphan(lane_); }
+Queue::~Queue() { engine_->orphan(lane_); }
 
-bool queue::knows(event& candidate) const noexcept {
+bool Queue::knows(Event& candidate) const noexcept {
   if (where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return true;
   }
-  const auto* simulated = awaited_event::of(candidate).simulated;
+  const auto* simulated = AwaitedEvent::of(candidate).simulated;
   return simulated != nullptr && &simulated->home() == engine_.get();
 }
 
-result<place> queue::resolve(const void* pointer, std::size_t nbytes) {
-  auto found = address_book::only().resolve(pointer, nbytes, &home());
+Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
+  auto found = AddressBook::only().resolve(pointer, nbytes, &home());
   if (found && found->of && found->of->kind() == ISTHMUS_KIND_DEVICE && !is_local(*found)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "invalid pointer: {} is device memory of another device than the queue's",
@@ -38,46 +38,46 @@ result<place> queue::resolve(const void* pointer, std::size_t nbytes) {
   return found;
 }
 
-bool queue::is_local(const place& end) const noexcept {
+bool Queue::is_local(const Place& end) const noexcept {
   return end.of && end.of->kind() == ISTHMUS_KIND_DEVICE && &end.of->home() == &where();
 }
 
-result<void> queue::begin(call kind, wait_list after) {
+Result<void> Queue::begin(Call kind, WaitList after) {
   ISTHMUS_TRY(engine_->begin(kind));
   for (const auto& before : after) {
     // The driver needs a new event for each event that it did not make.
-    if (awaited_event::of(*before).simulated == nullptr) {
-      ISTHMUS_TRY(engine_->begin(call::event));
+    if (AwaitedEvent::of(*before).simulated == nullptr) {
+      ISTHMUS_TRY(engine_->begin(Call::event));
     }
   }
   return {};
 }
 
-result<ref<event>> queue::submit(work todo, wait_list after) {
+Result<Ref<Event>> Queue::submit(Work todo, WaitList after) {
   return engine_->submit(lane_, std::move(todo), after, *this);
 }
 
-result<work> queue::between(void* destination, std::size_t to_bytes, const void* source,
+Result<Work> Queue::between(void* destination, std::size_t to_bytes, const void* source,
                             std::size_t from_bytes) {
   auto to = resolve(destination, to_bytes);
   ISTHMUS_TRY(to);
   auto from = resolve(source, from_bytes);
   ISTHMUS_TRY(from);
-  work todo;
-  todo.over = !is_local(*to)    ? route::from_device
-              : is_local(*from) ? route::inside
-                                : route::to_device;
+  Work todo;
+  todo.over = !is_local(*to)    ? Route::from_device
+              : is_local(*from) ? Route::inside
+                                : Route::to_device;
   todo.destination = *std::move(to);
   todo.source = *std::move(from);
   return todo;
 }
 
-result<ref<event>> queue::copy_rows(call kind, const copy_2d_shape& shape, wait_list after) {
+Result<Ref<Event>> Queue::copy_rows(Call kind, const Copy2dShape& shape, WaitList after) {
   ISTHMUS_TRY(begin(kind, after));
   auto todo = between(shape.destination, extent(shape.destination_pitch, shape.width, shape.height),
                       shape.source, extent(shape.source_pitch, shape.width, shape.height));
   ISTHMUS_TRY(todo);
-  todo->what = action::copy;
+  todo->what = Action::copy;
   todo->destination_pitch = shape.destination_pitch;
   todo->source_pitch = shape.source_pitch;
   todo->width = shape.width;
@@ -86,36 +86,36 @@ result<ref<event>> queue::copy_rows(call kind, const copy_2d_shape& shape, wait_
   return submit(*std::move(todo), after);
 }
 
-result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
-  ISTHMUS_TRY(begin(call::copy_ranges, after));
+Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
+  ISTHMUS_TRY(begin(Call::copy_ranges, after));
   auto todo =
-      between(what.destination, what.destination_extent(), what.source, what.source_extent());
+      between(copy.destination, copy.destination_extent(), copy.source, copy.source_extent());
   ISTHMUS_TRY(todo);
-  todo->what = action::copy_ranges;
-  todo->ranges.assign(what.ranges.begin(), what.ranges.end());
-  todo->nbytes = what.bytes();
+  todo->what = Action::copy_ranges;
+  todo->ranges.assign(copy.ranges.begin(), copy.ranges.end());
+  todo->nbytes = copy.bytes();
   return submit(*std::move(todo), after);
 }
 
-result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
-                                  wait_list after) {
-  return copy_rows(call::copy, {destination, nbytes, source, nbytes, nbytes, 1}, after);
+Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
+                                  WaitList after) {
+  return copy_rows(Call::copy, {destination, nbytes, source, nbytes, nbytes, 1}, after);
 }
 
-result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
-  return copy_rows(call::copy_2d, shape, after);
+Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
+  return copy_rows(Call::copy_2d, shape, after);
 }
 
-result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
-                                  std::size_t nbytes, wait_list after) {
-  ISTHMUS_TRY(begin(call::fill, after));
+Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
+                                  WaitList after) {
+  ISTHMUS_TRY(begin(Call::fill, after));
   auto to = resolve(destination, nbytes);
   if (!to) {
     return to.take_error();
   }
-  work todo;
-  todo.what = action::fill;
-  todo.over = is_local(*to) ? route::inside : route::from_device;
+  Work todo;
+  todo.what = Action::fill;
+  todo.over = is_local(*to) ? Route::inside : Route::from_device;
   todo.destination = *std::move(to);
   todo.width = nbytes;
   todo.pattern = pattern;
@@ -123,34 +123,34 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
   return submit(std::move(todo), after);
 }
 
-result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                      wait_list after) {
-  ISTHMUS_TRY(begin(call::prefetch, after));
+Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                      WaitList after) {
+  ISTHMUS_TRY(begin(Call::prefetch, after));
   auto what = resolve(pointer, nbytes);
   if (!what) {
     return what.take_error();
   }
-  work todo;
-  todo.over = to_host ? route::from_device : route::to_device;
+  Work todo;
+  todo.over = to_host ? Route::from_device : Route::to_device;
   todo.destination = *std::move(what);
   todo.nbytes = nbytes;
   return submit(std::move(todo), after);
 }
 
-result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t,
-                                    wait_list after) {
-  ISTHMUS_TRY(begin(call::advise, after));
+Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t,
+                                    WaitList after) {
+  ISTHMUS_TRY(begin(Call::advise, after));
   auto what = resolve(pointer, nbytes);
   if (!what) {
     return what.take_error();
   }
-  work todo;
+  Work todo;
   todo.destination = *std::move(what);
   return submit(std::move(todo), after);
 }
 
-result<ref<event>> queue::do_fence(wait_list after) {
-  ISTHMUS_TRY(begin(call::fence, after));
+Result<Ref<Event>> Queue::do_fence(WaitList after) {
+  ISTHMUS_TRY(begin(Call::fence, after));
   return submit({}, after);
 }
 

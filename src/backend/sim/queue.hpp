@@ -9,41 +9,39 @@
 
 namespace isthmus::sim {
 
-class queue final : public isthmus::queue {
+class Queue final : public isthmus::Queue {
  public:
-  queue(isthmus::context& home, isthmus::device& where, bool part);
+  Queue(isthmus::Context& context, isthmus::Device& device, bool part);
   // Demands nothing: submitted operations stay with the device.
-  ~queue() override;
+  ~Queue() override;
 
  protected:
-  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
-                                           std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
-                                                  wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
-                                           std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
-                                               bool to_host, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
-                                             std::uint32_t advice, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
-  [[nodiscard]] bool knows(event& candidate) const noexcept override;
+  [[nodiscard]] Result<Ref<Event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_2d(const Copy2dShape& shape, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_ranges(const RangedCopy& copy, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_fill(void* destination, const FillPattern& pattern,
+                                           std::size_t nbytes, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
+                                             std::uint32_t advice, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
+  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
 
  private:
-  [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes);
-  [[nodiscard]] bool is_local(const place& end) const noexcept;
+  [[nodiscard]] Result<Place> resolve(const void* pointer, std::size_t nbytes);
+  [[nodiscard]] bool is_local(const Place& end) const noexcept;
   // The common part of copies. Pre: the extents of both sides are in bytes.
-  [[nodiscard]] result<work> between(void* destination, std::size_t to_bytes, const void* source,
+  [[nodiscard]] Result<Work> between(void* destination, std::size_t to_bytes, const void* source,
                                      std::size_t from_bytes);
-  [[nodiscard]] result<ref<event>> copy_rows(call kind, const copy_2d_shape& shape,
-                                             wait_list after);
+  [[nodiscard]] Result<Ref<Event>> copy_rows(Call kind, const Copy2dShape& shape, WaitList after);
   // Counts the call and one more for each event that the driver did not make.
-  [[nodiscard]] result<void> begin(call kind, wait_list after);
-  [[nodiscard]] result<ref<event>> submit(work todo, wait_list after);
+  [[nodiscard]] Result<void> begin(Call kind, WaitList after);
+  [[nodiscard]] Result<Ref<Event>> submit(Work todo, WaitList after);
 
-  std::shared_ptr<engine> engine_;
-  std::shared_ptr<lane> lane_;
+  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<Lane> lane_;
 };
 
 }  // namespace isthmus::sim

@@ -10,36 +10,36 @@ namespace {
 // Numbers the private devices for messages. Filters do not find them.
 std::atomic<std::uint64_t> private_devices{0};
 
-error not_simulated(const device& target) {
+Error not_simulated(const Device& target) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a simulated device",
               target.properties().filter);
 }
 
-const sim::device* simulated(const device& target) noexcept {
-  return dynamic_cast<const sim::device*>(&target);
+const sim::Device* simulated(const Device& target) noexcept {
+  return dynamic_cast<const sim::Device*>(&target);
 }
 
 }  // namespace
 
-result<ref<device>> create_simulated_device(std::string_view options) {
-  auto chosen = sim::parse_options(options, sim::source::creation);
+Result<Ref<Device>> create_simulated_device(std::string_view options) {
+  auto chosen = sim::parse_options(options, sim::Source::creation);
   if (!chosen) {
     return chosen.take_error();
   }
   const auto number = private_devices.fetch_add(1, std::memory_order_relaxed);
-  const auto home = make_ref<sim::platform>(*chosen, "sim:private:", number);
-  return ref<device>{home->devices().front().get()};
+  const auto home = make_ref<sim::Platform>(*chosen, "sim:private:", number);
+  return Ref<Device>{home->devices().front().get()};
 }
 
-result<void> configure_simulated_device(device& target, std::string_view options) {
-  auto* found = dynamic_cast<sim::device*>(&target);
+Result<void> configure_simulated_device(Device& target, std::string_view options) {
+  auto* found = dynamic_cast<sim::Device*>(&target);
   if (found == nullptr) {
     return not_simulated(target);
   }
   return found->configure(options);
 }
 
-result<std::uint64_t> simulated_calls(const device& target, std::string_view kind) {
+Result<std::uint64_t> simulated_calls(const Device& target, std::string_view kind) {
   const auto* found = simulated(target);
   if (found == nullptr) {
     return not_simulated(target);
@@ -53,7 +53,7 @@ result<std::uint64_t> simulated_calls(const device& target, std::string_view kin
   return found->engine().calls(*wanted);
 }
 
-result<simulation_state> state_of_simulated_device(const device& target) {
+Result<SimulationState> state_of_simulated_device(const Device& target) {
   const auto* found = simulated(target);
   if (found == nullptr) {
     return not_simulated(target);

@@ -22,39 +22,39 @@ std::uint64_t transfer_ns(std::uint64_t nbytes, std::uint64_t bytes_per_second) 
 
 }  // namespace
 
-void timeline::change(const options& model) noexcept {
+void Timeline::change(const Options& model) noexcept {
   one_engine_ = model.engines == 1;
   bandwidth_ = model.bandwidth;
   device_bandwidth_ = model.device_bandwidth;
   latency_ns_ = model.latency_ns;
 }
 
-void timeline::pass(std::uint64_t ns) noexcept { now_ = sum(now_, ns); }
+void Timeline::pass(std::uint64_t ns) noexcept { now_ = sum(now_, ns); }
 
-std::uint64_t timeline::duration(route over, std::uint64_t nbytes) const noexcept {
-  switch (over) {
-    case route::none: return 0;
-    case route::inside: return sum(latency_ns_, transfer_ns(nbytes, device_bandwidth_));
+std::uint64_t Timeline::duration(Route route, std::uint64_t nbytes) const noexcept {
+  switch (route) {
+    case Route::none: return 0;
+    case Route::inside: return sum(latency_ns_, transfer_ns(nbytes, device_bandwidth_));
     default: return sum(latency_ns_, transfer_ns(nbytes, bandwidth_));
   }
 }
 
-std::uint64_t& timeline::free_at(route over) noexcept {
-  if (over == route::inside) {
+std::uint64_t& Timeline::free_at(Route route) noexcept {
+  if (route == Route::inside) {
     return inside_free_;
   }
-  return over == route::from_device && !one_engine_ ? from_device_free_ : to_device_free_;
+  return route == Route::from_device && !one_engine_ ? from_device_free_ : to_device_free_;
 }
 
-event_times timeline::occupy(route over, std::uint64_t nbytes, std::uint64_t submitted_ns,
-                             std::uint64_t ready_ns) noexcept {
+EventTimes Timeline::occupy(Route route, std::uint64_t nbytes, std::uint64_t submitted_ns,
+                            std::uint64_t ready_ns) noexcept {
   auto started = std::max(submitted_ns, ready_ns);
-  if (over == route::none) {
+  if (route == Route::none) {
     return {submitted_ns, started, started};
   }
-  auto& engine = free_at(over);
+  auto& engine = free_at(route);
   started = std::max(started, engine);
-  engine = sum(started, duration(over, nbytes));
+  engine = sum(started, duration(route, nbytes));
   return {submitted_ns, started, engine};
 }
 

@@ -14,15 +14,15 @@ namespace isthmus::sim {
 
 // The part of the device that an operation occupies: none, a copy engine of either direction, or
 // the engine that moves bytes within the device.
-enum class route : std::uint8_t { none, to_device, from_device, inside };
+enum class Route : std::uint8_t { none, to_device, from_device, inside };
 
 // The host's cost of submitting an operation and of polling an event.
 constexpr std::uint64_t k_call_ns = 1'000;
 
-class timeline {
+class Timeline {
  public:
-  explicit timeline(const options& model) { change(model); }
-  void change(const options& model) noexcept;
+  explicit Timeline(const Options& model) { change(model); }
+  void change(const Options& model) noexcept;
 
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
   void pass(std::uint64_t ns) noexcept;
@@ -30,12 +30,12 @@ class timeline {
   void reach(std::uint64_t at) noexcept { now_ = at > now_ ? at : now_; }
 
   // Occupies the engine from `ready_ns` on or later, and returns the times.
-  [[nodiscard]] event_times occupy(route over, std::uint64_t nbytes, std::uint64_t submitted_ns,
-                                   std::uint64_t ready_ns) noexcept;
+  [[nodiscard]] EventTimes occupy(Route route, std::uint64_t nbytes, std::uint64_t submitted_ns,
+                                  std::uint64_t ready_ns) noexcept;
 
  private:
-  [[nodiscard]] std::uint64_t duration(route over, std::uint64_t nbytes) const noexcept;
-  [[nodiscard]] std::uint64_t& free_at(route over) noexcept;
+  [[nodiscard]] std::uint64_t duration(Route route, std::uint64_t nbytes) const noexcept;
+  [[nodiscard]] std::uint64_t& free_at(Route route) noexcept;
 
   std::uint64_t now_ = 0;
   // When each engine is free again.

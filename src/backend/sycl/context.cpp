@@ -11,12 +11,12 @@ namespace isthmus::sycl {
 namespace {
 
 // dpctl's functions take pointers to memory as opaque references.
-memory_reference as_reference(const void* pointer) noexcept {
-  return static_cast<memory_reference>(const_cast<void*>(pointer));
+MemoryReference as_reference(const void* pointer) noexcept {
+  return static_cast<MemoryReference>(const_cast<void*>(pointer));
 }
 
-error not_allocated(const isthmus::device& where, const allocation_request& request) {
-  const auto& told = where.properties();
+Error not_allocated(const isthmus::Device& device, const AllocationRequest& request) {
+  const auto& told = device.properties();
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "{} did not allocate {} of {} memory aligned to {}; it has {} in total, its largest "
               "single allocation is {}",
@@ -27,15 +27,15 @@ error not_allocated(const isthmus::device& where, const allocation_request& requ
 
 }  // namespace
 
-error call_failed(const char* what) {
+Error call_failed(const char* name) {
   return fail(ISTHMUS_ERROR_DRIVER,
-              "{} failed; dpctl only logs SYCL's reason: run with DPCTL_VERBOSITY=error", what);
+              "{} failed; dpctl only logs SYCL's reason: run with DPCTL_VERBOSITY=error", name);
 }
 
 // dpctl lets an exception escape if it is queried for the device of a pointer that does not belong
 // to this context.
-pointer_facts context::query(const void* pointer) noexcept {
-  pointer_facts found;
+PointerFacts Context::query(const void* pointer) noexcept {
+  PointerFacts found;
   if (os::drivers_are_gone()) {
     return found;
   }
@@ -45,36 +45,36 @@ pointer_facts context::query(const void* pointer) noexcept {
     case dp::k_usm_host: found.kind = ISTHMUS_KIND_HOST; break;
     default: return found;
   }
-  const owned_device home{calls(),
-                          call_safely(calls().pointer_device, as_reference(pointer), reference())};
+  const OwnedDevice home{calls(),
+                         call_safely(calls().pointer_device, as_reference(pointer), reference())};
   found.home = home ? driver_.find(home.get()) : nullptr;
   return found;
 }
 
-result<owned_queue> context::open_queue(const device& where) const {
-  owned_queue made{calls(),
-                   calls().make_queue(reference(), where.reference(), nullptr, dp::k_in_order)};
+Result<OwnedQueue> Context::open_queue(const Device& device) const {
+  OwnedQueue made{calls(),
+                  calls().make_queue(reference(), device.reference(), nullptr, dp::k_in_order)};
   if (!made) {
     return call_failed("sycl::queue");
   }
   return made;
 }
 
-result<queue_reference> context::allocator_of(const device& where) {
+Result<QueueReference> Context::allocator_of(const Device& device) {
   const std::lock_guard hold{allocators_lock_};
   for (const auto& [of, made] : allocators_) {
-    if (of == &where) {
+    if (of == &device) {
       return made.get();
     }
   }
-  auto made = open_queue(where);
+  auto made = open_queue(device);
   ISTHMUS_TRY(made);
-  allocators_.emplace_back(&where, *std::move(made));
+  allocators_.emplace_back(&device, *std::move(made));
   return allocators_.back().second.get();
 }
 
-result<void*> context::do_allocate(isthmus::device& where, const allocation_request& request) {
-  auto through = allocator_of(static_cast<const device&>(where));
+Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequest& request) {
+  auto through = allocator_of(static_cast<const Device&>(device));
   ISTHMUS_TRY(through);
   const auto allocate = request.kind == ISTHMUS_KIND_DEVICE   ? calls().allocate_device
                         : request.kind == ISTHMUS_KIND_SHARED ? calls().allocate_shared
@@ -85,27 +85,27 @@ result<void*> context::do_allocate(isthmus::device& where, const allocation_requ
   } else if (given != nullptr) {
     return static_cast<void*>(given);
   }
-  return not_allocated(where, request);
+  return not_allocated(device, request);
 }
 
-void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
-  if (const call_of_any_thread counted; counted) {
+void Context::do_deallocate(void* pointer, UsmKind, std::size_t) noexcept {
+  if (const CallOfAnyThread counted; counted) {
     call_safely(calls().free, as_reference(pointer), reference());
   }
 }
 
-result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool part) {
-  auto& member = static_cast<device&>(where);
+Result<Ref<isthmus::Queue>> Context::make_queue(isthmus::Device& device, bool part) {
+  auto& member = static_cast<Device&>(device);
   auto made = open_queue(member);
   ISTHMUS_TRY(made);
-  auto queue_of_it = make_ref<queue>(*this, member, *std::move(made), part);
+  auto queue_of_it = make_ref<Queue>(*this, member, *std::move(made), part);
   if (!part) {  // an exported handle may be adopted later
     member.known_queues().add(queue_of_it->key(), *queue_of_it);
   }
-  return ref<isthmus::queue>{std::move(queue_of_it)};
+  return Ref<isthmus::Queue>{std::move(queue_of_it)};
 }
 
-result<void*> context::retain_opencl() const {
+Result<void*> Context::retain_opencl() const {
   if (calls().context_backend(reference()) != dp::k_backend_opencl) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "this SYCL context is not built on OpenCL");
   }
@@ -120,17 +120,17 @@ result<void*> context::retain_opencl() const {
   return reinterpret_cast<void*>(handle);
 }
 
-result<ref<event>> context::adopt_event(void* native, owner keep) {
+Result<Ref<Event>> Context::adopt_event(void* native, Owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::event");
   }
-  owned_event copied{calls(), calls().copy_event(static_cast<event_reference>(native))};
+  OwnedEvent copied{calls(), calls().copy_event(static_cast<EventReference>(native))};
   if (!copied) {
     return call_failed("sycl::event");
   }
-  auto made = make_ref<operation>(*this, std::move(keep));
+  auto made = make_ref<Operation>(*this, std::move(keep));
   made->submitted(std::move(copied));
-  return ref<event>{std::move(made)};
+  return Ref<Event>{std::move(made)};
 }
 
 }  // namespace isthmus::sycl

@@ -29,9 +29,10 @@ const char* type_name(isthmus_device_type_t type) noexcept {
   }
 }
 
-std::uint64_t capabilities_of(const api& calls, device_reference of, isthmus_device_type_t type) {
+std::uint64_t capabilities_of(const Api& calls, DeviceReference device,
+                              isthmus_device_type_t type) {
   const auto offers = [&](int aspect, std::uint64_t capability) {
-    return calls.has_aspect(of, aspect) ? capability : 0;
+    return calls.has_aspect(device, aspect) ? capability : 0;
   };
   const auto of_host = type == ISTHMUS_DEVICE_CPU
                            ? ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_TELL_FREE_MEMORY
@@ -54,9 +55,9 @@ std::uint64_t max_alignment_of(isthmus_device_type_t type, std::uint64_t max_all
 
 }  // namespace
 
-result<device_properties> describe(const api& calls, device_reference reference,
-                                   type_numbers& numbers) {
-  device_properties told;
+Result<DeviceProperties> describe(const Api& calls, DeviceReference reference,
+                                  TypeNumbers& numbers) {
+  DeviceProperties told;
   told.name = take_text(calls, calls.device_name(reference));
   told.type = type_of(calls.device_type(reference));
   if (told.type == 0 || !calls.has_aspect(reference, dp::k_aspect_usm_device)) {
@@ -76,12 +77,12 @@ result<device_properties> describe(const api& calls, device_reference reference,
   return told;
 }
 
-result<memory_info> device::memory() const {
+Result<MemoryInfo> Device::memory() const {
   if (!is_host()) {
-    return isthmus::device::memory();
+    return isthmus::Device::memory();
   }
   const auto physical = os::physical_memory();
-  return memory_info{physical.available, physical.total};
+  return MemoryInfo{physical.available, physical.total};
 }
 
 }  // namespace isthmus::sycl

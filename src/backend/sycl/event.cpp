@@ -6,16 +6,16 @@
 
 namespace isthmus::sycl {
 
-void operation::submitted(owned_event reference) noexcept {
+void Operation::submitted(OwnedEvent reference) noexcept {
   reference_ = std::move(reference);
   mark_put();
 }
 
-void operation::refresh() noexcept {
+void Operation::refresh() noexcept {
   if (!is_put()) {
     return;
   }
-  const call_of_any_thread counted;
+  const CallOfAnyThread counted;
   if (!counted) {
     complete(process_is_ending());
     return;
@@ -28,18 +28,18 @@ void operation::refresh() noexcept {
 }
 
 // In SYCL's own wait, a runtime on the host may let the calling thread do the work.
-void operation::block(const os::deadline& until) noexcept {
+void Operation::block(const os::Deadline& until) noexcept {
   if (!until && !on_library_thread() && wait_till_put(until) && !settled() &&
       !os::drivers_are_gone()) {
     call_safely(home_->calls().wait_for_event, reference());
     refresh();
   }
   if (!settled()) {
-    late_event::block(until);
+    LateEvent::block(until);
   }
 }
 
-result<event_times> operation::times() {
+Result<EventTimes> Operation::times() {
   if (pending()) {
     return fail(ISTHMUS_PENDING,
                 "the operation has not completed: its times are available afterwards");
@@ -48,8 +48,8 @@ result<event_times> operation::times() {
     return process_is_ending();
   }
   const auto& calls = home_->calls();
-  const event_times told{calls.submitted_at(reference()), calls.started_at(reference()),
-                         calls.ended_at(reference())};
+  const EventTimes told{calls.submitted_at(reference()), calls.started_at(reference()),
+                        calls.ended_at(reference())};
   if (told.ended_ns == 0) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,

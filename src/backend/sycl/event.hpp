@@ -8,34 +8,34 @@
 
 namespace isthmus::sycl {
 
-class operation final : public late_event {
+class Operation final : public LateEvent {
  public:
   // `keep`, which keeps an adopted event alive, is released with this object.
-  explicit operation(context& home, owner keep = {}) noexcept
-      : keep_{std::move(keep)}, home_{&home} {}
+  explicit Operation(Context& context, Owner keep = {}) noexcept
+      : keep_{std::move(keep)}, home_{&context} {}
 
-  [[nodiscard]] const context& home() const noexcept { return *home_; }
-  [[nodiscard]] event_reference reference() const noexcept { return reference_.get(); }
+  [[nodiscard]] const Context& home() const noexcept { return *home_; }
+  [[nodiscard]] EventReference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() noexcept override { return is_put() ? reference_.get() : nullptr; }
   // Called once the driver has the operation.
-  void submitted(owned_event reference) noexcept;
+  void submitted(OwnedEvent reference) noexcept;
   // UNSUPPORTED for queues created without profiling, such as the library's own: with profiling a
   // command of Intel's CPU runtime takes 4 us more.
-  [[nodiscard]] result<event_times> times() override;
+  [[nodiscard]] Result<EventTimes> times() override;
 
  protected:
   void refresh() noexcept override;
-  void block(const os::deadline& until) noexcept override;
+  void block(const os::Deadline& until) noexcept override;
 
  private:
-  owner keep_;
-  ref<context> home_;
-  owned_event reference_;
+  Owner keep_;
+  Ref<Context> home_;
+  OwnedEvent reference_;
 };
 
 // The event of work that the host does in queue order. The thread that does it completes the event,
 // so it is not polled.
-class host_operation final : public late_event {
+class HostOperation final : public LateEvent {
  public:
   void finish() noexcept {
     mark_put();
@@ -44,7 +44,7 @@ class host_operation final : public late_event {
 
  protected:
   void arm() noexcept override {}
-  void block(const os::deadline& until) noexcept override { event::block(until); }
+  void block(const os::Deadline& until) noexcept override { Event::block(until); }
 };
 
 }  // namespace isthmus::sycl

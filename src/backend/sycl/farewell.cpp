@@ -24,44 +24,44 @@ bool is_running(int status) noexcept {
 
 }  // namespace
 
-farewell& farewell::only() noexcept {
-  static never_destroyed<farewell> made;
+Farewell& Farewell::only() noexcept {
+  static NeverDestroyed<Farewell> made;
   [[maybe_unused]] static const bool registered = [] {
-    static os::last_driver_calls ours{[]() noexcept { only().run(); }};
+    static os::LastDriverCalls ours{[]() noexcept { only().run(); }};
     os::add_last_driver_calls(ours);
     return true;
   }();
   return *made;
 }
 
-farewell::place farewell::add(const held_queue& open) {
+Farewell::Place Farewell::add(const HeldQueue& open) {
   const std::lock_guard hold{lock_};
   return queues_.insert(queues_.end(), &open);
 }
 
-void farewell::remove(place of) noexcept {
+void Farewell::remove(Place place) noexcept {
   const std::lock_guard hold{lock_};
-  queues_.erase(of);
+  queues_.erase(place);
 }
 
 // Submits a barrier to every queue first, so that they are drained in parallel. Copied references
 // replace the queues, which may be destroyed meanwhile.
-void farewell::run() noexcept try {
-  std::vector<std::pair<const api*, owned_queue>> known;
+void Farewell::run() noexcept try {
+  std::vector<std::pair<const Api*, OwnedQueue>> known;
   {
     const std::lock_guard hold{lock_};
     for (const auto* open : queues_) {
       const auto& calls = open->calls();
-      known.emplace_back(&calls, owned_queue{calls, calls.copy_queue(open->get())});
+      known.emplace_back(&calls, OwnedQueue{calls, calls.copy_queue(open->get())});
     }
   }
-  std::vector<std::pair<const api*, event_reference>> ends;
+  std::vector<std::pair<const Api*, EventReference>> ends;
   for (const auto& [calls, open] : known) {
     ends.emplace_back(calls, open ? calls->barrier(open.get()) : nullptr);
   }
-  const auto until = os::clock::now() + k_longest_wait;
+  const auto until = os::Clock::now() + k_longest_wait;
   for (const auto& [calls, end] : ends) {
-    while (end != nullptr && is_running(calls->event_status(end)) && os::clock::now() < until) {
+    while (end != nullptr && is_running(calls->event_status(end)) && os::Clock::now() < until) {
       std::this_thread::sleep_for(k_between_looks);
     }
     if (end != nullptr) {

@@ -8,26 +8,26 @@
 
 namespace isthmus::sycl {
 
-class held_queue;
+class HeldQueue;
 
 // Thread-safe. Never destroyed, since it must outlive every thread.
-class farewell {
+class Farewell {
  public:
-  static farewell& only() noexcept;
+  static Farewell& only() noexcept;
 
-  using place = std::list<const held_queue*>::iterator;
+  using Place = std::list<const HeldQueue*>::iterator;
 
   // Throws std::bad_alloc.
-  [[nodiscard]] place add(const held_queue& open);
+  [[nodiscard]] Place add(const HeldQueue& open);
   // Called before the queue is destroyed. Pre: not in a forked child.
-  void remove(place of) noexcept;
+  void remove(Place place) noexcept;
 
   // Called once, at exit.
   void run() noexcept;
 
  private:
   std::mutex lock_;
-  std::list<const held_queue*> queues_;
+  std::list<const HeldQueue*> queues_;
 };
 
 }  // namespace isthmus::sycl

@@ -8,27 +8,27 @@
 
 namespace isthmus::sycl {
 
-class held_queue {
+class HeldQueue {
  public:
-  held_queue(const api& calls, owned_queue reference)
-      : calls_{calls}, reference_{std::move(reference)}, place_{farewell::only().add(*this)} {}
-  ~held_queue() {
+  HeldQueue(const Api& calls, OwnedQueue reference)
+      : calls_{calls}, reference_{std::move(reference)}, place_{Farewell::only().add(*this)} {}
+  ~HeldQueue() {
     if (!os::is_forked_child()) {
-      farewell::only().remove(place_);
+      Farewell::only().remove(place_);
     }
   }
-  held_queue(const held_queue&) = delete;
-  held_queue& operator=(const held_queue&) = delete;
+  HeldQueue(const HeldQueue&) = delete;
+  HeldQueue& operator=(const HeldQueue&) = delete;
 
-  [[nodiscard]] const api& calls() const noexcept { return calls_; }
-  [[nodiscard]] queue_reference get() const noexcept { return reference_.get(); }
+  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
+  [[nodiscard]] QueueReference get() const noexcept { return reference_.get(); }
   // The reference is never released.
   void abandon() noexcept { reference_.abandon(); }
 
  private:
-  const api& calls_;
-  owned_queue reference_;
-  farewell::place place_;
+  const Api& calls_;
+  OwnedQueue reference_;
+  Farewell::Place place_;
 };
 
 }  // namespace isthmus::sycl

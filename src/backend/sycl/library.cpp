@@ -11,10 +11,10 @@ namespace {
 constexpr auto k_context_native = "_ZNK4sycl3_V17context9getNativeEv";
 
 // Returns the name of the first function that the library lacks, or null.
-const char* load_functions(void* opened, api& calls) noexcept {
+const char* load_functions(void* opened, Api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_SYCL_LOAD(member, name, ...)                                                \
-  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(os::find_symbol(opened, #name)); \
+  calls.member = reinterpret_cast<Api::Entry<__VA_ARGS__>>(os::find_symbol(opened, #name)); \
   if (calls.member == nullptr && missing == nullptr) {                                      \
     missing = #name;                                                                        \
   }
@@ -25,12 +25,12 @@ const char* load_functions(void* opened, api& calls) noexcept {
 
 }  // namespace
 
-result<library> open_library(const std::string& name) {
+Result<Library> open_library(const std::string& name) {
   auto opened = os::open_library(name.c_str());
   ISTHMUS_TRY(opened);
-  library made;
+  Library made;
   made.path = os::library_path(*opened);
-  made.calls.context_native = reinterpret_cast<api::entry<std::uintptr_t(context_reference)>>(
+  made.calls.context_native = reinterpret_cast<Api::Entry<std::uintptr_t(ContextReference)>>(
       os::find_symbol(*opened, k_context_native));
   if (const char* missing = load_functions(*opened, made.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,

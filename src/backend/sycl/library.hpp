@@ -9,12 +9,12 @@
 
 namespace isthmus::sycl {
 
-struct library {
-  api calls;
+struct Library {
+  Api calls;
   std::string path;
 };
 
 // NOT_FOUND, with the reason, if the library cannot be opened or lacks a function.
-[[nodiscard]] result<library> open_library(const std::string& name);
+[[nodiscard]] Result<Library> open_library(const std::string& name);
 
 }  // namespace isthmus::sycl

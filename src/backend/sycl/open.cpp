@@ -13,23 +13,23 @@ namespace {
 
 constexpr const char* k_soname = "libDPCTLSyclInterface.so";
 
-class search {
+class Search {
  public:
-  explicit search(library opened) : opened_{std::move(opened)} {}
+  explicit Search(Library opened) : opened_{std::move(opened)} {}
 
   void look() {
     const auto& calls = opened_.calls;
-    const owned_platforms listed{calls, calls.list_platforms()};
+    const OwnedPlatforms listed{calls, calls.list_platforms()};
     if (!listed) {
       reasons_.emplace_back(call_failed("sycl::platform::get_platforms").message());
       return;
     }
     const auto count = calls.count_platforms(listed.get());
     for (std::size_t index = 0; index < count; ++index) {
-      look_at(owned_platform{calls, calls.platform_at(listed.get(), index)});
+      look_at(OwnedPlatform{calls, calls.platform_at(listed.get(), index)});
     }
   }
-  [[nodiscard]] std::vector<ref<isthmus::platform>>& found() noexcept { return found_; }
+  [[nodiscard]] std::vector<Ref<isthmus::Platform>>& found() noexcept { return found_; }
   [[nodiscard]] std::string reasons() const {
     std::string all;
     for (const auto& reason : reasons_) {
@@ -39,34 +39,34 @@ class search {
   }
 
  private:
-  void look_at(owned_platform one) {
+  void look_at(OwnedPlatform one) {
     const auto& calls = opened_.calls;
     if (!one) {
       reasons_.emplace_back(call_failed("sycl::platform").message());
       return;
     }
-    platform_properties told{.backend = "sycl",
-                             .name = take_text(calls, calls.platform_name(one.get())),
-                             .vendor = take_text(calls, calls.platform_vendor(one.get())),
-                             .version = take_text(calls, calls.platform_version(one.get())),
-                             .library = opened_.path};
-    auto made = make_ref<platform>(std::move(told), calls, std::move(one), numbers_, reasons_);
+    PlatformProperties told{.backend = "sycl",
+                            .name = take_text(calls, calls.platform_name(one.get())),
+                            .vendor = take_text(calls, calls.platform_vendor(one.get())),
+                            .version = take_text(calls, calls.platform_version(one.get())),
+                            .library = opened_.path};
+    auto made = make_ref<Platform>(std::move(told), calls, std::move(one), numbers_, reasons_);
     if (!made->devices().empty()) {
       found_.emplace_back(std::move(made));
     }
   }
 
-  library opened_;
-  std::vector<ref<isthmus::platform>> found_;
+  Library opened_;
+  std::vector<Ref<isthmus::Platform>> found_;
   std::vector<std::string> reasons_;
-  type_numbers numbers_{};
+  TypeNumbers numbers_{};
 };
 
 }  // namespace
 
 bool is_in_process() noexcept { return os::is_loaded(k_soname); }
 
-result<std::vector<ref<isthmus::platform>>> open() {
+Result<std::vector<Ref<isthmus::Platform>>> open() {
   const auto named = driver_library("sycl");
   const auto drivers = driver_library("opencl");
   const bool was_loaded = is_in_process();
@@ -76,7 +76,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
   }
   auto opened = open_library(named.empty() ? k_soname : named.c_str());
   ISTHMUS_TRY(opened);
-  search looking{*std::move(opened)};
+  Search looking{*std::move(opened)};
   looking.look();
   if (!looking.found().empty()) {
     return std::move(looking.found());
@@ -89,6 +89,6 @@ result<std::vector<ref<isthmus::platform>>> open() {
               came_too_late ? drivers : std::string{});
 }
 
-bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }
+bool made(Event& candidate) noexcept { return dynamic_cast<Operation*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::sycl

@@ -12,12 +12,12 @@ namespace isthmus::sycl {
 // that, makes the OpenCL drivers of ISTHMUS_OPENCL_LIBRARY known to SYCL. This has no effect if
 // SYCL has listed its platforms already, which it does once in a process. NOT_FOUND, with every
 // reason, if no device has USM.
-[[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
+[[nodiscard]] Result<std::vector<Ref<isthmus::Platform>>> open();
 
 // Whether dpctl's library is loaded in the process.
 [[nodiscard]] bool is_in_process() noexcept;
 
 // Whether the event was made by this backend.
-[[nodiscard]] bool made(event& candidate) noexcept;
+[[nodiscard]] bool made(Event& candidate) noexcept;
 
 }  // namespace isthmus::sycl

@@ -9,11 +9,11 @@
 
 namespace isthmus::sycl {
 
-platform::platform(platform_properties properties, const api& calls, owned_platform reference,
-                   type_numbers& numbers, std::vector<std::string>& reasons)
-    : isthmus::platform{std::move(properties)}, calls_{calls}, reference_{std::move(reference)} {
-  const owned_devices listed{calls_, calls_.list_devices(reference_.get(), dp::k_type_all)};
-  const auto told = [&](const error& why) {
+Platform::Platform(PlatformProperties properties, const Api& calls, OwnedPlatform reference,
+                   TypeNumbers& numbers, std::vector<std::string>& reasons)
+    : isthmus::Platform{std::move(properties)}, calls_{calls}, reference_{std::move(reference)} {
+  const OwnedDevices listed{calls_, calls_.list_devices(reference_.get(), dp::k_type_all)};
+  const auto told = [&](const Error& why) {
     reasons.push_back(formatted("{}: {}", this->properties().name, why.message()));
   };
   if (!listed) {
@@ -21,42 +21,42 @@ platform::platform(platform_properties properties, const api& calls, owned_platf
     return;
   }
   for (std::size_t index = 0; index < calls_.count_devices(listed.get()); ++index) {
-    owned_device one{calls_, calls_.device_at(listed.get(), index)};
+    OwnedDevice one{calls_, calls_.device_at(listed.get(), index)};
     if (!one) {
       told(call_failed("sycl::device"));
     } else if (auto found = describe(calls_, one.get(), numbers)) {
-      add(std::make_unique<device>(*this, calls_, *std::move(found), std::move(one)));
+      add(std::make_unique<Device>(*this, calls_, *std::move(found), std::move(one)));
     } else {
       told(found.failure());
     }
   }
 }
 
-isthmus::device* platform::device_of(void* native) const noexcept {
-  return native != nullptr ? find(static_cast<device_reference>(native)) : nullptr;
+isthmus::Device* Platform::device_of(void* native) const noexcept {
+  return native != nullptr ? find(static_cast<DeviceReference>(native)) : nullptr;
 }
 
-device* platform::find(device_reference reference) const noexcept {
+Device* Platform::find(DeviceReference reference) const noexcept {
   const auto listed = devices();
   const auto whole = std::ranges::find_if(listed, [&](const auto& member) {
-    return calls_.same_device(static_cast<const device&>(*member).reference(), reference);
+    return calls_.same_device(static_cast<const Device&>(*member).reference(), reference);
   });
   if (whole != listed.end()) {
-    return static_cast<device*>(whole->get());
+    return static_cast<Device*>(whole->get());
   }
   const std::lock_guard hold{parts_lock_};
   return find_part_locked(reference);
 }
 
-device* platform::find_part_locked(device_reference reference) const noexcept {
+Device* Platform::find_part_locked(DeviceReference reference) const noexcept {
   const auto found = std::ranges::find_if(
       parts_, [&](const auto& part) { return calls_.same_device(part->reference(), reference); });
   return found != parts_.end() ? found->get() : nullptr;
 }
 
-bool platform::is_part_of(const device& whole, device_reference reference) const noexcept {
-  for (owned_device above{calls_, calls_.parent_of(reference)}; above;
-       above = owned_device{calls_, calls_.parent_of(above.get())}) {
+bool Platform::is_part_of(const Device& whole, DeviceReference reference) const noexcept {
+  for (OwnedDevice above{calls_, calls_.parent_of(reference)}; above;
+       above = OwnedDevice{calls_, calls_.parent_of(above.get())}) {
     if (calls_.same_device(above.get(), whole.reference())) {
       return true;
     }
@@ -64,7 +64,7 @@ bool platform::is_part_of(const device& whole, device_reference reference) const
   return false;
 }
 
-result<device*> platform::device_or_part(device& member, device_reference reference) {
+Result<Device*> Platform::device_or_part(Device& member, DeviceReference reference) {
   if (calls_.same_device(member.reference(), reference)) {
     return &member;
   }
@@ -76,48 +76,48 @@ result<device*> platform::device_or_part(device& member, device_reference refere
   if (auto* known = find_part_locked(reference)) {
     return known;
   }
-  type_numbers apart{};
+  TypeNumbers apart{};
   auto told = describe(calls_, reference, apart);
   ISTHMUS_TRY(told);
   told->filter = member.properties().filter;
-  owned_device copied{calls_, calls_.copy_device(reference)};
+  OwnedDevice copied{calls_, calls_.copy_device(reference)};
   if (!copied) {
     return call_failed("sycl::device");
   }
-  parts_.push_back(std::make_unique<device>(*this, calls_, *std::move(told), std::move(copied)));
+  parts_.push_back(std::make_unique<Device>(*this, calls_, *std::move(told), std::move(copied)));
   return parts_.back().get();
 }
 
 // The platform's default context is SYCL's own default one, so that its memory is usable on dpctl's
 // default queues.
-result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
-                                                     isthmus::platform* whole) {
-  owned_context made;
+Result<Ref<isthmus::Context>> Platform::make_context(std::vector<isthmus::Device*> members,
+                                                     isthmus::Platform* whole) {
+  OwnedContext made;
   if (whole != nullptr) {
-    made = owned_context{calls_, calls_.platform_context(reference_.get())};
+    made = OwnedContext{calls_, calls_.platform_context(reference_.get())};
   } else {
-    std::vector<device_reference> references;
+    std::vector<DeviceReference> references;
     for (auto* member : members) {
-      references.push_back(static_cast<device*>(member)->reference());
+      references.push_back(static_cast<Device*>(member)->reference());
     }
-    const owned_devices listed{calls_, calls_.make_devices(references.size(), references.data())};
-    made = owned_context{calls_, calls_.make_context(listed.get(), nullptr, 0)};
+    const OwnedDevices listed{calls_, calls_.make_devices(references.size(), references.data())};
+    made = OwnedContext{calls_, calls_.make_context(listed.get(), nullptr, 0)};
   }
   if (!made) {
     return call_failed("sycl::context");
   }
-  return ref<isthmus::context>{
-      make_ref<context>(*this, std::move(made), std::move(members), whole, owner{})};
+  return Ref<isthmus::Context>{
+      make_ref<Context>(*this, std::move(made), std::move(members), whole, Owner{})};
 }
 
-result<std::vector<isthmus::device*>> platform::members_of(context_reference native) const {
-  const owned_devices listed{calls_, calls_.context_devices(native)};
+Result<std::vector<isthmus::Device*>> Platform::members_of(ContextReference native) const {
+  const OwnedDevices listed{calls_, calls_.context_devices(native)};
   if (!listed) {
     return call_failed("sycl::context::get_devices");
   }
-  std::vector<isthmus::device*> members;
+  std::vector<isthmus::Device*> members;
   for (std::size_t index = 0; index < calls_.count_devices(listed.get()); ++index) {
-    const owned_device one{calls_, calls_.device_at(listed.get(), index)};
+    const OwnedDevice one{calls_, calls_.device_at(listed.get(), index)};
     if (!one) {  // without it the context would lack one of its devices
       return call_failed("sycl::context::get_devices");
     }
@@ -128,23 +128,23 @@ result<std::vector<isthmus::device*>> platform::members_of(context_reference nat
   return members;
 }
 
-result<ref<isthmus::context>> platform::copy_context(context_reference native,
-                                                     std::vector<isthmus::device*> members,
-                                                     owner keep) {
-  owned_context copied{calls_, calls_.copy_context(native)};
+Result<Ref<isthmus::Context>> Platform::copy_context(ContextReference native,
+                                                     std::vector<isthmus::Device*> members,
+                                                     Owner keep) {
+  OwnedContext copied{calls_, calls_.copy_context(native)};
   if (!copied) {
     return call_failed("sycl::context");
   }
-  return ref<isthmus::context>{
-      make_ref<context>(*this, std::move(copied), std::move(members), nullptr, std::move(keep))};
+  return Ref<isthmus::Context>{
+      make_ref<Context>(*this, std::move(copied), std::move(members), nullptr, std::move(keep))};
 }
 
-result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
-                                                      owner keep) {
+Result<Ref<isthmus::Context>> Platform::adopt_context(isthmus::Device& member, void* native,
+                                                      Owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::context");
   }
-  auto* const given = static_cast<context_reference>(native);
+  auto* const given = static_cast<ContextReference>(native);
   auto members = members_of(given);
   ISTHMUS_TRY(members);
   if (std::ranges::find(*members, &member) == members->end()) {
@@ -154,18 +154,18 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
   return copy_context(given, *std::move(members), std::move(keep));
 }
 
-result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
-                                                  owner keep) {
+Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void* native,
+                                                  Owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::queue");
   }
-  owned_queue copied{calls_, calls_.copy_queue(static_cast<queue_reference>(native))};
-  const owned_device where{calls_, copied ? calls_.queue_device(copied.get()) : nullptr};
-  const owned_context within{calls_, copied ? calls_.queue_context(copied.get()) : nullptr};
+  OwnedQueue copied{calls_, calls_.copy_queue(static_cast<QueueReference>(native))};
+  const OwnedDevice where{calls_, copied ? calls_.queue_device(copied.get()) : nullptr};
+  const OwnedContext within{calls_, copied ? calls_.queue_context(copied.get()) : nullptr};
   if (!where || !within) {
     return call_failed("sycl::queue");
   }
-  auto found = device_or_part(static_cast<device&>(member), where.get());
+  auto found = device_or_part(static_cast<Device&>(member), where.get());
   ISTHMUS_TRY(found);
   auto& on = **found;
   const auto key = calls_.queue_key(copied.get());
@@ -175,12 +175,12 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   }
   auto members = members_of(within.get());
   ISTHMUS_TRY(members);
-  auto home = copy_context(within.get(), *std::move(members), owner{});
+  auto home = copy_context(within.get(), *std::move(members), Owner{});
   ISTHMUS_TRY(home);
   auto made =
-      make_ref<queue>(static_cast<context&>(**home), on, std::move(copied), std::move(keep));
+      make_ref<Queue>(static_cast<Context&>(**home), on, std::move(copied), std::move(keep));
   on.known_queues().add(key, *made);
-  return ref<isthmus::queue>{std::move(made)};
+  return Ref<isthmus::Queue>{std::move(made)};
 }
 
 }  // namespace isthmus::sycl

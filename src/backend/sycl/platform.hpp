@@ -7,43 +7,43 @@
 
 namespace isthmus::sycl {
 
-class platform final : public isthmus::platform {
+class Platform final : public isthmus::Platform {
  public:
   // Lists the devices. For each device that cannot be used, adds the reason to `reasons`.
-  platform(platform_properties properties, const api& calls, owned_platform reference,
-           type_numbers& numbers, std::vector<std::string>& reasons);
+  Platform(PlatformProperties properties, const Api& calls, OwnedPlatform reference,
+           TypeNumbers& numbers, std::vector<std::string>& reasons);
 
-  [[nodiscard]] const api& calls() const noexcept { return calls_; }
+  [[nodiscard]] const Api& calls() const noexcept { return calls_; }
   // These two adopt copies of the references, which SYCL counts.
-  [[nodiscard]] result<ref<isthmus::context>> adopt_context(isthmus::device& member, void* native,
-                                                            owner keep) override;
-  [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
-                                                        owner keep) override;
-  [[nodiscard]] isthmus::device* device_of(void* native) const noexcept override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> adopt_context(isthmus::Device& member, void* native,
+                                                            Owner keep) override;
+  [[nodiscard]] Result<Ref<isthmus::Queue>> adopt_queue(isthmus::Device& member, void* native,
+                                                        Owner keep) override;
+  [[nodiscard]] isthmus::Device* device_of(void* native) const noexcept override;
   // A listed device or a known sub-device (`part`). Null for any other device, including those of
   // other platforms.
-  [[nodiscard]] device* find(device_reference reference) const noexcept;
+  [[nodiscard]] Device* find(DeviceReference reference) const noexcept;
 
  protected:
-  [[nodiscard]] result<ref<isthmus::context>> make_context(std::vector<isthmus::device*> members,
-                                                           isthmus::platform* whole) override;
+  [[nodiscard]] Result<Ref<isthmus::Context>> make_context(std::vector<isthmus::Device*> members,
+                                                           isthmus::Platform* whole) override;
 
  private:
-  [[nodiscard]] result<std::vector<isthmus::device*>> members_of(context_reference native) const;
-  [[nodiscard]] result<ref<isthmus::context>> copy_context(context_reference native,
-                                                           std::vector<isthmus::device*> members,
-                                                           owner keep);
+  [[nodiscard]] Result<std::vector<isthmus::Device*>> members_of(ContextReference native) const;
+  [[nodiscard]] Result<Ref<isthmus::Context>> copy_context(ContextReference native,
+                                                           std::vector<isthmus::Device*> members,
+                                                           Owner keep);
   // Returns `member` itself or a sub-device of it. A sub-device that is seen for the first time
   // becomes a device, which is not listed. WRONG_CONTEXT for any other device.
-  [[nodiscard]] result<device*> device_or_part(device& member, device_reference reference);
-  [[nodiscard]] device* find_part_locked(device_reference reference) const noexcept;
-  [[nodiscard]] bool is_part_of(const device& whole, device_reference reference) const noexcept;
+  [[nodiscard]] Result<Device*> device_or_part(Device& member, DeviceReference reference);
+  [[nodiscard]] Device* find_part_locked(DeviceReference reference) const noexcept;
+  [[nodiscard]] bool is_part_of(const Device& whole, DeviceReference reference) const noexcept;
 
-  api calls_;
-  owned_platform reference_;
+  Api calls_;
+  OwnedPlatform reference_;
   mutable std::mutex parts_lock_;
   // Guarded by parts_lock_.
-  std::vector<std::unique_ptr<device>> parts_;
+  std::vector<std::unique_ptr<Device>> parts_;
 };
 
 }  // namespace isthmus::sycl

@@ -16,34 +16,34 @@ constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
 }  // namespace
 
-queue::queue(context& home, device& where, owned_queue reference, bool part)
-    : holding_queue{home, where, part},
-      context_{home},
-      device_{where},
-      held_{std::make_shared<held_queue>(calls(), std::move(reference))},
+Queue::Queue(Context& context, Device& device, OwnedQueue reference, bool part)
+    : HoldingQueue{context, device, part},
+      context_{context},
+      device_{device},
+      held_{std::make_shared<HeldQueue>(calls(), std::move(reference))},
       key_{calls().queue_key(held_->get())} {
   mark_ordered();
   mark_asking_may_block();
 }
 
-queue::queue(context& home, device& where, owned_queue reference, owner keep)
-    : holding_queue{home, where, false},
+Queue::Queue(Context& context, Device& device, OwnedQueue reference, Owner keep)
+    : HoldingQueue{context, device, false},
       keep_{std::move(keep)},
-      context_{home},
-      device_{where},
-      held_{std::make_shared<held_queue>(calls(), std::move(reference))},
+      context_{context},
+      device_{device},
+      held_{std::make_shared<HeldQueue>(calls(), std::move(reference))},
       key_{calls().queue_key(held_->get())},
       in_order_{calls().is_in_order(held_->get())} {
   mark_lent();
   mark_asking_may_block();
   if (in_order_) {
     mark_ordered();
-  } else if (where.is_host()) {
+  } else if (device.is_host()) {
     mark_asked_on_demand();
   }
 }
 
-queue::~queue() {
+Queue::~Queue() {
   if (os::drivers_are_gone()) {
     return;
   }
@@ -55,9 +55,9 @@ queue::~queue() {
   }
 }
 
-void queue::let_linger() noexcept {
+void Queue::let_linger() noexcept {
   try {
-    std::vector<ref<event>> running;
+    std::vector<Ref<Event>> running;
     add_unfinished_of_ours(running);
     linger(key(), running, held_);
   } catch (const std::bad_alloc&) {
@@ -65,31 +65,31 @@ void queue::let_linger() noexcept {
   }
 }
 
-bool queue::knows(event& candidate) const noexcept {
-  const auto* known = dynamic_cast<operation*>(&candidate);
+bool Queue::knows(Event& candidate) const noexcept {
+  const auto* known = dynamic_cast<Operation*>(&candidate);
   return known != nullptr && known->home().is_same_as(context_);
 }
 
 // Orders the next command on the queue after those of the events that have not ended.
-bool queue::stand_behind_these(wait_list after) const {
-  std::vector<event_reference> pending;
+bool Queue::stand_behind_these(WaitList after) const {
+  std::vector<EventReference> pending;
   for (const auto& before : after) {
     if (!before->settled()) {
-      pending.push_back(static_cast<operation&>(*before).reference());
+      pending.push_back(static_cast<Operation&>(*before).reference());
     }
   }
   if (!in_order_ && !put_barrier()) {
     return false;
   }
   return pending.empty() ||
-         owned_event{calls(), calls().barrier_behind(reference(), pending.data(), pending.size())};
+         OwnedEvent{calls(), calls().barrier_behind(reference(), pending.data(), pending.size())};
 }
 
 // Returns the event of the last command. On an out-of-order queue a barrier follows several
 // commands, so that the event covers all of them.
 template <class Command>
-owned_event queue::put_all(std::size_t count, const Command& command) const {
-  owned_event last;
+OwnedEvent Queue::put_all(std::size_t count, const Command& command) const {
+  OwnedEvent last;
   for (std::size_t index = 0; index < count; ++index) {
     last = command(index);
     if (!last) {
@@ -103,16 +103,16 @@ owned_event queue::put_all(std::size_t count, const Command& command) const {
 }
 
 template <class Command>
-error queue::put(operation& made, const char* call, std::size_t count, wait_list after,
+Error Queue::put(Operation& made, const char* call, std::size_t count, WaitList after,
                  const Command& command) const {
   if (auto failed = failed_dependency_in(after)) {
     return failed;
   }
-  const call_of_any_thread counted;
+  const CallOfAnyThread counted;
   if (!counted) {
     return process_is_ending();
   }
-  auto last = stand_behind_these(after) ? put_all(count, command) : owned_event{};
+  auto last = stand_behind_these(after) ? put_all(count, command) : OwnedEvent{};
   if (!last) {
     // A command was refused: wait for the earlier ones, so that none is in flight.
     call_safely(calls().finish, reference());
@@ -123,24 +123,24 @@ error queue::put(operation& made, const char* call, std::size_t count, wait_list
 }
 
 template <class Command>
-result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list after,
+Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList after,
                                  Command&& command) {
-  auto made = make_ref<operation>(context_);
+  auto made = make_ref<Operation>(context_);
   return put_or_hold(made, after,
                      [this, made, call, count, what = std::forward<Command>(command)](
-                         wait_list ready) { return put(*made, call, count, ready, what); });
+                         WaitList ready) { return put(*made, call, count, ready, what); });
 }
 
 template <class Work>
-result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
-  auto reached = make_ref<operation>(context_);
-  auto made = make_ref<host_operation>();
-  const auto fence = [this, reached](wait_list ready) {
+Result<Ref<Event>> Queue::do_on_host(WaitList after, Work&& work) {
+  auto reached = make_ref<Operation>(context_);
+  auto made = make_ref<HostOperation>();
+  const auto fence = [this, reached](WaitList ready) {
     return put(*reached, "a fence", 1, ready, [this](std::size_t) { return put_barrier(); });
   };
-  auto in_turn = [made, reached, what = std::forward<Work>(work)](wait_list) -> error {
+  auto in_turn = [made, reached, what = std::forward<Work>(work)](WaitList) -> Error {
     ISTHMUS_TRY(reached->wait(std::nullopt));
-    const call_of_any_thread counted;  // the driver owns the memory
+    const CallOfAnyThread counted;  // the driver owns the memory
     if (!counted) {
       return process_is_ending();
     }
@@ -151,27 +151,27 @@ result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
   return put_and_hold(reached, after, fence, made, std::move(in_turn));
 }
 
-owned_event queue::put_barrier() const noexcept { return {calls(), calls().barrier(reference())}; }
+OwnedEvent Queue::put_barrier() const noexcept { return {calls(), calls().barrier(reference())}; }
 
-owned_event queue::copy_part(void* destination, const void* source,
-                             std::size_t nbytes) const noexcept {
+OwnedEvent Queue::copy_part(void* destination, const void* source,
+                            std::size_t nbytes) const noexcept {
   return {calls(), calls().copy(reference(), destination, source, nbytes)};
 }
 
-result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
-                                  wait_list after) {
+Result<Ref<Event>> Queue::do_copy(void* destination, const void* source, std::size_t nbytes,
+                                  WaitList after) {
   if (!device_.is_host()) {
     return submit("sycl::queue::memcpy", 1, after,
                   [=, this](std::size_t) { return copy_part(destination, source, nbytes); });
   }
-  const copy_parts parts{destination, nbytes};
+  const CopyParts parts{destination, nbytes};
   return submit("sycl::queue::memcpy", parts.count(), after, [=, this](std::size_t index) {
     const auto begin = parts.begin(index);
     return copy_part(advance(destination, begin), advance(source, begin), parts.size(index));
   });
 }
 
-result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
+Result<Ref<Event>> Queue::do_copy_2d(const Copy2dShape& shape, WaitList after) {
   const bool contiguous = shape.height == 1 || (shape.width == shape.destination_pitch &&
                                                 shape.width == shape.source_pitch);
   if (contiguous) {
@@ -186,16 +186,16 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
   });
 }
 
-result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
-  std::vector<copy_range> ranges{what.ranges.begin(), what.ranges.end()};
+Result<Ref<Event>> Queue::do_copy_ranges(const RangedCopy& copy, WaitList after) {
+  std::vector<CopyRange> ranges{copy.ranges.begin(), copy.ranges.end()};
   if (ranges.size() > 1 && device_.is_host() &&
-      what.bytes() < ranges.size() * k_row_worth_a_command) {
-    return do_on_host(after, [what, ranges = std::move(ranges)] {
-      isthmus::copy_ranges({what.destination, what.source, ranges});
+      copy.bytes() < ranges.size() * k_row_worth_a_command) {
+    return do_on_host(after, [copy, ranges = std::move(ranges)] {
+      isthmus::copy_ranges({copy.destination, copy.source, ranges});
     });
   }
-  return submit("sycl::queue::memcpy", what.ranges.size(), after,
-                [this, to = what.destination, from = what.source,
+  return submit("sycl::queue::memcpy", copy.ranges.size(), after,
+                [this, to = copy.destination, from = copy.source,
                  ranges = std::move(ranges)](std::size_t index) {
                   const auto& each = ranges[index];
                   return copy_part(advance(to, each.destination_offset),
@@ -206,34 +206,34 @@ result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list afte
 namespace {
 
 template <class Word>
-Word word_of(const fill_pattern& pattern) noexcept {
+Word word_of(const FillPattern& pattern) noexcept {
   Word word{};
   std::memcpy(&word, pattern.bytes, sizeof word);
   return word;
 }
 
 // Pre: the destination is aligned to the pattern's size, as SYCL requires.
-event_reference fill_words(const api& calls, queue_reference on, void* destination,
-                           const fill_pattern& pattern, std::size_t nbytes) noexcept {
+EventReference fill_words(const Api& calls, QueueReference queue, void* destination,
+                          const FillPattern& pattern, std::size_t nbytes) noexcept {
   const auto count = nbytes / pattern.nbytes;
   switch (pattern.nbytes) {
-    case 1: return calls.fill_1(on, destination, word_of<std::uint8_t>(pattern), count);
-    case 2: return calls.fill_2(on, destination, word_of<std::uint16_t>(pattern), count);
-    case 4: return calls.fill_4(on, destination, word_of<std::uint32_t>(pattern), count);
-    case 8: return calls.fill_8(on, destination, word_of<std::uint64_t>(pattern), count);
+    case 1: return calls.fill_1(queue, destination, word_of<std::uint8_t>(pattern), count);
+    case 2: return calls.fill_2(queue, destination, word_of<std::uint16_t>(pattern), count);
+    case 4: return calls.fill_4(queue, destination, word_of<std::uint32_t>(pattern), count);
+    case 8: return calls.fill_8(queue, destination, word_of<std::uint64_t>(pattern), count);
     default: break;
   }
   std::uint64_t words[2];
   std::memcpy(words, pattern.bytes, sizeof words);
-  return calls.fill_16(on, destination, words, count);
+  return calls.fill_16(queue, destination, words, count);
 }
 
-// The pattern rotated by `by` bytes.
-fill_pattern turned(const fill_pattern& pattern, std::size_t by) noexcept {
-  fill_pattern made;
+// The pattern rotated by `step` bytes.
+FillPattern turned(const FillPattern& pattern, std::size_t step) noexcept {
+  FillPattern made;
   made.nbytes = pattern.nbytes;
   for (std::size_t index = 0; index < pattern.nbytes; ++index) {
-    made.bytes[index] = pattern.bytes[(index + by) % pattern.nbytes];
+    made.bytes[index] = pattern.bytes[(index + step) % pattern.nbytes];
   }
   return made;
 }
@@ -242,8 +242,8 @@ fill_pattern turned(const fill_pattern& pattern, std::size_t by) noexcept {
 
 // The bytes before and after the aligned multiples of the pattern's size are filled singly, with
 // fewer than 31 commands, since the host may not be able to access the memory.
-result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
-                                  std::size_t nbytes, wait_list after) {
+Result<Ref<Event>> Queue::do_fill(void* destination, const FillPattern& pattern, std::size_t nbytes,
+                                  WaitList after) {
   const auto past = address(destination) % pattern.nbytes;
   const auto head = past == 0 ? 0 : std::min(pattern.nbytes - past, nbytes);
   const auto behind = (nbytes - head) % pattern.nbytes;
@@ -253,37 +253,37 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
   return submit("sycl::queue::fill", head + behind + is_there, after, [=, this](std::size_t index) {
     auto* const on = reference();
     if (index < is_there) {
-      return owned_event{calls(),
-                         fill_words(calls(), on, advance(destination, head), in_middle, middle)};
+      return OwnedEvent{calls(),
+                        fill_words(calls(), on, advance(destination, head), in_middle, middle)};
     }
     const auto single = index - is_there;
     const auto at = single < head ? single : middle + single;
     const auto value = std::to_integer<std::uint8_t>(pattern.bytes[at % pattern.nbytes]);
-    return owned_event{calls(), calls().fill_1(on, advance(destination, at), value, 1)};
+    return OwnedEvent{calls(), calls().fill_1(on, advance(destination, at), value, 1)};
   });
 }
 
 // SYCL cannot prefetch to the host, and where host and device are the same there is nothing to
 // move.
-result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                      wait_list after) {
+Result<Ref<Event>> Queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                      WaitList after) {
   if (to_host || device_.is_host()) {
     return do_fence(after);
   }
   return submit("sycl::queue::prefetch", 1, after, [=, this](std::size_t) {
-    return owned_event{calls(), calls().prefetch(reference(), pointer, nbytes)};
+    return OwnedEvent{calls(), calls().prefetch(reference(), pointer, nbytes)};
   });
 }
 
-result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
-                                    wait_list after) {
+Result<Ref<Event>> Queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                    WaitList after) {
   return submit("sycl::queue::mem_advise", 1, after, [=, this](std::size_t) {
-    return owned_event{calls(),
-                       calls().advise(reference(), pointer, nbytes, static_cast<int>(advice))};
+    return OwnedEvent{calls(),
+                      calls().advise(reference(), pointer, nbytes, static_cast<int>(advice))};
   });
 }
 
-result<ref<event>> queue::do_fence(wait_list after) {
+Result<Ref<Event>> Queue::do_fence(WaitList after) {
   return submit("sycl::queue::ext_oneapi_submit_barrier", 1, after,
                 [this](std::size_t) { return put_barrier(); });
 }

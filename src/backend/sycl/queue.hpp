@@ -19,59 +19,57 @@
 
 namespace isthmus::sycl {
 
-class queue final : public holding_queue {
+class Queue final : public HoldingQueue {
  public:
   // A queue of the library's own.
-  queue(context& home, device& where, owned_queue reference, bool part);
+  Queue(Context& context, Device& device, OwnedQueue reference, bool part);
   // An adopted queue: `reference` is a copy of its owner's reference.
-  queue(context& home, device& where, owned_queue reference, owner keep);
-  ~queue() override;
+  Queue(Context& context, Device& device, OwnedQueue reference, Owner keep);
+  ~Queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
-  [[nodiscard]] const api& calls() const noexcept { return context_.calls(); }
-  [[nodiscard]] queue_reference reference() const noexcept { return held_->get(); }
+  [[nodiscard]] const Api& calls() const noexcept { return context_.calls(); }
+  [[nodiscard]] QueueReference reference() const noexcept { return held_->get(); }
 
  protected:
-  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
-                                           std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
-                                                  wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
-                                           std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
-                                               bool to_host, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
-                                             std::uint32_t advice, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
-  [[nodiscard]] bool knows(event& candidate) const noexcept override;
+  [[nodiscard]] Result<Ref<Event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_2d(const Copy2dShape& shape, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_copy_ranges(const RangedCopy& copy, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_fill(void* destination, const FillPattern& pattern,
+                                           std::size_t nbytes, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_advise(const void* pointer, std::size_t nbytes,
+                                             std::uint32_t advice, WaitList after) override;
+  [[nodiscard]] Result<Ref<Event>> do_fence(WaitList after) override;
+  [[nodiscard]] bool knows(Event& candidate) const noexcept override;
   [[nodiscard]] void* native() const noexcept override { return reference(); }
 
  private:
   // Submits `count` commands, now or later, as a single operation. command(index) submits one and
   // returns its SYCL event. `call` is the name for messages.
   template <class Command>
-  result<ref<event>> submit(const char* call, std::size_t count, wait_list after,
-                            Command&& command);
+  Result<Ref<Event>> submit(const char* call, std::size_t count, WaitList after, Command&& command);
   template <class Command>
-  error put(operation& made, const char* call, std::size_t count, wait_list after,
+  Error put(Operation& made, const char* call, std::size_t count, WaitList after,
             const Command& command) const;
   template <class Command>
-  [[nodiscard]] owned_event put_all(std::size_t count, const Command& command) const;
+  [[nodiscard]] OwnedEvent put_all(std::size_t count, const Command& command) const;
   // Runs `work` on the host once everything before it has ended. Pre: the device's memory is the
   // host's.
   template <class Work>
-  result<ref<event>> do_on_host(wait_list after, Work&& work);
-  [[nodiscard]] bool stand_behind_these(wait_list after) const;
+  Result<Ref<Event>> do_on_host(WaitList after, Work&& work);
+  [[nodiscard]] bool stand_behind_these(WaitList after) const;
   void let_linger() noexcept;
-  [[nodiscard]] owned_event put_barrier() const noexcept;
-  [[nodiscard]] owned_event copy_part(void* destination, const void* source,
-                                      std::size_t nbytes) const noexcept;
+  [[nodiscard]] OwnedEvent put_barrier() const noexcept;
+  [[nodiscard]] OwnedEvent copy_part(void* destination, const void* source,
+                                     std::size_t nbytes) const noexcept;
 
-  owner keep_;
-  context& context_;
-  device& device_;
-  std::shared_ptr<held_queue> held_;
+  Owner keep_;
+  Context& context_;
+  Device& device_;
+  std::shared_ptr<HeldQueue> held_;
   const std::uintptr_t key_;  // read once: every request for memory needs it
   bool in_order_ = true;
 };

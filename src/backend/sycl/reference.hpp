@@ -25,20 +25,20 @@ Result call_safely(Result (*function)(Taken...), Given... given) noexcept {
 // A reference with one owner. `Delete` is the member of `api` that deletes it. Once the drivers are
 // gone nothing is deleted.
 template <class Handle, auto Delete>
-class owned {
+class Owned {
  public:
-  owned() noexcept = default;
-  owned(const api& calls, Handle handle) noexcept : calls_{&calls}, handle_{handle} {}
-  owned(owned&& other) noexcept
+  Owned() noexcept = default;
+  Owned(const Api& calls, Handle handle) noexcept : calls_{&calls}, handle_{handle} {}
+  Owned(Owned&& other) noexcept
       : calls_{other.calls_}, handle_{std::exchange(other.handle_, nullptr)} {}
-  owned& operator=(owned&& other) noexcept {
+  Owned& operator=(Owned&& other) noexcept {
     std::swap(calls_, other.calls_);
     std::swap(handle_, other.handle_);
     return *this;
   }
-  ~owned() {
+  ~Owned() {
     if (handle_ != nullptr) {
-      if (const call_of_any_thread counted; counted) {
+      if (const CallOfAnyThread counted; counted) {
         (calls_->*Delete)(handle_);
       }
     }
@@ -49,20 +49,20 @@ class owned {
   [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
 
  private:
-  const api* calls_ = nullptr;
+  const Api* calls_ = nullptr;
   Handle handle_ = nullptr;
 };
 
-using owned_platform = owned<platform_reference, &api::delete_platform>;
-using owned_device = owned<device_reference, &api::delete_device>;
-using owned_context = owned<context_reference, &api::delete_context>;
-using owned_queue = owned<queue_reference, &api::delete_queue>;
-using owned_event = owned<event_reference, &api::delete_event>;
-using owned_platforms = owned<vector, &api::delete_platforms>;
-using owned_devices = owned<vector, &api::delete_devices>;
+using OwnedPlatform = Owned<PlatformReference, &Api::delete_platform>;
+using OwnedDevice = Owned<DeviceReference, &Api::delete_device>;
+using OwnedContext = Owned<ContextReference, &Api::delete_context>;
+using OwnedQueue = Owned<QueueReference, &Api::delete_queue>;
+using OwnedEvent = Owned<EventReference, &Api::delete_event>;
+using OwnedPlatforms = Owned<Vector, &Api::delete_platforms>;
+using OwnedDevices = Owned<Vector, &Api::delete_devices>;
 
 // Takes ownership of a string of dpctl's. Returns "" for null.
-[[nodiscard]] inline std::string take_text(const api& calls, const char* text) {
+[[nodiscard]] inline std::string take_text(const Api& calls, const char* text) {
   std::string copied = text == nullptr ? "" : text;
   if (text != nullptr) {
     calls.delete_text(text);

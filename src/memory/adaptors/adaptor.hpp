@@ -14,56 +14,56 @@
 namespace isthmus {
 
 // The warm paths of a resource; of a pool without a virtual call, as in the C interface.
-[[nodiscard]] inline void* take_warm(memory_resource& from, std::size_t nbytes,
-                                     std::size_t alignment, queue* on) noexcept {
-  auto* lowest = from.as_pool();
-  return lowest != nullptr ? lowest->allocate_warm(nbytes, alignment, on)
-                           : from.allocate_warm(nbytes, alignment, on);
+[[nodiscard]] inline void* take_warm(MemoryResource& resource, std::size_t nbytes,
+                                     std::size_t alignment, Queue* queue) noexcept {
+  auto* lowest = resource.as_pool();
+  return lowest != nullptr ? lowest->allocate_warm(nbytes, alignment, queue)
+                           : resource.allocate_warm(nbytes, alignment, queue);
 }
-[[nodiscard]] inline bool give_back_warm(memory_resource& to, void* pointer, std::size_t nbytes,
-                                         queue* on) noexcept {
-  auto* lowest = to.as_pool();
-  return lowest != nullptr ? lowest->deallocate_warm(pointer, nbytes, on)
-                           : to.deallocate_warm(pointer, nbytes, on);
+[[nodiscard]] inline bool give_back_warm(MemoryResource& resource, void* pointer,
+                                         std::size_t nbytes, Queue* queue) noexcept {
+  auto* lowest = resource.as_pool();
+  return lowest != nullptr ? lowest->deallocate_warm(pointer, nbytes, queue)
+                           : resource.deallocate_warm(pointer, nbytes, queue);
 }
 
-class adaptor : public memory_resource, public free_listener {
+class Adaptor : public MemoryResource, public FreeListener {
  public:
-  explicit adaptor(memory_resource& upstream)
-      : adaptor{upstream, {upstream.orders_frees(), upstream.kinds()}} {}
-  adaptor(memory_resource& upstream, nature of)
-      : memory_resource{upstream.home(), upstream.where(), upstream.kind(), of},
+  explicit Adaptor(MemoryResource& upstream)
+      : Adaptor{upstream, {upstream.orders_frees(), upstream.kinds()}} {}
+  Adaptor(MemoryResource& upstream, Nature nature)
+      : MemoryResource{upstream.home(), upstream.where(), upstream.kind(), nature},
         upstream_{&upstream},
         upstream_pool_{upstream.as_pool()} {}
 
-  void collect_bases(std::vector<memory_resource*>& out) override { upstream_->collect_bases(out); }
-  [[nodiscard]] memory_resource& giver_of(const void* pointer,
-                                          std::size_t nbytes) noexcept override {
+  void collect_bases(std::vector<MemoryResource*>& out) override { upstream_->collect_bases(out); }
+  [[nodiscard]] MemoryResource& giver_of(const void* pointer,
+                                         std::size_t nbytes) noexcept override {
     return upstream_->giver_of(pointer, nbytes);
   }
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override {
-    return upstream_->allocate(nbytes, alignment, on);
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override {
+    return upstream_->allocate(nbytes, alignment, queue);
   }
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override {
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override {
     return upstream_->deallocate(pointer, nbytes, behind);
   }
   void freed(const void* pointer, std::size_t nbytes) noexcept override {
     notify_freed(*upstream_, pointer, nbytes);
   }
   [[nodiscard]] bool may_take_back() const noexcept override { return upstream_->may_take_back(); }
-  [[nodiscard]] memory_usage usage() noexcept override { return upstream_->usage(); }
+  [[nodiscard]] MemoryUsage usage() noexcept override { return upstream_->usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return upstream_->trim(keep); }
-  [[nodiscard]] result<void> verify() override { return upstream_->verify(); }
+  [[nodiscard]] Result<void> verify() override { return upstream_->verify(); }
 
  protected:
-  [[nodiscard]] memory_resource& upstream() const noexcept { return *upstream_; }
+  [[nodiscard]] MemoryResource& upstream() const noexcept { return *upstream_; }
   // Upstream if it is a pool, else null: one load instead of two dependent ones.
-  [[nodiscard]] pool* upstream_pool() const noexcept { return upstream_pool_; }
+  [[nodiscard]] Pool* upstream_pool() const noexcept { return upstream_pool_; }
 
  private:
-  const ref<memory_resource> upstream_;
-  pool* const upstream_pool_;
+  const Ref<MemoryResource> upstream_;
+  Pool* const upstream_pool_;
 };
 
 }  // namespace isthmus

@@ -8,22 +8,22 @@
 
 namespace isthmus {
 
-class aligned_resource final : public adaptor {
+class AlignedResource final : public Adaptor {
  public:
   // Applies to requests of at least `from_bytes`. Pre: `alignment` is a power of two.
-  aligned_resource(memory_resource& upstream, std::size_t alignment, std::size_t from_bytes)
-      : adaptor{upstream}, alignment_{alignment}, from_bytes_{from_bytes} {}
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override {
-    return adaptor::allocate(nbytes, raised(nbytes, alignment), on);
+  AlignedResource(MemoryResource& upstream, std::size_t alignment, std::size_t from_bytes)
+      : Adaptor{upstream}, alignment_{alignment}, from_bytes_{from_bytes} {}
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override {
+    return Adaptor::allocate(nbytes, raised(nbytes, alignment), queue);
   }
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override {
-    return take_warm(upstream(), nbytes, raised(nbytes, alignment), on);
+                                    Queue* queue) noexcept override {
+    return take_warm(upstream(), nbytes, raised(nbytes, alignment), queue);
   }
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override {
-    return give_back_warm(upstream(), pointer, nbytes, on);
+                                     Queue* queue) noexcept override {
+    return give_back_warm(upstream(), pointer, nbytes, queue);
   }
 
  private:

@@ -10,16 +10,16 @@
 
 namespace isthmus {
 
-bool arena::smaller::operator()(const block* a, const block* b) const noexcept {
+bool Arena::Smaller::operator()(const Block* a, const Block* b) const noexcept {
   return std::pair{a->nbytes, address(a->begin)} < std::pair{b->nbytes, address(b->begin)};
 }
-bool arena::smaller::operator()(const block* a, std::size_t nbytes) const noexcept {
+bool Arena::Smaller::operator()(const Block* a, std::size_t nbytes) const noexcept {
   return a->nbytes < nbytes;
 }
 
-void arena::add(superblock& whole) {
+void Arena::add(Superblock& whole) {
   const auto made = blocks_.try_emplace(address(whole.base())).first;
-  undo forget{[&] { blocks_.erase(made); }};
+  Undo forget{[&] { blocks_.erase(made); }};
   auto& only = made->second;
   only.in = &whole;
   only.begin = whole.base();
@@ -28,7 +28,7 @@ void arena::add(superblock& whole) {
   forget.dismiss();
 }
 
-void arena::hold_back(const superblock& in, ticket until) noexcept {
+void Arena::hold_back(const Superblock& in, Ticket until) noexcept {
   const auto end = blocks_.lower_bound(address(in.base() + in.nbytes()));
   for (auto each = blocks_.lower_bound(address(in.base())); each != end; ++each) {
     each->second.freed = until;
@@ -36,10 +36,10 @@ void arena::hold_back(const superblock& in, ticket until) noexcept {
 }
 
 // Pre: `whole` is free. Both parts are free afterwards.
-void arena::split(blocks::iterator whole, std::size_t first) {
+void Arena::split(Blocks::iterator whole, std::size_t first) {
   auto& from = whole->second;
   const auto made = blocks_.try_emplace(address(from.begin + first)).first;
-  undo forget{[&] { blocks_.erase(made); }};
+  Undo forget{[&] { blocks_.erase(made); }};
   auto& rest = made->second;
   rest.in = from.in;
   rest.begin = from.begin + first;
@@ -52,13 +52,13 @@ void arena::split(blocks::iterator whole, std::size_t first) {
   free_.insert(std::move(place));
 }
 
-std::byte* arena::take(std::size_t nbytes, std::size_t alignment, queue_slots::slot whom,
-                       const queue_slots& slots) {
-  const auto gap_in = [alignment](const block& at) {
+std::byte* Arena::take(std::size_t nbytes, std::size_t alignment, QueueSlots::Slot slot,
+                       const QueueSlots& slots) {
+  const auto gap_in = [alignment](const Block& at) {
     return (0 - address(at.begin)) & (alignment - 1);
   };
-  const auto fits = [&](const block* each) {
-    return gap_in(*each) <= each->nbytes - nbytes && slots.good(each->freed, whom);
+  const auto fits = [&](const Block* each) {
+    return gap_in(*each) <= each->nbytes - nbytes && slots.good(each->freed, slot);
   };
   const auto found = std::find_if(free_.lower_bound<std::size_t>(nbytes), free_.end(), fits);
   if (found == free_.end()) {
@@ -74,28 +74,28 @@ std::byte* arena::take(std::size_t nbytes, std::size_t alignment, queue_slots::s
   }
   auto& taken = at->second;
   taken.place = free_.extract(&taken);
-  taken.state = block::live;
+  taken.state = Block::live;
   taken.in->out += nbytes;
   return taken.begin;
 }
 
-arena::blocks::iterator arena::find(const void* pointer) noexcept {
+Arena::Blocks::iterator Arena::find(const void* pointer) noexcept {
   auto at = blocks_.upper_bound(address(pointer));
   return at == blocks_.begin() || address(pointer) - (--at)->first >= at->second.nbytes
              ? blocks_.end()
              : at;
 }
 
-cut_block arena::block_at(const void* pointer) noexcept {
+CutBlock Arena::block_at(const void* pointer) noexcept {
   const auto at = find(pointer);
   if (at == blocks_.end()) {
     return {};
   }
   const auto& found = at->second;
-  return {found.begin, found.nbytes, found.state == block::live};
+  return {found.begin, found.nbytes, found.state == Block::live};
 }
 
-result<arena::blocks::iterator> arena::begin_free(const void* pointer) noexcept {
+Result<Arena::Blocks::iterator> Arena::begin_free(const void* pointer) noexcept {
   const auto at = find(pointer);
   if (at == blocks_.end()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -104,7 +104,7 @@ result<arena::blocks::iterator> arena::begin_free(const void* pointer) noexcept 
                 pointer);
   }
   auto& found = at->second;
-  if (found.state != block::live) {
+  if (found.state != Block::live) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
   }
   if (found.begin != pointer) {
@@ -112,14 +112,14 @@ result<arena::blocks::iterator> arena::begin_free(const void* pointer) noexcept 
                 "{} lies inside a block of this resource: free the pointer that was allocated",
                 pointer);
   }
-  found.state = block::leaving;
+  found.state = Block::leaving;
   return at;
 }
 
-void arena::end_free(blocks::iterator gone, ticket freed, queue_slots& slots) noexcept {
+void Arena::end_free(Blocks::iterator gone, Ticket freed, QueueSlots& slots) noexcept {
   auto& back = gone->second;
   back.freed = freed;
-  back.state = block::free;
+  back.state = Block::free;
   back.in->out -= back.nbytes;
   free_.insert(std::move(back.place));
   if (const auto next = std::next(gone); can_join(gone, next, slots)) {
@@ -130,18 +130,18 @@ void arena::end_free(blocks::iterator gone, ticket freed, queue_slots& slots) no
   }
 }
 
-bool arena::can_join(blocks::iterator first, blocks::iterator second,
-                     const queue_slots& slots) const noexcept {
+bool Arena::can_join(Blocks::iterator first, Blocks::iterator second,
+                     const QueueSlots& slots) const noexcept {
   if (second == blocks_.end()) {
     return false;
   }
   const auto& a = first->second;
   const auto& b = second->second;
-  return a.in == b.in && a.state == block::free && b.state == block::free &&
+  return a.in == b.in && a.state == Block::free && b.state == Block::free &&
          slots.joins(a.freed, b.freed);
 }
 
-void arena::join(blocks::iterator first, blocks::iterator second, queue_slots& slots) noexcept {
+void Arena::join(Blocks::iterator first, Blocks::iterator second, QueueSlots& slots) noexcept {
   auto& whole = first->second;
   auto place = free_.extract(&whole);
   free_.erase(&second->second);
@@ -151,7 +151,7 @@ void arena::join(blocks::iterator first, blocks::iterator second, queue_slots& s
   blocks_.erase(second);
 }
 
-void arena::join(queue_slots& slots) noexcept {
+void Arena::join(QueueSlots& slots) noexcept {
   for (auto each = blocks_.begin(); each != blocks_.end();) {
     if (const auto next = std::next(each); can_join(each, next, slots)) {
       join(each, next, slots);
@@ -161,7 +161,7 @@ void arena::join(queue_slots& slots) noexcept {
   }
 }
 
-bool arena::remove(superblock& whole, const queue_slots& slots) noexcept {
+bool Arena::remove(Superblock& whole, const QueueSlots& slots) noexcept {
   const auto begin = blocks_.lower_bound(address(whole.base()));
   const auto end = blocks_.lower_bound(address(whole.base() + whole.nbytes()));
   const bool is_over = whole.out == 0 && std::all_of(begin, end, [&](const auto& each) {

@@ -9,8 +9,8 @@
 
 namespace isthmus {
 
-arena_resource::share::share(std::atomic<std::uint64_t>& held, std::uint64_t nbytes,
-                             std::uint64_t limit) noexcept
+ArenaResource::Share::Share(std::atomic<std::uint64_t>& held, std::uint64_t nbytes,
+                            std::uint64_t limit) noexcept
     : held_{held} {
   auto seen = held.load(std::memory_order_relaxed);
   while (seen <= limit && nbytes <= limit - seen) {
@@ -22,12 +22,12 @@ arena_resource::share::share(std::atomic<std::uint64_t>& held, std::uint64_t nby
 }
 
 // Successive threads on one queue, and successive queues on one thread, get different arenas.
-arena& arena_resource::arena_of(const queue& on) noexcept {
+Arena& ArenaResource::arena_of(const Queue& queue) noexcept {
   constexpr std::uint64_t k_odd = 9;
-  return arenas_[(os::thread_id() + k_odd * on.serial()) % k_arenas];
+  return arenas_[(os::thread_id() + k_odd * queue.serial()) % k_arenas];
 }
 
-arena* arena_resource::arena_at(const void* pointer) noexcept {
+Arena* ArenaResource::arena_at(const void* pointer) noexcept {
   const std::shared_lock hold{lock_};
   const auto behind = superblocks_.upper_bound(address(pointer));
   if (behind == superblocks_.begin()) {
@@ -37,43 +37,43 @@ arena* arena_resource::arena_at(const void* pointer) noexcept {
   return address(pointer) - address(found.base()) < found.nbytes() ? found.home : nullptr;
 }
 
-result<void*> arena_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+Result<void*> ArenaResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
   if (nbytes > SIZE_MAX / 2) {
-    return upstream().allocate(nbytes, alignment, on);  // which reports the error
+    return upstream().allocate(nbytes, alignment, queue);  // which reports the error
   }
   const auto unit = where().properties().base_alignment;
   const auto size = (nbytes + unit - 1) / unit * unit;
-  auto& from = arena_of(on);
-  if (auto* made = take_of_known(from, size, *checked, on)) {
+  auto& from = arena_of(queue);
+  if (auto* made = take_of_known(from, size, *checked, queue)) {
     return static_cast<void*>(made);
   }
-  return take_of_new(from, size, *checked, on);
+  return take_of_new(from, size, *checked, queue);
 }
 
 // Fences make blocks usable that were freed on other queues, and allow blocks to be joined.
-std::byte* arena_resource::take_of_known(arena& from, std::size_t nbytes, std::size_t alignment,
-                                         queue& on) {
+std::byte* ArenaResource::take_of_known(Arena& arena, std::size_t nbytes, std::size_t alignment,
+                                        Queue& queue) {
   slots().fence_if_due();
-  const auto whom = slots().find(&on);
+  const auto whom = slots().find(&queue);
   {
-    const std::lock_guard hold{from.lock};
-    auto* const made = from.take(nbytes, alignment, whom, slots());
-    if (made != nullptr || !from.has_free()) {
+    const std::lock_guard hold{arena.lock};
+    auto* const made = arena.take(nbytes, alignment, whom, slots());
+    if (made != nullptr || !arena.has_free()) {
       return made;
     }
   }
   slots().fence();
-  const std::lock_guard hold{from.lock};
-  from.join(slots());
-  return from.take(nbytes, alignment, whom, slots());
+  const std::lock_guard hold{arena.lock};
+  arena.join(slots());
+  return arena.take(nbytes, alignment, whom, slots());
 }
 
-result<arena_resource::held_superblock> arena_resource::take_superblock(std::size_t nbytes,
-                                                                        std::size_t alignment,
-                                                                        queue& on) {
-  share of_limit{held_, nbytes, limit_};
+Result<ArenaResource::HeldSuperblock> ArenaResource::take_superblock(std::size_t nbytes,
+                                                                     std::size_t alignment,
+                                                                     Queue& queue) {
+  Share of_limit{held_, nbytes, limit_};
   if (of_limit.empty()) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "cannot allocate a superblock of {}: the arenas of this resource hold {} of a "
@@ -82,46 +82,46 @@ result<arena_resource::held_superblock> arena_resource::take_superblock(std::siz
                 describe_bytes(nbytes), describe_bytes(held_.load(std::memory_order_relaxed)),
                 describe_bytes(limit_));
   }
-  auto memory = take_chunk(nbytes, alignment, on);
+  auto memory = take_chunk(nbytes, alignment, queue);
   ISTHMUS_TRY(memory);
-  return held_superblock{std::move(of_limit), {*std::move(memory), nullptr, 0}};
+  return HeldSuperblock{std::move(of_limit), {*std::move(memory), nullptr, 0}};
 }
 
-result<arena_resource::held_superblock> arena_resource::grow(std::size_t nbytes,
-                                                             std::size_t alignment, queue& on) {
+Result<ArenaResource::HeldSuperblock> ArenaResource::grow(std::size_t nbytes, std::size_t alignment,
+                                                          Queue& queue) {
   const auto usual = std::max(nbytes, k_superblock_bytes);
-  auto made = take_superblock(usual, alignment, on);
+  auto made = take_superblock(usual, alignment, queue);
   const auto is_short = [&] {
     return !made && made.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
   };
   if (is_short()) {
     release_unused();
-    made = take_superblock(usual, alignment, on);
+    made = take_superblock(usual, alignment, queue);
   }
   if (is_short() && nbytes != usual) {
-    made = take_superblock(nbytes, alignment, on);
+    made = take_superblock(nbytes, alignment, queue);
   }
   return made;
 }
 
-result<void*> arena_resource::take_of_new(arena& from, std::size_t nbytes, std::size_t alignment,
-                                          queue& on) {
-  auto made = grow(nbytes, alignment, on);
+Result<void*> ArenaResource::take_of_new(Arena& arena, std::size_t nbytes, std::size_t alignment,
+                                         Queue& queue) {
+  auto made = grow(nbytes, alignment, queue);
   ISTHMUS_TRY(made);
   const auto base = address(made->what.base());
-  const auto until = slots().behind(on.quiet() ? nullptr : &on);
+  const auto until = slots().behind(queue.quiet() ? nullptr : &queue);
   const std::lock_guard hold{lock_};
   auto& added = superblocks_.emplace(base, *std::move(made)).first->second.what;
-  added.home = &from;
-  const std::lock_guard also{from.lock};
-  from.add(added);
-  auto* const block = from.take(nbytes, alignment, queue_slots::k_quiet, slots());
-  from.hold_back(added, until);  // upstream ordered it for this queue alone
+  added.home = &arena;
+  const std::lock_guard also{arena.lock};
+  arena.add(added);
+  auto* const block = arena.take(nbytes, alignment, QueueSlots::k_quiet, slots());
+  arena.hold_back(added, until);  // upstream ordered it for this queue alone
   return static_cast<void*>(block);
 }
 
 // The ticket is obtained with no lock held, since that may query a driver.
-result<void> arena_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
+Result<void> ArenaResource::deallocate(void* pointer, std::size_t, Queue* behind) noexcept {
   auto* const home = arena_at(pointer);
   if (home == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -141,7 +141,7 @@ result<void> arena_resource::deallocate(void* pointer, std::size_t, queue* behin
   return {};
 }
 
-cut_block arena_resource::block_at(const void* pointer) noexcept {
+CutBlock ArenaResource::block_at(const void* pointer) noexcept {
   auto* const in = arena_at(pointer);
   if (in == nullptr) {
     return {};
@@ -151,7 +151,7 @@ cut_block arena_resource::block_at(const void* pointer) noexcept {
 }
 
 // What is taken out is released after the locks.
-std::size_t arena_resource::give_back_whole() noexcept {
+std::size_t ArenaResource::give_back_whole() noexcept {
   decltype(superblocks_) gone;
   std::size_t nbytes = 0;
   const std::lock_guard hold{lock_};

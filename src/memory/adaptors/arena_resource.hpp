@@ -20,64 +20,65 @@
 
 namespace isthmus {
 
-class arena_resource final : public keeping_resource {
+class ArenaResource final : public KeepingResource {
  public:
   // Pre: `check_upstream` succeeded. All superblocks together have at most `limit_bytes`.
-  arena_resource(memory_resource& upstream, std::uint64_t limit_bytes)
-      : keeping_resource{upstream}, limit_{limit_bytes} {}
+  ArenaResource(MemoryResource& upstream, std::uint64_t limit_bytes)
+      : KeepingResource{upstream}, limit_{limit_bytes} {}
 
   static constexpr std::size_t k_arenas = 64;
   static constexpr std::size_t k_superblock_bytes = std::size_t{1} << 20;
 
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
  private:
   // The bytes of the limit that one superblock uses.
-  class share {
+  class Share {
    public:
     // Empty if less than `nbytes` is left.
-    share(std::atomic<std::uint64_t>& held, std::uint64_t nbytes, std::uint64_t limit) noexcept;
-    share(share&& other) noexcept : held_{other.held_}, nbytes_{std::exchange(other.nbytes_, 0)} {}
-    share& operator=(share other) noexcept {
+    Share(std::atomic<std::uint64_t>& held, std::uint64_t nbytes, std::uint64_t limit) noexcept;
+    Share(Share&& other) noexcept : held_{other.held_}, nbytes_{std::exchange(other.nbytes_, 0)} {}
+    Share& operator=(Share other) noexcept {
       std::swap(nbytes_, other.nbytes_);  // of the same resource
       return *this;
     }
-    ~share() { held_.fetch_sub(nbytes_, std::memory_order_relaxed); }
+    ~Share() { held_.fetch_sub(nbytes_, std::memory_order_relaxed); }
     [[nodiscard]] bool empty() const noexcept { return nbytes_ == 0; }
 
    private:
     std::atomic<std::uint64_t>& held_;
     std::uint64_t nbytes_ = 0;
   };
-  struct held_superblock {
-    share of_limit;  // released after the memory
-    arena::superblock what;
+  struct HeldSuperblock {
+    Share of_limit;  // released after the memory
+    Arena::Superblock what;
   };
 
-  ~arena_resource() override = default;
+  ~ArenaResource() override = default;
   std::size_t give_back_whole() noexcept override;
   [[nodiscard]] bool has_chunks() const noexcept override { return !superblocks_.empty(); }
-  [[nodiscard]] arena& arena_of(const queue& on) noexcept;
-  [[nodiscard]] arena* arena_at(const void* pointer) noexcept;
+  [[nodiscard]] Arena& arena_of(const Queue& queue) noexcept;
+  [[nodiscard]] Arena* arena_at(const void* pointer) noexcept;
   // Null if the arena has no block that is usable by the queue.
-  [[nodiscard]] std::byte* take_of_known(arena& from, std::size_t nbytes, std::size_t alignment,
-                                         queue& on);
-  [[nodiscard]] result<held_superblock> take_superblock(std::size_t nbytes, std::size_t alignment,
-                                                        queue& on);
+  [[nodiscard]] std::byte* take_of_known(Arena& arena, std::size_t nbytes, std::size_t alignment,
+                                         Queue& queue);
+  [[nodiscard]] Result<HeldSuperblock> take_superblock(std::size_t nbytes, std::size_t alignment,
+                                                       Queue& queue);
   // A superblock for a request of `nbytes`. Releases unused ones if there is no more memory.
-  [[nodiscard]] result<held_superblock> grow(std::size_t nbytes, std::size_t alignment, queue& on);
-  [[nodiscard]] result<void*> take_of_new(arena& from, std::size_t nbytes, std::size_t alignment,
-                                          queue& on);
+  [[nodiscard]] Result<HeldSuperblock> grow(std::size_t nbytes, std::size_t alignment,
+                                            Queue& queue);
+  [[nodiscard]] Result<void*> take_of_new(Arena& arena, std::size_t nbytes, std::size_t alignment,
+                                          Queue& queue);
 
   const std::uint64_t limit_;
   std::atomic<std::uint64_t> held_{0};
-  std::array<arena, k_arenas> arenas_;
+  std::array<Arena, k_arenas> arenas_;
   std::shared_mutex lock_;  // guards the map; locked before an arena's lock
-  std::map<std::uintptr_t, held_superblock> superblocks_;
+  std::map<std::uintptr_t, HeldSuperblock> superblocks_;
 };
 
 }  // namespace isthmus

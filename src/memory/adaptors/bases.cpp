@@ -3,21 +3,21 @@
 
 namespace isthmus {
 
-void bases::collect(std::vector<memory_resource*>& out) const {
+void Bases::collect(std::vector<MemoryResource*>& out) const {
   for (auto* each : all_) {
     each->collect_bases(out);
   }
 }
 
-memory_resource::memory_usage bases::usage() const noexcept {
-  memory_resource::memory_usage sum;
+MemoryResource::MemoryUsage Bases::usage() const noexcept {
+  MemoryResource::MemoryUsage sum;
   for (auto* each : all_) {
     sum += each->usage();
   }
   return sum;
 }
 
-std::size_t bases::held_by_others(const memory_resource& than) const noexcept {
+std::size_t Bases::held_by_others(const MemoryResource& than) const noexcept {
   std::size_t sum = 0;
   for (auto* each : all_) {
     sum += each == &than ? 0 : each->usage().held_bytes;
@@ -25,7 +25,7 @@ std::size_t bases::held_by_others(const memory_resource& than) const noexcept {
   return sum;
 }
 
-std::size_t bases::trim(std::size_t keep) const noexcept {
+std::size_t Bases::trim(std::size_t keep) const noexcept {
   std::size_t given_back = 0;
   for (auto each = all_.rbegin(); each != all_.rend(); ++each) {
     const auto others = held_by_others(**each);

@@ -6,21 +6,21 @@
 
 namespace isthmus {
 
-class bases {
+class Bases {
  public:
   // Adds those of `upstream`, which the owner keeps alive.
-  void add(memory_resource& upstream) { upstream.collect_bases(all_); }
-  void collect(std::vector<memory_resource*>& out) const;
+  void add(MemoryResource& upstream) { upstream.collect_bases(all_); }
+  void collect(std::vector<MemoryResource*>& out) const;
 
-  [[nodiscard]] memory_resource::memory_usage usage() const noexcept;
+  [[nodiscard]] MemoryResource::MemoryUsage usage() const noexcept;
   // Trims the last added first. Each may keep what the current holdings of the others leave of
   // `keep`.
   std::size_t trim(std::size_t keep) const noexcept;
 
  private:
-  [[nodiscard]] std::size_t held_by_others(const memory_resource& than) const noexcept;
+  [[nodiscard]] std::size_t held_by_others(const MemoryResource& than) const noexcept;
 
-  std::vector<memory_resource*> all_;
+  std::vector<MemoryResource*> all_;
 };
 
 }  // namespace isthmus

@@ -6,8 +6,8 @@
 #include "core/sizes.hpp"
 
 namespace isthmus {
-result<ref<binning_resource>> binning_resource::create(memory_resource& upstream,
-                                                       std::vector<bin> bins) {
+Result<Ref<BinningResource>> BinningResource::create(MemoryResource& upstream,
+                                                     std::vector<Bin> bins) {
   for (std::size_t each = 0; each < bins.size(); ++each) {
     const auto& [most, from] = bins[each];
     if (from->home().key() != upstream.home().key()) {
@@ -23,12 +23,12 @@ result<ref<binning_resource>> binning_resource::create(memory_resource& upstream
           describe_bytes(most), describe_bytes(bins[each - 1].most_bytes));
     }
   }
-  return make_ref<binning_resource>(upstream, std::move(bins));
+  return make_ref<BinningResource>(upstream, std::move(bins));
 }
 
-memory_resource::nature binning_resource::nature_of(const memory_resource& upstream,
-                                                    const std::vector<bin>& bins) noexcept {
-  nature all{upstream.orders_frees(), upstream.kinds()};
+MemoryResource::Nature BinningResource::nature_of(const MemoryResource& upstream,
+                                                  const std::vector<Bin>& bins) noexcept {
+  Nature all{upstream.orders_frees(), upstream.kinds()};
   for (const auto& each : bins) {
     all.orders_frees = all.orders_frees && each.resource->orders_frees();
     all.kinds |= each.resource->kinds();
@@ -36,41 +36,41 @@ memory_resource::nature binning_resource::nature_of(const memory_resource& upstr
   return all;
 }
 
-binning_resource::binning_resource(memory_resource& upstream, std::vector<bin> bins)
-    : adaptor{upstream, nature_of(upstream, bins)}, bins_{std::move(bins)} {
+BinningResource::BinningResource(MemoryResource& upstream, std::vector<Bin> bins)
+    : Adaptor{upstream, nature_of(upstream, bins)}, bins_{std::move(bins)} {
   bases_.add(upstream);
   for (const auto& each : bins_) {
     bases_.add(*each.resource);
   }
 }
 
-memory_resource& binning_resource::resource_for(std::size_t nbytes) const noexcept {
+MemoryResource& BinningResource::resource_for(std::size_t nbytes) const noexcept {
   const auto found =
       std::lower_bound(bins_.begin(), bins_.end(), nbytes,
-                       [](const bin& each, std::size_t size) { return each.most_bytes < size; });
+                       [](const Bin& each, std::size_t size) { return each.most_bytes < size; });
   return found == bins_.end() ? upstream() : *found->resource;
 }
 
-result<void*> binning_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  return resource_for(nbytes).allocate(nbytes, alignment, on);
+Result<void*> BinningResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  return resource_for(nbytes).allocate(nbytes, alignment, queue);
 }
 
-result<void> binning_resource::deallocate(void* pointer, std::size_t nbytes,
-                                          queue* behind) noexcept {
+Result<void> BinningResource::deallocate(void* pointer, std::size_t nbytes,
+                                         Queue* behind) noexcept {
   return resource_for(nbytes).deallocate(pointer, nbytes, behind);
 }
 
-bool binning_resource::may_take_back() const noexcept {
-  return adaptor::may_take_back() || std::any_of(bins_.begin(), bins_.end(), [](const bin& each) {
+bool BinningResource::may_take_back() const noexcept {
+  return Adaptor::may_take_back() || std::any_of(bins_.begin(), bins_.end(), [](const Bin& each) {
            return each.resource->may_take_back();
          });
 }
 
-result<void> binning_resource::verify() {
+Result<void> BinningResource::verify() {
   for (const auto& each : bins_) {
     ISTHMUS_TRY(each.resource->verify());
   }
-  return adaptor::verify();
+  return Adaptor::verify();
 }
 
 }  // namespace isthmus

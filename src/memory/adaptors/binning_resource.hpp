@@ -11,50 +11,50 @@
 
 namespace isthmus {
 
-class binning_resource final : public adaptor {
+class BinningResource final : public Adaptor {
  public:
-  struct bin {
+  struct Bin {
     std::size_t most_bytes;
-    ref<memory_resource> resource;
+    Ref<MemoryResource> resource;
   };
   // `upstream` serves what is larger than every bin. WRONG_CONTEXT for a bin of another context,
   // INVALID_ARGUMENT if the bins are not in increasing order.
-  [[nodiscard]] static result<ref<binning_resource>> create(memory_resource& upstream,
-                                                            std::vector<bin> bins);
+  [[nodiscard]] static Result<Ref<BinningResource>> create(MemoryResource& upstream,
+                                                           std::vector<Bin> bins);
   // Called by `create`.
-  binning_resource(memory_resource& upstream, std::vector<bin> bins);
+  BinningResource(MemoryResource& upstream, std::vector<Bin> bins);
 
-  void collect_bases(std::vector<memory_resource*>& out) override { bases_.collect(out); }
-  [[nodiscard]] memory_resource& giver_of(const void* pointer,
-                                          std::size_t nbytes) noexcept override {
+  void collect_bases(std::vector<MemoryResource*>& out) override { bases_.collect(out); }
+  [[nodiscard]] MemoryResource& giver_of(const void* pointer,
+                                         std::size_t nbytes) noexcept override {
     return resource_for(nbytes).giver_of(pointer, nbytes);
   }
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override {
     notify_freed(resource_for(nbytes), pointer, nbytes);
   }
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override {
-    return take_warm(resource_for(nbytes), nbytes, alignment, on);
+                                    Queue* queue) noexcept override {
+    return take_warm(resource_for(nbytes), nbytes, alignment, queue);
   }
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override {
-    return give_back_warm(resource_for(nbytes), pointer, nbytes, on);
+                                     Queue* queue) noexcept override {
+    return give_back_warm(resource_for(nbytes), pointer, nbytes, queue);
   }
   [[nodiscard]] bool may_take_back() const noexcept override;
-  [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
+  [[nodiscard]] MemoryUsage usage() noexcept override { return bases_.usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
-  [[nodiscard]] result<void> verify() override;
+  [[nodiscard]] Result<void> verify() override;
 
  private:
-  [[nodiscard]] static nature nature_of(const memory_resource& upstream,
-                                        const std::vector<bin>& bins) noexcept;
-  [[nodiscard]] memory_resource& resource_for(std::size_t nbytes) const noexcept;
+  [[nodiscard]] static Nature nature_of(const MemoryResource& upstream,
+                                        const std::vector<Bin>& bins) noexcept;
+  [[nodiscard]] MemoryResource& resource_for(std::size_t nbytes) const noexcept;
 
-  const std::vector<bin> bins_;
-  bases bases_;
+  const std::vector<Bin> bins_;
+  Bases bases_;
 };
 
 }  // namespace isthmus

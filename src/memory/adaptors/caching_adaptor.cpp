@@ -6,21 +6,21 @@
 
 namespace isthmus {
 
-void caching_adaptor::note_memory() noexcept {
+void CachingAdaptor::note_memory() noexcept {
   if (!is_listed_.load(std::memory_order_relaxed)) {
     process_caching_adaptors().join(*this);
   }
 }
 
-void caching_adaptor::leave_list() noexcept { process_caching_adaptors().leave(*this); }
+void CachingAdaptor::leave_list() noexcept { process_caching_adaptors().leave(*this); }
 
-void caching_adaptor::last_reference_gone() noexcept {
+void CachingAdaptor::last_reference_gone() noexcept {
   leave_list();
-  adaptor::last_reference_gone();
+  Adaptor::last_reference_gone();
 }
 
 // In a forked child the lock may be held by a thread that does not exist there.
-void caching_adaptors::join(caching_adaptor& made) noexcept {
+void CachingAdaptors::join(CachingAdaptor& made) noexcept {
   if (os::is_forked_child()) {
     return;
   }
@@ -35,7 +35,7 @@ void caching_adaptors::join(caching_adaptor& made) noexcept {
   newest_ = &made;
 }
 
-void caching_adaptors::leave(caching_adaptor& gone) noexcept {
+void CachingAdaptors::leave(CachingAdaptor& gone) noexcept {
   if (os::is_forked_child()) {
     return;
   }
@@ -50,8 +50,8 @@ void caching_adaptors::leave(caching_adaptor& gone) noexcept {
   gone.newer_ = gone.older_ = nullptr;
 }
 
-caching_adaptors& process_caching_adaptors() noexcept {
-  static never_destroyed<caching_adaptors> only;
+CachingAdaptors& process_caching_adaptors() noexcept {
+  static NeverDestroyed<CachingAdaptors> only;
   return *only;
 }
 

@@ -13,9 +13,9 @@
 
 namespace isthmus {
 
-class caching_adaptor : public adaptor {
+class CachingAdaptor : public Adaptor {
  public:
-  caching_adaptor(memory_resource& upstream, nature of) : adaptor{upstream, of} {
+  CachingAdaptor(MemoryResource& upstream, Nature nature) : Adaptor{upstream, nature} {
     upstream.collect_bases(bases_);
   }
 
@@ -23,10 +23,10 @@ class caching_adaptor : public adaptor {
   // for work.
   virtual std::size_t release_unused() noexcept = 0;
   // Events of unfinished work that keeps such memory from being released. Throws std::bad_alloc.
-  [[nodiscard]] virtual std::vector<ref<event>> running() = 0;
+  [[nodiscard]] virtual std::vector<Ref<Event>> running() = 0;
 
   // The base resources that its memory comes from.
-  [[nodiscard]] const std::vector<memory_resource*>& bases() const noexcept { return bases_; }
+  [[nodiscard]] const std::vector<MemoryResource*>& bases() const noexcept { return bases_; }
   [[nodiscard]] bool is_drivers_own() const noexcept final { return upstream().is_drivers_own(); }
 
  protected:
@@ -37,32 +37,32 @@ class caching_adaptor : public adaptor {
   void last_reference_gone() noexcept override;
 
  private:
-  friend class caching_adaptors;
+  friend class CachingAdaptors;
 
-  std::vector<memory_resource*> bases_;
+  std::vector<MemoryResource*> bases_;
   std::atomic<bool> is_listed_{false};
   // Links of the list, guarded by its lock.
-  caching_adaptor* newer_ = nullptr;
-  caching_adaptor* older_ = nullptr;
+  CachingAdaptor* newer_ = nullptr;
+  CachingAdaptor* older_ = nullptr;
 };
 
 // All referenced adaptors that have or had upstream memory. Thread-safe; allocates nothing. An
 // adaptor over another one is newer in the list: its upstream provided memory first.
-class caching_adaptors {
+class CachingAdaptors {
  public:
-  void join(caching_adaptor& made) noexcept;
-  void leave(caching_adaptor& gone) noexcept;
+  void join(CachingAdaptor& made) noexcept;
+  void leave(CachingAdaptor& gone) noexcept;
   // The newest adaptor that is older than `last` (null: of all) and that `fits` accepts; null if
   // there is none. `fits` is called under the lock; no reference is taken to an adaptor that it
   // rejects, so none is destroyed here. Pre: the caller has a reference to `last`, which came from
   // here.
   template <class Fits>
-  [[nodiscard]] ref<caching_adaptor> next(const caching_adaptor* last, Fits&& fits) {
+  [[nodiscard]] Ref<CachingAdaptor> next(const CachingAdaptor* last, Fits&& fits) {
     const std::lock_guard hold{lock_};
     for (auto* each = last == nullptr ? newest_ : last->older_; each != nullptr;
          each = each->older_) {
       if (fits(*each) && each->try_retain()) {
-        return ref<caching_adaptor>::adopt(each);
+        return Ref<CachingAdaptor>::adopt(each);
       }
     }
     return {};
@@ -70,9 +70,9 @@ class caching_adaptors {
 
  private:
   std::mutex lock_;
-  caching_adaptor* newest_ = nullptr;
+  CachingAdaptor* newest_ = nullptr;
 };
 // The list of the process; never destroyed.
-[[nodiscard]] caching_adaptors& process_caching_adaptors() noexcept;
+[[nodiscard]] CachingAdaptors& process_caching_adaptors() noexcept;
 
 }  // namespace isthmus

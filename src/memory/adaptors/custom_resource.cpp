@@ -12,11 +12,13 @@ namespace isthmus {
 namespace {
 
 // A handle is the object's address as a pointer to an opaque type.
-isthmus_queue_t* handle_of(queue* on) noexcept { return reinterpret_cast<isthmus_queue_t*>(on); }
+isthmus_queue_t* handle_of(Queue* queue) noexcept {
+  return reinterpret_cast<isthmus_queue_t*>(queue);
+}
 
 }  // namespace
 
-result<void> custom_resource::check(const void* pointer, const allocation_request& asked) noexcept
+Result<void> CustomResource::check(const void* pointer, const AllocationRequest& asked) noexcept
     try {
   if (pointer == nullptr) {
     return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource returned NULL for {}, and no error",
@@ -29,11 +31,11 @@ result<void> custom_resource::check(const void* pointer, const allocation_reques
   }
   return check_place(facts_of(home(), pointer), pointer, asked);
 } catch (const std::bad_alloc&) {
-  return error::no_memory();
+  return Error::no_memory();
 }
 
-result<void> custom_resource::check_place(const pointer_facts& known, const void* pointer,
-                                          const allocation_request& asked) {
+Result<void> CustomResource::check_place(const PointerFacts& known, const void* pointer,
+                                         const AllocationRequest& asked) {
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource returned {}, which is not memory of its context on {}", pointer,
@@ -59,17 +61,17 @@ result<void> custom_resource::check_place(const pointer_facts& known, const void
   return {};
 }
 
-result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  const allocation_request asked{kind(), nbytes,
-                                 alignment != 0 ? alignment : where().properties().base_alignment};
+Result<void*> CustomResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  const AllocationRequest asked{kind(), nbytes,
+                                alignment != 0 ? alignment : where().properties().base_alignment};
   if (auto bad = home().check(where(), asked)) {
     return bad;
   }
   void* pointer = nullptr;
   const char* message = nullptr;
   const auto told = [&] {
-    const driver_serves_thread meanwhile;
-    return how_.allocate(keep_.object(), nbytes, asked.alignment, handle_of(&on), &pointer,
+    const DriverServesThread meanwhile;
+    return how_.allocate(keep_.object(), nbytes, asked.alignment, handle_of(&queue), &pointer,
                          &message);
   }();
   if (told != ISTHMUS_OK) {
@@ -84,30 +86,29 @@ result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignmen
     return pointer;
   }
   if (pointer != nullptr) {
-    how_.deallocate(keep_.object(), pointer, nbytes, handle_of(&on));
+    how_.deallocate(keep_.object(), pointer, nbytes, handle_of(&queue));
   }
   return checked.take_error();
 }
 
-result<void> custom_resource::deallocate(void* pointer, std::size_t nbytes,
-                                         queue* behind) noexcept {
-  const signals_of_starter as_on_theirs;
-  const driver_serves_thread meanwhile;
+Result<void> CustomResource::deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept {
+  const SignalsOfStarter as_on_theirs;
+  const DriverServesThread meanwhile;
   how_.deallocate(keep_.object(), pointer, nbytes, handle_of(behind));
   return {};
 }
 
-memory_resource::memory_usage custom_resource::usage() noexcept {
-  memory_usage now;
+MemoryResource::MemoryUsage CustomResource::usage() noexcept {
+  MemoryUsage now;
   if (how_.usage != nullptr) {
-    const driver_serves_thread meanwhile;
+    const DriverServesThread meanwhile;
     how_.usage(keep_.object(), &now.held_bytes, &now.free_bytes);
   }
   return now;
 }
 
-std::size_t custom_resource::trim(std::size_t keep) noexcept {
-  const driver_serves_thread meanwhile;
+std::size_t CustomResource::trim(std::size_t keep) noexcept {
+  const DriverServesThread meanwhile;
   return how_.trim != nullptr ? how_.trim(keep_.object(), keep) : 0;
 }
 

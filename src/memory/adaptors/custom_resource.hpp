@@ -8,27 +8,28 @@
 
 namespace isthmus {
 
-class custom_resource final : public memory_resource {
+class CustomResource final : public MemoryResource {
  public:
-  using operations = isthmus_resource_operations_t;
+  using Operations = isthmus_resource_operations_t;
 
-  custom_resource(context& home, device& where, usm_kind kind, const operations& how, owner keep)
-      : memory_resource{home, where, kind}, how_{how}, keep_{std::move(keep)} {}
+  CustomResource(Context& context, Device& device, UsmKind kind, const Operations& operations,
+                 Owner keep)
+      : MemoryResource{context, device, kind}, how_{operations}, keep_{std::move(keep)} {}
 
   [[nodiscard]] bool cuts() const noexcept override { return true; }
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  [[nodiscard]] memory_usage usage() noexcept override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  [[nodiscard]] MemoryUsage usage() noexcept override;
   std::size_t trim(std::size_t keep) noexcept override;
 
  private:
-  [[nodiscard]] result<void> check(const void* pointer, const allocation_request& asked) noexcept;
-  [[nodiscard]] result<void> check_place(const pointer_facts& known, const void* pointer,
-                                         const allocation_request& asked);
+  [[nodiscard]] Result<void> check(const void* pointer, const AllocationRequest& asked) noexcept;
+  [[nodiscard]] Result<void> check_place(const PointerFacts& known, const void* pointer,
+                                         const AllocationRequest& asked);
 
-  const operations how_;
-  const owner keep_;
+  const Operations how_;
+  const Owner keep_;
 };
 
 }  // namespace isthmus

@@ -6,7 +6,7 @@
 
 namespace isthmus {
 
-result<void> cutting_resource::check_upstream(const memory_resource& upstream) {
+Result<void> CuttingResource::check_upstream(const MemoryResource& upstream) {
   if (upstream.kinds() != set_of(upstream.kind())) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "the upstream returns memory of several kinds, which a sub-allocating resource "
@@ -15,37 +15,36 @@ result<void> cutting_resource::check_upstream(const memory_resource& upstream) {
   return {};
 }
 
-bool cutting_resource::hold_behind(allocation& chunk, queue& behind) noexcept try {
+bool CuttingResource::hold_behind(Allocation& chunk, Queue& behind) noexcept try {
   return static_cast<bool>(chunk.follow(behind));
 } catch (const std::bad_alloc&) {
   return static_cast<bool>(wait_for(behind));
 }
 
-result<void> cutting_resource::wait_for(queue& on) noexcept try {
-  return on.wait(std::nullopt);
+Result<void> CuttingResource::wait_for(Queue& queue) noexcept try {
+  return queue.wait(std::nullopt);
 } catch (const std::bad_alloc&) {
-  return error::no_memory();
+  return Error::no_memory();
 }
 
-result<std::size_t> cutting_resource::alignment_of(std::size_t nbytes,
-                                                   std::size_t alignment) const {
+Result<std::size_t> CuttingResource::alignment_of(std::size_t nbytes, std::size_t alignment) const {
   if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {
     return bad;
   }
   return alignment != 0 ? alignment : where().properties().base_alignment;
 }
 
-result<cutting_resource::chunk> cutting_resource::take_chunk(std::size_t nbytes,
-                                                             std::size_t alignment, queue& on) {
-  auto memory = allocation::create(on, {kind(), nbytes, alignment}, &upstream());
+Result<CuttingResource::Chunk> CuttingResource::take_chunk(std::size_t nbytes,
+                                                           std::size_t alignment, Queue& queue) {
+  auto memory = Allocation::create(queue, {kind(), nbytes, alignment}, &upstream());
   ISTHMUS_TRY(memory);
   note_memory();
-  return chunk{*std::move(memory), *this};
+  return Chunk{*std::move(memory), *this};
 }
 
 // Destruction may have to query a driver for running work, so it is deferred inside an event's
 // continuation.
-void cutting_resource::last_reference_gone() noexcept {
+void CuttingResource::last_reference_gone() noexcept {
   leave_list();
   if (os::drivers_are_gone()) {
     return;

@@ -13,35 +13,35 @@
 
 namespace isthmus {
 
-class cutting_resource : public caching_adaptor, public reclaimable {
+class CuttingResource : public CachingAdaptor, public Reclaimable {
  public:
   // UNSUPPORTED for an upstream that allocates memory of several kinds, since a block has the kind
   // of its resource.
-  [[nodiscard]] static result<void> check_upstream(const memory_resource& upstream);
-  explicit cutting_resource(memory_resource& upstream)
-      : caching_adaptor{upstream, {true, upstream.kinds()}} {}
+  [[nodiscard]] static Result<void> check_upstream(const MemoryResource& upstream);
+  explicit CuttingResource(MemoryResource& upstream)
+      : CachingAdaptor{upstream, {true, upstream.kinds()}} {}
 
   [[nodiscard]] bool cuts() const noexcept final { return true; }
-  [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept final { return *this; }
+  [[nodiscard]] MemoryResource& giver_of(const void*, std::size_t) noexcept final { return *this; }
   // Upstream knows chunks, not blocks.
   void freed(const void*, std::size_t) noexcept final {}
 
  protected:
-  using chunk = cut_chunk;
+  using Chunk = CutChunk;
 
   // Throws std::bad_alloc. Pre, also when the chunk is destroyed: no lock is held.
-  [[nodiscard]] result<chunk> take_chunk(std::size_t nbytes, std::size_t alignment, queue& on);
+  [[nodiscard]] Result<Chunk> take_chunk(std::size_t nbytes, std::size_t alignment, Queue& queue);
   // Everything that is on `behind` now may use the chunk, which is therefore not released before
   // that has ended. Waits for it if there is no memory to record it. False if its end cannot be
   // determined: then the chunk must never be reused.
-  [[nodiscard]] static bool hold_behind(allocation& chunk, queue& behind) noexcept;
+  [[nodiscard]] static bool hold_behind(Allocation& chunk, Queue& behind) noexcept;
   // For a caller that has no memory to record a queue.
-  [[nodiscard]] static result<void> wait_for(queue& on) noexcept;
+  [[nodiscard]] static Result<void> wait_for(Queue& queue) noexcept;
   // The alignment of a request, or the error if the request is invalid.
-  [[nodiscard]] result<std::size_t> alignment_of(std::size_t nbytes, std::size_t alignment) const;
+  [[nodiscard]] Result<std::size_t> alignment_of(std::size_t nbytes, std::size_t alignment) const;
   // Whether the request may take the warm path.
-  [[nodiscard]] bool is_plain(std::size_t alignment, const queue* on) const noexcept {
-    return on != nullptr && &on->home() == &home() && (alignment & (alignment - 1)) == 0 &&
+  [[nodiscard]] bool is_plain(std::size_t alignment, const Queue* queue) const noexcept {
+    return queue != nullptr && &queue->home() == &home() && (alignment & (alignment - 1)) == 0 &&
            alignment <= where().properties().base_alignment;
   }
 

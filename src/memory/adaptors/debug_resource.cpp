@@ -33,13 +33,13 @@ const std::byte* first_other(const std::byte* at, std::byte than, std::size_t co
 
 // Whether nothing on the queue uses memory freed on it earlier; waits for it where that is allowed.
 // CALLBACK if the thread's interrupt function ended the wait.
-result<bool> is_over(queue& on) noexcept try {
-  if (on.quiet()) {
+Result<bool> is_over(Queue& queue) noexcept try {
+  if (queue.quiet()) {
     return true;
   }
   const bool may_wait = no_wait == 0 && !in_continuation() && !on_library_thread();
-  std::vector<ref<event>> running;
-  if (!may_wait || !on.unfinished(running)) {
+  std::vector<Ref<Event>> running;
+  if (!may_wait || !queue.unfinished(running)) {
     return false;
   }
   ISTHMUS_TRY(let_end_interruptibly(running));
@@ -50,8 +50,7 @@ result<bool> is_over(queue& on) noexcept try {
 
 }  // namespace
 
-result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
-                                                   std::size_t kept_bytes) {
+Result<Ref<DebugResource>> DebugResource::create(MemoryResource& upstream, std::size_t kept_bytes) {
   if ((upstream.kinds() & set_of(ISTHMUS_KIND_DEVICE)) != 0) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "a debug resource inspects its blocks, and the host cannot access device memory: "
@@ -62,13 +61,13 @@ result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
                 "a debug resource inspects blocks after they were freed, and a monotonic upstream "
                 "may release them earlier: put the monotonic resource over the debug resource");
   }
-  return make_ref<debug_resource>(upstream, kept_bytes);
+  return make_ref<DebugResource>(upstream, kept_bytes);
 }
 
 // Damaged blocks that were not freed again are returned to upstream now.
-debug_resource::~debug_resource() {
+DebugResource::~DebugResource() {
   let_go(0);
-  live_.visit([this](const note& left) {
+  live_.visit([this](const Note& left) {
     if (left.is_damaged) {
       auto gone = left;
       static_cast<void>(give_back(gone, nullptr));
@@ -79,30 +78,30 @@ debug_resource::~debug_resource() {
 }
 
 // Releases the freed blocks that are kept before it reports that there is no memory.
-result<std::byte*> debug_resource::take(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto given = adaptor::allocate(nbytes, alignment, on);
+Result<std::byte*> DebugResource::take(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  auto given = Adaptor::allocate(nbytes, alignment, queue);
   if (!given && given.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
     let_go(0);
-    given = adaptor::allocate(nbytes, alignment, on);
+    given = Adaptor::allocate(nbytes, alignment, queue);
   }
   ISTHMUS_TRY(given);
   note_memory();
   return static_cast<std::byte*>(*given);
 }
 
-result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+Result<void*> DebugResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   const auto zone =
       std::max(k_least_zone, alignment != 0 ? alignment : where().properties().base_alignment);
   const bool is_plain = (alignment & (alignment - 1)) == 0;
   if (!is_plain || nbytes > SIZE_MAX / 2 || zone > SIZE_MAX / 8) {
-    return adaptor::allocate(nbytes, alignment, on);  // which reports the error
+    return Adaptor::allocate(nbytes, alignment, queue);  // which reports the error
   }
-  auto base = take(nbytes + 2 * zone, alignment, on);
+  auto base = take(nbytes + 2 * zone, alignment, queue);
   ISTHMUS_TRY(base);
-  undo taken{[&] { static_cast<void>(adaptor::deallocate(*base, nbytes + 2 * zone, &on)); }};
-  auto over = is_over(on);
+  Undo taken{[&] { static_cast<void>(Adaptor::deallocate(*base, nbytes + 2 * zone, &queue)); }};
+  auto over = is_over(queue);
   ISTHMUS_TRY(over);
-  auto made = *over ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
+  auto made = *over ? Note{*base + zone, nbytes, zone} : Note{*base, nbytes + 2 * zone, 0};
   if (made.zone != 0) {  // before the note can be found
     fill(made.base(), k_zone, zone);
     fill(made.start, k_never_written, nbytes);
@@ -114,26 +113,26 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
 }
 
 // Throws std::bad_alloc, without effect.
-void debug_resource::enter(note& made) {
+void DebugResource::enter(Note& made) {
   auto& areas = process_cut_areas();
   made.area =
-      areas.add({made.base(), made.all_bytes(), this, cut_block{made.start, made.nbytes, true}});
-  undo forget{[&] { areas.remove(made.area); }};
+      areas.add({made.base(), made.all_bytes(), this, CutBlock{made.start, made.nbytes, true}});
+  Undo forget{[&] { areas.remove(made.area); }};
   live_.put(made.start, made);
   forget.dismiss();
 }
 
-result<void> debug_resource::give_back(note& gone, queue* behind) noexcept {
+Result<void> DebugResource::give_back(Note& gone, Queue* behind) noexcept {
   auto& areas = process_cut_areas();
   auto area = areas.take(gone.area);
-  auto done = adaptor::deallocate(gone.base(), gone.all_bytes(), behind);
+  auto done = Adaptor::deallocate(gone.base(), gone.all_bytes(), behind);
   if (!done) {
     gone.area = areas.put_back(std::move(area));
   }
   return done;
 }
 
-result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noexcept {
+Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexcept {
   auto noted = live_.take(pointer);
   if (noted.empty()) {
     return freed_.has(pointer)
@@ -144,7 +143,7 @@ result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noex
                       pointer);
   }
   const auto block = noted.mapped();
-  result<void> done = damage_of_live(block);
+  Result<void> done = damage_of_live(block);
   if (!done) {
     tell(done.failure());
     noted.mapped().is_damaged = true;
@@ -162,37 +161,37 @@ result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noex
   return done;
 }
 
-error debug_resource::damage_of_live(const note& of) noexcept {
-  const auto* found = first_other(of.base(), k_zone, of.zone);
+Error DebugResource::damage_of_live(const Note& note) noexcept {
+  const auto* found = first_other(note.base(), k_zone, note.zone);
   if (found == nullptr) {
-    found = first_other(of.start + of.nbytes, k_zone, of.zone);
+    found = first_other(note.start + note.nbytes, k_zone, note.zone);
   }
-  return found == nullptr ? error{}
-                          : written_to(of, found, "outside of it, so the block is not freed");
+  return found == nullptr ? Error{}
+                          : written_to(note, found, "outside of it, so the block is not freed");
 }
 
-error debug_resource::damage_of_freed(const note& of) noexcept {
-  const auto* found = first_other(of.start, k_freed, of.nbytes);
-  return found == nullptr ? damage_of_live(of) : written_to(of, found, "after it was freed");
+Error DebugResource::damage_of_freed(const Note& note) noexcept {
+  const auto* found = first_other(note.start, k_freed, note.nbytes);
+  return found == nullptr ? damage_of_live(note) : written_to(note, found, "after it was freed");
 }
 
-error debug_resource::written_to(const note& of, const std::byte* at, const char* how) noexcept {
+Error DebugResource::written_to(const Note& note, const std::byte* at, const char* text) noexcept {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "something wrote to offset {} of the block of {} bytes at {}, {}", at - of.start,
-              of.nbytes, static_cast<void*>(of.start), how);
+              "something wrote to offset {} of the block of {} bytes at {}, {}", at - note.start,
+              note.nbytes, static_cast<void*>(note.start), text);
 }
 
-void debug_resource::tell(const error& what) noexcept {
-  std::fprintf(stderr, "isthmus: %s\n", what.message());
+void DebugResource::tell(const Error& error) noexcept {
+  std::fprintf(stderr, "isthmus: %s\n", error.message());
   const std::lock_guard hold{lock_};
   if (!found_) {
-    found_ = what;
+    found_ = error;
   }
 }
 
 // Enters it in `freed_` before the list: a thread that finds it in the list takes it out of
 // `freed_`.
-void debug_resource::keep(pointer_table<note>::entry freed) noexcept {
+void DebugResource::keep(PointerTable<Note>::Entry freed) noexcept {
   auto& last = freed.mapped();
   freed_.put_back(std::move(freed));
   const std::lock_guard hold{lock_};
@@ -201,9 +200,9 @@ void debug_resource::keep(pointer_table<note>::entry freed) noexcept {
   kept_ += last.all_bytes();
 }
 
-debug_resource::note* debug_resource::take_oldest(std::size_t most) noexcept {
+DebugResource::Note* DebugResource::take_oldest(std::size_t max) noexcept {
   const std::lock_guard hold{lock_};
-  auto* const first = kept_ > most ? oldest_ : nullptr;
+  auto* const first = kept_ > max ? oldest_ : nullptr;
   if (first != nullptr) {
     oldest_ = first->next;
     newest_ = oldest_ == nullptr ? nullptr : newest_;
@@ -212,9 +211,9 @@ debug_resource::note* debug_resource::take_oldest(std::size_t most) noexcept {
   return first;
 }
 
-std::size_t debug_resource::let_go(std::size_t most) noexcept {
+std::size_t DebugResource::let_go(std::size_t max) noexcept {
   std::size_t nbytes = 0;
-  while (auto* const oldest = take_oldest(most)) {
+  while (auto* const oldest = take_oldest(max)) {
     auto gone = freed_.take(oldest->start);
     auto& block = gone.mapped();
     if (const auto bad = damage_of_freed(block)) {
@@ -229,17 +228,17 @@ std::size_t debug_resource::let_go(std::size_t most) noexcept {
   return nbytes;
 }
 
-std::size_t debug_resource::trim(std::size_t keep) noexcept {
+std::size_t DebugResource::trim(std::size_t keep) noexcept {
   let_go(0);
-  return adaptor::trim(keep);
+  return Adaptor::trim(keep);
 }
 
-result<void> debug_resource::verify() {
-  error now;
-  const auto look_with = [&now](error (*damage)(const note&) noexcept) {
-    return [&now, damage](const note& of) {
+Result<void> DebugResource::verify() {
+  Error now;
+  const auto look_with = [&now](Error (*damage)(const Note&) noexcept) {
+    return [&now, damage](const Note& note) {
       if (!now) {
-        now = damage(of);
+        now = damage(note);
       }
     };
   };
@@ -249,7 +248,7 @@ result<void> debug_resource::verify() {
     const std::lock_guard hold{lock_};
     now = found_ ? found_ : now;
   }
-  return now ? result<void>{std::move(now)} : adaptor::verify();
+  return now ? Result<void>{std::move(now)} : Adaptor::verify();
 }
 
 }  // namespace isthmus

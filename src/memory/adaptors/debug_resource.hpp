@@ -19,7 +19,7 @@
 
 namespace isthmus {
 
-class debug_resource final : public caching_adaptor {
+class DebugResource final : public CachingAdaptor {
  public:
   static constexpr std::size_t k_least_zone =
       64;  // bytes; or the alignment of a request, if greater
@@ -27,67 +27,67 @@ class debug_resource final : public caching_adaptor {
   // UNSUPPORTED if `upstream` may return memory that the host cannot access, or may release blocks
   // that were not freed.
   // `kept_bytes`: the maximum of freed blocks that are kept.
-  [[nodiscard]] static result<ref<debug_resource>> create(memory_resource& upstream,
-                                                          std::size_t kept_bytes);
+  [[nodiscard]] static Result<Ref<DebugResource>> create(MemoryResource& upstream,
+                                                         std::size_t kept_bytes);
   // Called by `create`.
-  debug_resource(memory_resource& upstream, std::size_t kept_bytes)
-      : caching_adaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
+  DebugResource(MemoryResource& upstream, std::size_t kept_bytes)
+      : CachingAdaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
 
-  [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept override {
+  [[nodiscard]] MemoryResource& giver_of(const void*, std::size_t) noexcept override {
     return *this;
   }
   [[nodiscard]] bool cuts() const noexcept override { return true; }
   // Upstream's blocks include the red zones and are kept for a while.
   void freed(const void*, std::size_t) noexcept override {}
   // CALLBACK, with nothing allocated, if the thread's interrupt function ended the wait.
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   // INVALID_ARGUMENT also if a red zone was written to: then the block stays as it is until the
   // resource is destroyed.
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   // Releases the freed blocks that are kept first.
   std::size_t trim(std::size_t keep) noexcept override;
   std::size_t release_unused() noexcept override { return let_go(0); }
-  [[nodiscard]] std::vector<ref<event>> running() override { return {}; }
+  [[nodiscard]] std::vector<Ref<Event>> running() override { return {}; }
   // INVALID_ARGUMENT with the first damage found, now or earlier; else upstream's result.
-  [[nodiscard]] result<void> verify() override;
+  [[nodiscard]] Result<void> verify() override;
 
  private:
-  struct note {
+  struct Note {
     std::byte* start;  // the caller's pointer
     std::size_t nbytes;
     std::size_t zone;      // 0: the block is not checked
-    note* next = nullptr;  // freed after this one
+    Note* next = nullptr;  // freed after this one
     bool is_damaged = false;
-    cut_areas::entry area = {};  // covers all its bytes
+    CutAreas::Entry area = {};  // covers all its bytes
 
     [[nodiscard]] std::byte* base() const noexcept { return start - zone; }
     [[nodiscard]] std::size_t all_bytes() const noexcept { return nbytes + 2 * zone; }
   };
 
-  ~debug_resource() override;
-  [[nodiscard]] result<std::byte*> take(std::size_t nbytes, std::size_t alignment, queue& on);
-  [[nodiscard]] static error damage_of_live(const note& of) noexcept;
-  [[nodiscard]] static error damage_of_freed(const note& of) noexcept;
-  [[nodiscard]] static error written_to(const note& of, const std::byte* at,
-                                        const char* how) noexcept;
-  void tell(const error& what) noexcept;
-  void keep(pointer_table<note>::entry freed) noexcept;
+  ~DebugResource() override;
+  [[nodiscard]] Result<std::byte*> take(std::size_t nbytes, std::size_t alignment, Queue& queue);
+  [[nodiscard]] static Error damage_of_live(const Note& note) noexcept;
+  [[nodiscard]] static Error damage_of_freed(const Note& note) noexcept;
+  [[nodiscard]] static Error written_to(const Note& note, const std::byte* at,
+                                        const char* text) noexcept;
+  void tell(const Error& error) noexcept;
+  void keep(PointerTable<Note>::Entry freed) noexcept;
   // Returns the bytes that upstream took back.
-  std::size_t let_go(std::size_t most) noexcept;
-  void enter(note& made);
+  std::size_t let_go(std::size_t max) noexcept;
+  void enter(Note& made);
   // Returns the block to upstream; if that fails it stays known.
-  result<void> give_back(note& gone, queue* behind) noexcept;
-  [[nodiscard]] note* take_oldest(std::size_t most) noexcept;
+  Result<void> give_back(Note& gone, Queue* behind) noexcept;
+  [[nodiscard]] Note* take_oldest(std::size_t max) noexcept;
 
   const std::size_t most_kept_;
-  pointer_table<note> live_;
-  pointer_table<note> freed_;
+  PointerTable<Note> live_;
+  PointerTable<Note> freed_;
   std::mutex lock_;  // guards what follows
-  note* oldest_ = nullptr;
-  note* newest_ = nullptr;
+  Note* oldest_ = nullptr;
+  Note* newest_ = nullptr;
   std::size_t kept_ = 0;
-  error found_;
+  Error found_;
 };
 
 }  // namespace isthmus

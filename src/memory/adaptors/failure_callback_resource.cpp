@@ -5,10 +5,10 @@
 
 namespace isthmus {
 
-result<void*> failure_callback_resource::allocate(std::size_t nbytes, std::size_t alignment,
-                                                  queue& on) {
+Result<void*> FailureCallbackResource::allocate(std::size_t nbytes, std::size_t alignment,
+                                                Queue& queue) {
   for (;;) {
-    auto memory = adaptor::allocate(nbytes, alignment, on);
+    auto memory = Adaptor::allocate(nbytes, alignment, queue);
     if (memory || memory.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return memory;
     }

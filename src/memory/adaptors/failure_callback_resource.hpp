@@ -7,25 +7,24 @@
 
 namespace isthmus {
 
-class failure_callback_resource final : public adaptor {
+class FailureCallbackResource final : public Adaptor {
  public:
-  failure_callback_resource(memory_resource& upstream, isthmus_failure_function_t function,
-                            owner keep)
-      : adaptor{upstream}, function_{function}, keep_{std::move(keep)} {}
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  FailureCallbackResource(MemoryResource& upstream, isthmus_failure_function_t function, Owner keep)
+      : Adaptor{upstream}, function_{function}, keep_{std::move(keep)} {}
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override {
-    return take_warm(upstream(), nbytes, alignment, on);
+                                    Queue* queue) noexcept override {
+    return take_warm(upstream(), nbytes, alignment, queue);
   }
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override {
-    return give_back_warm(upstream(), pointer, nbytes, on);
+                                     Queue* queue) noexcept override {
+    return give_back_warm(upstream(), pointer, nbytes, queue);
   }
 
  private:
   const isthmus_failure_function_t function_;
-  const owner keep_;
+  const Owner keep_;
 };
 
 }  // namespace isthmus

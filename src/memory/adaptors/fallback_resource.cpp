@@ -3,20 +3,20 @@
 
 namespace isthmus {
 
-fallback_resource::fallback_resource(memory_resource& first, memory_resource& second)
-    : adaptor{first,
+FallbackResource::FallbackResource(MemoryResource& first, MemoryResource& second)
+    : Adaptor{first,
               {first.orders_frees() && second.orders_frees(), first.kinds() | second.kinds()}},
       second_{&second} {
   bases_.add(first);
   bases_.add(second);
 }
 
-result<void*> fallback_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto memory = adaptor::allocate(nbytes, alignment, on);
+Result<void*> FallbackResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  auto memory = Adaptor::allocate(nbytes, alignment, queue);
   if (memory || memory.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
     return memory;
   }
-  auto other = second_->allocate(nbytes, alignment, on);
+  auto other = second_->allocate(nbytes, alignment, queue);
   if (!other && other.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
     return other;
   }
@@ -25,19 +25,19 @@ result<void*> fallback_resource::allocate(std::size_t nbytes, std::size_t alignm
                 memory.failure().message(), other.failure().message());
   }
   try {
-    from_second_.put(*other, nothing{});
+    from_second_.put(*other, Nothing{});
   } catch (const std::bad_alloc&) {
-    static_cast<void>(second_->deallocate(*other, nbytes, &on));
+    static_cast<void>(second_->deallocate(*other, nbytes, &queue));
     throw;
   }
   return other;
 }
 
-result<void> fallback_resource::deallocate(void* pointer, std::size_t nbytes,
-                                           queue* behind) noexcept {
+Result<void> FallbackResource::deallocate(void* pointer, std::size_t nbytes,
+                                          Queue* behind) noexcept {
   auto noted = from_second_.take(pointer);
   if (noted.empty()) {
-    return adaptor::deallocate(pointer, nbytes, behind);
+    return Adaptor::deallocate(pointer, nbytes, behind);
   }
   auto freed = second_->deallocate(pointer, nbytes, behind);
   if (!freed) {

@@ -9,46 +9,46 @@
 
 namespace isthmus {
 
-class fallback_resource final : public adaptor {
+class FallbackResource final : public Adaptor {
  public:
-  fallback_resource(memory_resource& first, memory_resource& second);
+  FallbackResource(MemoryResource& first, MemoryResource& second);
 
-  void collect_bases(std::vector<memory_resource*>& out) override { bases_.collect(out); }
-  [[nodiscard]] memory_resource& giver_of(const void* pointer,
-                                          std::size_t nbytes) noexcept override {
+  void collect_bases(std::vector<MemoryResource*>& out) override { bases_.collect(out); }
+  [[nodiscard]] MemoryResource& giver_of(const void* pointer,
+                                         std::size_t nbytes) noexcept override {
     return from_second_.has(pointer) ? second_->giver_of(pointer, nbytes)
-                                     : adaptor::giver_of(pointer, nbytes);
+                                     : Adaptor::giver_of(pointer, nbytes);
   }
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override {
     notify_freed(from_second_.has(pointer) ? *second_ : upstream(), pointer, nbytes);
   }
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override {
-    return take_warm(upstream(), nbytes, alignment, on);
+                                    Queue* queue) noexcept override {
+    return take_warm(upstream(), nbytes, alignment, queue);
   }
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override {
-    return from_second_.is_empty() && give_back_warm(upstream(), pointer, nbytes, on);
+                                     Queue* queue) noexcept override {
+    return from_second_.is_empty() && give_back_warm(upstream(), pointer, nbytes, queue);
   }
   [[nodiscard]] bool may_take_back() const noexcept override {
-    return adaptor::may_take_back() || second_->may_take_back();
+    return Adaptor::may_take_back() || second_->may_take_back();
   }
-  [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
+  [[nodiscard]] MemoryUsage usage() noexcept override { return bases_.usage(); }
   // Trims the second first, since its memory serves only when the first has none.
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
-  [[nodiscard]] result<void> verify() override {
-    ISTHMUS_TRY(adaptor::verify());
+  [[nodiscard]] Result<void> verify() override {
+    ISTHMUS_TRY(Adaptor::verify());
     return second_->verify();
   }
 
  private:
-  struct nothing {};
-  const ref<memory_resource> second_;
-  bases bases_;
-  pointer_table<nothing> from_second_;
+  struct Nothing {};
+  const Ref<MemoryResource> second_;
+  Bases bases_;
+  PointerTable<Nothing> from_second_;
 };
 
 }  // namespace isthmus

@@ -14,31 +14,31 @@ namespace {
 constexpr std::size_t k_most_alignment = 4096;
 
 // A block begins where the device's own allocations may begin.
-std::size_t stride_of(const device& where, std::size_t block_bytes) noexcept {
-  const auto unit = where.properties().base_alignment;
+std::size_t stride_of(const Device& device, std::size_t block_bytes) noexcept {
+  const auto unit = device.properties().base_alignment;
   return (block_bytes + unit - 1) / unit * unit;
 }
 
-std::size_t alignment_of_stride(const device& where, std::size_t stride) noexcept {
-  return std::min({stride & (0 - stride), k_most_alignment, where.properties().max_alignment});
+std::size_t alignment_of_stride(const Device& device, std::size_t stride) noexcept {
+  return std::min({stride & (0 - stride), k_most_alignment, device.properties().max_alignment});
 }
 
 }  // namespace
 
-fixed_size_resource::fixed_size_resource(memory_resource& upstream, std::size_t block_bytes,
-                                         std::size_t in_slab)
-    : keeping_resource{upstream},
+FixedSizeResource::FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes,
+                                     std::size_t in_slab)
+    : KeepingResource{upstream},
       asked_bytes_{block_bytes},
       block_bytes_{stride_of(upstream.where(), block_bytes)},
       in_slab_{in_slab},
       alignment_{alignment_of_stride(upstream.where(), block_bytes_)} {}
 
-void* fixed_size_resource::address_of(const block& which) const noexcept {
+void* FixedSizeResource::address_of(const Block& which) const noexcept {
   const auto number = static_cast<std::size_t>(&which - which.in->blocks.data());
   return static_cast<std::byte*>(which.in->memory->what().base) + number * block_bytes_;
 }
 
-fixed_size_resource::slab* fixed_size_resource::slab_of(const void* pointer) noexcept {
+FixedSizeResource::Slab* FixedSizeResource::slab_of(const void* pointer) noexcept {
   const auto behind =
       std::upper_bound(slabs_.begin(), slabs_.end(), pointer, [](const void* at, const auto& each) {
         return address(at) < address(each->memory->what().base);
@@ -51,8 +51,7 @@ fixed_size_resource::slab* fixed_size_resource::slab_of(const void* pointer) noe
   return offset < block_bytes_ * in_slab_ ? &candidate : nullptr;
 }
 
-result<fixed_size_resource::block*> fixed_size_resource::live_block_at(
-    const void* pointer) noexcept {
+Result<FixedSizeResource::Block*> FixedSizeResource::live_block_at(const void* pointer) noexcept {
   auto* in = slab_of(pointer);
   if (in == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -73,7 +72,7 @@ result<fixed_size_resource::block*> fixed_size_resource::live_block_at(
   return &found;
 }
 
-void fixed_size_resource::put(block& freed) noexcept {
+void FixedSizeResource::put(Block& freed) noexcept {
   const auto number = list_of(freed.freed.slot());
   auto& to = lists_.at(number);
   used_lists_ = std::max(used_lists_, number + 1);
@@ -84,7 +83,7 @@ void fixed_size_resource::put(block& freed) noexcept {
   ++free_;
 }
 
-void fixed_size_resource::remove(block& gone) noexcept {
+void FixedSizeResource::remove(Block& gone) noexcept {
   auto& from = lists_.at(list_of(gone.freed.slot()));
   (gone.previous != nullptr ? gone.previous->next : from.first) = gone.next;
   (gone.next != nullptr ? gone.next->previous : from.last) = gone.previous;
@@ -94,9 +93,9 @@ void fixed_size_resource::remove(block& gone) noexcept {
 
 // Prefers the block freed last on the queue itself, which is in the processor's caches, then takes
 // one that any queue may use.
-fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) noexcept {
-  auto* found = lists_.at(list_of(whom)).first;
-  if (found != nullptr && !slots().good(found->freed, whom)) {
+FixedSizeResource::Block* FixedSizeResource::take(QueueSlots::Slot slot) noexcept {
+  auto* found = lists_.at(list_of(slot)).first;
+  if (found != nullptr && !slots().good(found->freed, slot)) {
     found = nullptr;
   }
   for (std::size_t each = 0; found == nullptr && each < used_lists_; ++each) {
@@ -110,7 +109,7 @@ fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) no
   return found;
 }
 
-result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t alignment) const {
+Result<void> FixedSizeResource::check_request(std::size_t nbytes, std::size_t alignment) const {
   if (nbytes > asked_bytes_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} exceed the block size of this resource, {}: use a binning resource to serve "
@@ -128,10 +127,10 @@ result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t 
 
 // Fences make blocks usable that were freed on other queues. One attempt, since the work before a
 // fence may run indefinitely.
-result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+Result<void*> FixedSizeResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
   slots().fence_if_due();
-  const auto whom = slots().find(&on);
+  const auto whom = slots().find(&queue);
   for (bool fenced = false;; fenced = true) {
     {
       const std::lock_guard hold{lock_};
@@ -141,19 +140,19 @@ result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alig
       fenced = fenced || free_ == 0;
     }
     if (fenced) {
-      return take_of_new(on);
+      return take_of_new(queue);
     }
     slots().fence();
   }
 }
 
-result<void*> fixed_size_resource::take_of_new(queue& on) {
-  auto memory = take_chunk(block_bytes_ * in_slab_, alignment_, on);
+Result<void*> FixedSizeResource::take_of_new(Queue& queue) {
+  auto memory = take_chunk(block_bytes_ * in_slab_, alignment_, queue);
   ISTHMUS_TRY(memory);
-  auto made = std::make_unique<slab>();
+  auto made = std::make_unique<Slab>();
   made->memory = *std::move(memory);
   made->blocks.resize(in_slab_);
-  const auto until = slots().behind(on.quiet() ? nullptr : &on);
+  const auto until = slots().behind(queue.quiet() ? nullptr : &queue);
   for (auto& each : made->blocks) {
     each.in = made.get();
     each.freed = until;  // upstream ordered it for this queue alone
@@ -173,8 +172,8 @@ result<void*> fixed_size_resource::take_of_new(queue& on) {
 }
 
 // The ticket is obtained with no lock held, since that may query a driver.
-result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
-  block* gone = nullptr;
+Result<void> FixedSizeResource::deallocate(void* pointer, std::size_t, Queue* behind) noexcept {
+  Block* gone = nullptr;
   {
     const std::lock_guard hold{lock_};
     auto found = live_block_at(pointer);
@@ -189,7 +188,7 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
   return {};
 }
 
-cut_block fixed_size_resource::block_at(const void* pointer) noexcept {
+CutBlock FixedSizeResource::block_at(const void* pointer) noexcept {
   const std::lock_guard hold{lock_};
   auto* const in = slab_of(pointer);
   if (in == nullptr) {
@@ -200,15 +199,16 @@ cut_block fixed_size_resource::block_at(const void* pointer) noexcept {
   return {base + number * block_bytes_, block_bytes_, in->blocks[number].live};
 }
 
-bool fixed_size_resource::is_whole(const slab& of) const noexcept {
-  return of.out == 0 && std::all_of(of.blocks.begin(), of.blocks.end(),
-                                    [&](const block& each) { return slots().passed(each.freed); });
+bool FixedSizeResource::is_whole(const Slab& slab) const noexcept {
+  return slab.out == 0 &&
+         std::all_of(slab.blocks.begin(), slab.blocks.end(),
+                     [&](const Block& each) { return slots().passed(each.freed); });
 }
 
 // Needs memory only for its result; without it all slabs stay.
-fixed_size_resource::slabs fixed_size_resource::take_whole() noexcept try {
+FixedSizeResource::Slabs FixedSizeResource::take_whole() noexcept try {
   const std::lock_guard hold{lock_};
-  slabs whole;
+  Slabs whole;
   whole.reserve(slabs_.size());
   for (auto& each : slabs_) {
     if (is_whole(*each)) {

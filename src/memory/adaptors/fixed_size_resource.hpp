@@ -19,76 +19,76 @@
 
 namespace isthmus {
 
-class fixed_size_resource final : public keeping_resource {
+class FixedSizeResource final : public KeepingResource {
  public:
   // Pre: `check_upstream` succeeded; both numbers are above 0, and their product fits a
   // std::size_t.
-  fixed_size_resource(memory_resource& upstream, std::size_t block_bytes, std::size_t in_slab);
+  FixedSizeResource(MemoryResource& upstream, std::size_t block_bytes, std::size_t in_slab);
 
   static constexpr std::size_t k_usual_bytes = std::size_t{1} << 20;  // of a slab
   static constexpr std::size_t k_least_blocks = 8;
 
   // INVALID_ARGUMENT for a request that is larger than a block, or aligned to more than blocks are.
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   // INVALID_ARGUMENT if `pointer` is no block, lies inside one, or was freed before.
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
  private:
-  struct slab;
-  struct block {
-    slab* in = nullptr;
-    ticket freed;
-    block* next = nullptr;  // freed before this one
-    block* previous = nullptr;
+  struct Slab;
+  struct Block {
+    Slab* in = nullptr;
+    Ticket freed;
+    Block* next = nullptr;  // freed before this one
+    Block* previous = nullptr;
     bool live = false;
   };
-  struct slab {
-    chunk memory;
-    std::vector<block> blocks;
+  struct Slab {
+    Chunk memory;
+    std::vector<Block> blocks;
     std::size_t out = 0;  // its blocks that are in no list
   };
   // Free blocks of one queue entry, most recently freed first. The last list is of all entries from
   // there on.
   static constexpr std::size_t k_lists = 1024;
-  struct list {
-    block* first = nullptr;
-    block* last = nullptr;
+  struct List {
+    Block* first = nullptr;
+    Block* last = nullptr;
   };
-  using slabs = std::vector<std::unique_ptr<slab>>;
+  using Slabs = std::vector<std::unique_ptr<Slab>>;
 
-  ~fixed_size_resource() override = default;
+  ~FixedSizeResource() override = default;
   std::size_t give_back_whole() noexcept override {
     return take_whole().size() * block_bytes_ * in_slab_;
   }
   [[nodiscard]] bool has_chunks() const noexcept override { return !slabs_.empty(); }
-  [[nodiscard]] result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
+  [[nodiscard]] Result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
   // Returns a block of a new slab, whose other blocks become free.
-  [[nodiscard]] result<void*> take_of_new(queue& on);
+  [[nodiscard]] Result<void*> take_of_new(Queue& queue);
   // Takes out the slabs whose blocks are all free and no longer used by work.
-  [[nodiscard]] slabs take_whole() noexcept;
+  [[nodiscard]] Slabs take_whole() noexcept;
 
   // Pre, of these: `lock_` is held.
-  [[nodiscard]] slab* slab_of(const void* pointer) noexcept;
-  [[nodiscard]] result<block*> live_block_at(const void* pointer) noexcept;
-  [[nodiscard]] static std::size_t list_of(queue_slots::slot slot) noexcept {
+  [[nodiscard]] Slab* slab_of(const void* pointer) noexcept;
+  [[nodiscard]] Result<Block*> live_block_at(const void* pointer) noexcept;
+  [[nodiscard]] static std::size_t list_of(QueueSlots::Slot slot) noexcept {
     return std::min<std::size_t>(slot, k_lists - 1);
   }
-  [[nodiscard]] block* take(queue_slots::slot whom) noexcept;
-  void put(block& freed) noexcept;
-  void remove(block& gone) noexcept;
-  [[nodiscard]] bool is_whole(const slab& of) const noexcept;
+  [[nodiscard]] Block* take(QueueSlots::Slot slot) noexcept;
+  void put(Block& freed) noexcept;
+  void remove(Block& gone) noexcept;
+  [[nodiscard]] bool is_whole(const Slab& slab) const noexcept;
 
-  [[nodiscard]] void* address_of(const block& which) const noexcept;
+  [[nodiscard]] void* address_of(const Block& which) const noexcept;
 
   const std::size_t asked_bytes_;
   const std::size_t block_bytes_;
   const std::size_t in_slab_;
   const std::size_t alignment_;
   std::mutex lock_;
-  slabs slabs_;  // sorted by address
-  std::array<list, k_lists> lists_{};
+  Slabs slabs_;  // sorted by address
+  std::array<List, k_lists> lists_{};
   std::size_t used_lists_ = 0;  // the lists from here on were never used
   std::size_t free_ = 0;        // blocks in lists
 };

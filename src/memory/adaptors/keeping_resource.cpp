@@ -8,7 +8,7 @@ namespace isthmus {
 
 // As for a pool: chunks that work in flight still uses are released after that work; while callers
 // hold blocks the resource is never destroyed.
-void keeping_resource::let_go() noexcept try {
+void KeepingResource::let_go() noexcept try {
   constexpr int k_most_tries = 1000;
   const auto running = slots_->running();  // before the fence: what ends meanwhile counts
   release_unused();
@@ -21,7 +21,7 @@ void keeping_resource::let_go() noexcept try {
   // As with blocks in use.
 }
 
-std::size_t keeping_resource::trim(std::size_t keep) noexcept {
+std::size_t KeepingResource::trim(std::size_t keep) noexcept {
   const auto before = upstream().usage().held_bytes;
   if (before > keep || before == 0) {  // 0: a custom resource need not report it
     release_unused();
@@ -31,12 +31,12 @@ std::size_t keeping_resource::trim(std::size_t keep) noexcept {
   return std::max(given_back, before - std::min(before, after));
 }
 
-std::size_t keeping_resource::release_unused() noexcept {
+std::size_t KeepingResource::release_unused() noexcept {
   slots_->fence();
   return give_back_whole();
 }
 
-result<ref<queue>> keeping_resource::own_queue() {
+Result<Ref<Queue>> KeepingResource::own_queue() {
   const std::lock_guard hold{own_lock_};
   if (!own_queue_) {
     auto made = home().create_queue(where());
@@ -46,11 +46,11 @@ result<ref<queue>> keeping_resource::own_queue() {
   return own_queue_;
 }
 
-ticket keeping_resource::ticket_of_free(allocation& in, const void* pointer, std::size_t nbytes,
-                                        queue* behind) noexcept try {
+Ticket KeepingResource::ticket_of_free(Allocation& in, const void* pointer, std::size_t nbytes,
+                                       Queue* behind) noexcept try {
   auto& uses = in.uses();
   const auto begin = address(pointer) - address(in.start_of_uses());
-  auto running = uses.quiet() ? std::vector<ref<event>>{} : uses.pending({begin, begin + nbytes});
+  auto running = uses.quiet() ? std::vector<Ref<Event>>{} : uses.pending({begin, begin + nbytes});
   if (running.empty()) {
     return slots().behind(behind);
   }
@@ -58,13 +58,13 @@ ticket keeping_resource::ticket_of_free(allocation& in, const void* pointer, std
     if (auto ended = behind->pending()) {
       running.push_back(*std::move(ended));
     } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
-      return ticket::never();
+      return Ticket::never();
     }
   }
   auto on = own_queue();
-  return on && (*on)->fence(running) ? slots().fence_behind(**on) : ticket::never();
+  return on && (*on)->fence(running) ? slots().fence_behind(**on) : Ticket::never();
 } catch (const std::bad_alloc&) {
-  return ticket::never();  // rather lost memory than lost data
+  return Ticket::never();  // rather lost memory than lost data
 }
 
 }  // namespace isthmus

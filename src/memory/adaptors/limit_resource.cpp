@@ -7,7 +7,7 @@ namespace isthmus {
 
 // Acquires what `give_back` released: a resource above that counts sees a free before the
 // allocation that it made possible.
-bool limit_resource::take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept {
+bool LimitResource::take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept {
   in_use = in_use_.load(std::memory_order_relaxed);
   do {
     if (nbytes > most_ || in_use > most_ - nbytes) {
@@ -18,14 +18,14 @@ bool limit_resource::take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept 
   return true;
 }
 
-void limit_resource::give_back(std::uint64_t nbytes) noexcept {
+void LimitResource::give_back(std::uint64_t nbytes) noexcept {
   auto seen = in_use_.load(std::memory_order_relaxed);
   while (!in_use_.compare_exchange_weak(seen, seen - std::min(seen, nbytes),
                                         std::memory_order_acq_rel, std::memory_order_relaxed)) {
   }
 }
 
-result<void*> limit_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+Result<void*> LimitResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   std::uint64_t in_use = 0;
   if (!take(nbytes, in_use)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
@@ -35,7 +35,7 @@ result<void*> limit_resource::allocate(std::size_t nbytes, std::size_t alignment
                 describe_bytes(in_use), describe_bytes(most_));
   }
   try {
-    auto memory = adaptor::allocate(nbytes, alignment, on);
+    auto memory = Adaptor::allocate(nbytes, alignment, queue);
     if (!memory) {
       give_back(nbytes);
     }
@@ -46,21 +46,22 @@ result<void*> limit_resource::allocate(std::size_t nbytes, std::size_t alignment
   }
 }
 
-void* limit_resource::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
+void* LimitResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                   Queue* queue) noexcept {
   std::uint64_t in_use = 0;
   if (!take(nbytes, in_use)) {
     return nullptr;
   }
-  void* block = take_warm(upstream(), nbytes, alignment, on);
+  void* block = take_warm(upstream(), nbytes, alignment, queue);
   if (block == nullptr) [[unlikely]] {
     give_back(nbytes);
   }
   return block;
 }
 
-result<void> limit_resource::deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept {
+Result<void> LimitResource::deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept {
   auto late = late_.take(pointer);
-  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
   if (!freed) {
     late_.put_back(std::move(late));
     return freed;
@@ -72,8 +73,8 @@ result<void> limit_resource::deallocate(void* pointer, std::size_t nbytes, queue
   return freed;
 }
 
-void limit_resource::freed(const void* pointer, std::size_t nbytes) noexcept try {
-  adaptor::freed(pointer, nbytes);
+void LimitResource::freed(const void* pointer, std::size_t nbytes) noexcept try {
+  Adaptor::freed(pointer, nbytes);
   if (!late_.has(pointer)) {
     late_.put(pointer, nbytes);
     late_bytes_.fetch_add(nbytes, std::memory_order_relaxed);
@@ -82,8 +83,8 @@ void limit_resource::freed(const void* pointer, std::size_t nbytes) noexcept try
   // It counts until the memory is returned.
 }
 
-bool limit_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
-  const bool freed = give_back_warm(upstream(), pointer, nbytes, on);
+bool LimitResource::deallocate_warm(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
+  const bool freed = give_back_warm(upstream(), pointer, nbytes, queue);
   if (freed) [[likely]] {
     give_back(nbytes);
   }

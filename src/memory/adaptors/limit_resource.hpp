@@ -11,17 +11,17 @@
 
 namespace isthmus {
 
-class limit_resource final : public adaptor {
+class LimitResource final : public Adaptor {
  public:
-  limit_resource(memory_resource& upstream, std::uint64_t most) : adaptor{upstream}, most_{most} {}
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  LimitResource(MemoryResource& upstream, std::uint64_t max) : Adaptor{upstream}, most_{max} {}
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override;
+                                    Queue* queue) noexcept override;
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override;
+                                     Queue* queue) noexcept override;
 
   [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
   // Excludes what was freed and has not been returned yet, which still counts against the limit.
@@ -41,7 +41,7 @@ class limit_resource final : public adaptor {
   const std::uint64_t most_;
   std::atomic<std::uint64_t> in_use_{0};
   std::atomic<std::uint64_t> late_bytes_{0};
-  pointer_table<std::uint64_t> late_;  // blocks freed, but not returned yet
+  PointerTable<std::uint64_t> late_;  // blocks freed, but not returned yet
 };
 
 }  // namespace isthmus

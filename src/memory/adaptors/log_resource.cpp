@@ -16,12 +16,12 @@ namespace {
 constexpr std::uint64_t k_no_row = UINT64_MAX;
 
 // The logs to be written when the process exits. Never destroyed.
-struct open_logs {
+struct OpenLogs {
   std::mutex lock;
-  std::vector<log_resource*> all;
+  std::vector<LogResource*> all;
 };
-open_logs& process_logs() {
-  static never_destroyed<open_logs> only;
+OpenLogs& process_logs() {
+  static NeverDestroyed<OpenLogs> only;
   return *only;
 }
 
@@ -33,8 +33,8 @@ std::uint32_t logged_thread() noexcept {
 
 }  // namespace
 
-result<ref<log_resource>> log_resource::create(memory_resource& upstream, const char* path) {
-  file open{os::open_sole(path)};
+Result<Ref<LogResource>> LogResource::create(MemoryResource& upstream, const char* path) {
+  File open{os::open_sole(path)};
   if (!open && errno == EWOULDBLOCK) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "cannot create the log {}: another log, of this or another process, is being "
@@ -47,18 +47,18 @@ result<ref<log_resource>> log_resource::create(memory_resource& upstream, const 
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot create the log {}: {}", path,
                 std::strerror(errno));
   }
-  return make_ref<log_resource>(upstream, std::move(open));
+  return make_ref<LogResource>(upstream, std::move(open));
 }
 
-log_resource::log_resource(memory_resource& upstream, file open)
-    : adaptor{upstream}, file_{std::move(open)} {
+LogResource::LogResource(MemoryResource& upstream, File open)
+    : Adaptor{upstream}, file_{std::move(open)} {
   auto& logs = process_logs();
   const std::lock_guard hold{logs.lock};
   [[maybe_unused]] static const int watches_end = std::atexit([] { flush_all(); });
   logs.all.push_back(this);
 }
 
-log_resource::~log_resource() {
+LogResource::~LogResource() {
   auto& logs = process_logs();
   {
     const std::lock_guard hold{logs.lock};
@@ -67,7 +67,7 @@ log_resource::~log_resource() {
   static_cast<void>(flush());
 }
 
-void log_resource::flush_all() noexcept {
+void LogResource::flush_all() noexcept {
   if (os::is_forked_child()) {
     return;
   }
@@ -78,40 +78,40 @@ void log_resource::flush_all() noexcept {
   }
 }
 
-log_resource::row log_resource::row_of(action what, const void* pointer, std::size_t nbytes,
-                                       const queue* on) noexcept {
-  row made{{}, logged_thread(), what, pointer, nbytes, on == nullptr ? 0 : on->key()};
+LogResource::Row LogResource::row_of(Action action, const void* pointer, std::size_t nbytes,
+                                     const Queue* queue) noexcept {
+  Row made{{}, logged_thread(), action, pointer, nbytes, queue == nullptr ? 0 : queue->key()};
   std::timespec_get(&made.time, TIME_UTC);
   return made;
 }
 
-result<void*> log_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto memory = adaptor::allocate(nbytes, alignment, on);
+Result<void*> LogResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  auto memory = Adaptor::allocate(nbytes, alignment, queue);
   try {
-    note_allocation(row_of(memory ? action::allocate : action::failure, memory ? *memory : nullptr,
-                           nbytes, &on));
+    note_allocation(row_of(memory ? Action::allocate : Action::failure, memory ? *memory : nullptr,
+                           nbytes, &queue));
     return memory;
   } catch (const std::bad_alloc&) {
     if (memory) {
-      static_cast<void>(adaptor::deallocate(*memory, nbytes, &on));
+      static_cast<void>(Adaptor::deallocate(*memory, nbytes, &queue));
     }
     throw;
   }
 }
 
-void log_resource::make_room(std::size_t rows) {
+void LogResource::make_room(std::size_t rows) {
   if (rows_.capacity() < rows) {
     rows_.reserve(std::max(rows, 2 * rows_.capacity()));
   }
 }
 
-void log_resource::note_allocation(const row& made) {
+void LogResource::note_allocation(const Row& made) {
   bool due = false;
   {
     const std::lock_guard hold{lock_};
     make_room(rows_.size() + live_ + 2);  // this row, its free's, and those of all live blocks
     rows_.push_back(made);
-    live_ += made.what == action::allocate ? 1 : 0;
+    live_ += made.what == Action::allocate ? 1 : 0;
     due = rows_.size() >= k_due;
   }
   if (due && writing_.try_lock()) {
@@ -121,7 +121,7 @@ void log_resource::note_allocation(const row& made) {
 }
 
 // Rows of refused frees may have used up the capacity reserved for other frees.
-std::uint64_t log_resource::begin_free(const row& begun) noexcept {
+std::uint64_t LogResource::begin_free(const Row& begun) noexcept {
   const std::lock_guard hold{lock_};
   try {
     make_room(rows_.size() + 1);
@@ -132,7 +132,7 @@ std::uint64_t log_resource::begin_free(const row& begun) noexcept {
   }
 }
 
-void log_resource::end_free(std::uint64_t number, bool freed) noexcept {
+void LogResource::end_free(std::uint64_t number, bool freed) noexcept {
   const std::lock_guard hold{lock_};
   live_ -= freed && live_ != 0 ? 1 : 0;  // memory from elsewhere was not counted
   if (number == k_no_row) {
@@ -140,26 +140,26 @@ void log_resource::end_free(std::uint64_t number, bool freed) noexcept {
     return;
   }
   auto& mine = rows_[number - first_number_];
-  mine.what = freed ? action::free : action::refused;
+  mine.what = freed ? Action::free : Action::refused;
   if (!freed && &mine == &rows_.back()) {
     rows_.pop_back();
   }
 }
 
-result<void> log_resource::deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept {
-  const auto number = begin_free(row_of(action::freeing, pointer, nbytes, behind));
-  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+Result<void> LogResource::deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept {
+  const auto number = begin_free(row_of(Action::freeing, pointer, nbytes, behind));
+  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
   end_free(number, static_cast<bool>(freed));
   return freed;
 }
 
 // Pre, here and below: `writing_` is held.
-std::span<const log_resource::row> log_resource::take_settled() noexcept {
+std::span<const LogResource::Row> LogResource::take_settled() noexcept {
   const std::lock_guard hold{lock_};
   lost_rows_ += std::exchange(rows_without_room_, 0);
   const auto most = std::min(rows_.size(), taken_.size());
   const auto end = std::find_if(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(most),
-                                [](const row& each) { return each.what == action::freeing; });
+                                [](const Row& each) { return each.what == Action::freeing; });
   const auto count = static_cast<std::size_t>(end - rows_.begin());
   std::copy(rows_.begin(), end, taken_.begin());
   rows_.erase(rows_.begin(), end);
@@ -167,8 +167,8 @@ std::span<const log_resource::row> log_resource::take_settled() noexcept {
   return {taken_.data(), count};
 }
 
-void log_resource::write_settled() noexcept {
-  std::span<const row> rows;
+void LogResource::write_settled() noexcept {
+  std::span<const Row> rows;
   do {
     rows = take_settled();
     for (std::size_t done = 0; done < rows.size(); done += text_.size() / k_most_characters) {
@@ -177,16 +177,16 @@ void log_resource::write_settled() noexcept {
   } while (rows.size() == taken_.size());
 }
 
-void log_resource::write(std::span<const row> rows) noexcept {
+void LogResource::write(std::span<const Row> rows) noexcept {
   char* end = text_.data();
   for (const auto& each : rows) {
-    if (each.what == action::refused) {
+    if (each.what == Action::refused) {
       continue;
     }
     std::tm local{};
     localtime_r(&each.time.tv_sec, &local);
-    const char* did = each.what == action::allocate ? "allocate"
-                      : each.what == action::free   ? "free"
+    const char* did = each.what == Action::allocate ? "allocate"
+                      : each.what == Action::free   ? "free"
                                                     : "allocate failure";
     end = fmt::format_to_n(end, k_most_characters, "{},{:02}:{:02}:{:02}.{:06},{},{},{},{:#x}\n",
                            each.thread, local.tm_hour, local.tm_min, local.tm_sec,
@@ -200,12 +200,12 @@ void log_resource::write(std::span<const row> rows) noexcept {
   }
 }
 
-result<void> log_resource::flush() noexcept {
+Result<void> LogResource::flush() noexcept {
   const std::lock_guard hold{writing_};
   write_settled();
   const auto lost = std::exchange(lost_rows_, 0);
   const auto why = std::exchange(failed_with_, 0);
-  return lost == 0 ? result<void>{}
+  return lost == 0 ? Result<void>{}
                    : fail(ISTHMUS_ERROR_DRIVER, "{} rows of the log were lost: {}", lost,
                           why != 0 ? std::strerror(why) : "no memory to buffer them");
 }

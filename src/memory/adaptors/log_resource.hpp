@@ -23,33 +23,32 @@
 
 namespace isthmus {
 
-class log_resource final : public adaptor {
+class LogResource final : public Adaptor {
  public:
   // INVALID_ARGUMENT for a file that cannot be created, or that another log is being written to;
   // any other existing file is truncated.
-  [[nodiscard]] static result<ref<log_resource>> create(memory_resource& upstream,
-                                                        const char* path);
-  struct closes {
+  [[nodiscard]] static Result<Ref<LogResource>> create(MemoryResource& upstream, const char* path);
+  struct Closes {
     void operator()(std::FILE* open) const noexcept { os::close_sole(open); }
   };
-  using file = std::unique_ptr<std::FILE, closes>;
+  using File = std::unique_ptr<std::FILE, Closes>;
   // Called by `create`.
-  log_resource(memory_resource& upstream, file open);
+  LogResource(MemoryResource& upstream, File open);
 
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   // Writes all rows up to the first free in progress. DRIVER, once, if rows were lost since the
   // last call: the file took no more, or there was no memory for a row.
-  result<void> flush() noexcept;
+  Result<void> flush() noexcept;
 
  private:
-  ~log_resource() override;
-  enum class action : std::uint8_t { allocate, failure, free, freeing, refused };
-  struct row {
+  ~LogResource() override;
+  enum class Action : std::uint8_t { allocate, failure, free, freeing, refused };
+  struct Row {
     std::timespec time;
     std::uint32_t thread;
-    action what;
+    Action what;
     const void* pointer;
     std::size_t nbytes;
     std::uintptr_t stream;
@@ -57,28 +56,28 @@ class log_resource final : public adaptor {
   static constexpr std::size_t k_due = 4096;             // rows
   static constexpr std::size_t k_most_characters = 160;  // of a row's text
 
-  [[nodiscard]] static row row_of(action what, const void* pointer, std::size_t nbytes,
-                                  const queue* on) noexcept;
+  [[nodiscard]] static Row row_of(Action action, const void* pointer, std::size_t nbytes,
+                                  const Queue* queue) noexcept;
   void make_room(std::size_t rows);
-  void note_allocation(const row& made);
+  void note_allocation(const Row& made);
   // Returns the number of the row, for `end_free`.
-  [[nodiscard]] std::uint64_t begin_free(const row& begun) noexcept;
+  [[nodiscard]] std::uint64_t begin_free(const Row& begun) noexcept;
   void end_free(std::uint64_t number, bool freed) noexcept;
   // Takes settled rows, the oldest first, as many as `taken_` can hold.
-  [[nodiscard]] std::span<const row> take_settled() noexcept;
+  [[nodiscard]] std::span<const Row> take_settled() noexcept;
   void write_settled() noexcept;
-  void write(std::span<const row> rows) noexcept;
+  void write(std::span<const Row> rows) noexcept;
   static void flush_all() noexcept;
 
-  const file file_;
+  const File file_;
   // Locked before `lock_`. Guards what follows up to there.
   std::mutex writing_;
-  std::array<row, k_due> taken_;
+  std::array<Row, k_due> taken_;
   std::array<char, 64 * k_most_characters> text_;
   int failed_with_ = 0;
   std::uint64_t lost_rows_ = 0;
   std::mutex lock_;
-  std::vector<row> rows_;  // capacity includes the frees of all live blocks
+  std::vector<Row> rows_;  // capacity includes the frees of all live blocks
   std::uint64_t first_number_ = 0;
   std::size_t live_ = 0;
   std::uint64_t rows_without_room_ = 0;

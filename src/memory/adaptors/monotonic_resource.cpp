@@ -10,26 +10,26 @@
 
 namespace isthmus {
 
-void* monotonic_resource::cut_of(piece& from, std::size_t nbytes, std::size_t alignment) {
-  const auto& whole = from.memory->what();
+void* MonotonicResource::cut_of(Piece& source, std::size_t nbytes, std::size_t alignment) {
+  const auto& whole = source.memory->what();
   const auto base = address(whole.base);
-  const auto begin = ((base + from.used + alignment - 1) & ~(alignment - 1)) - base;
+  const auto begin = ((base + source.used + alignment - 1) & ~(alignment - 1)) - base;
   if (begin > whole.nbytes || nbytes > whole.nbytes - begin) {
     return nullptr;
   }
-  from.blocks.push_back({begin, nbytes, true});
-  from.used = begin + nbytes;
+  source.blocks.push_back({begin, nbytes, true});
+  source.used = begin + nbytes;
   return static_cast<std::byte*>(whole.base) + begin;
 }
 
 // Examines the last few chunks only: a queue whose chunk comes before those of other queues soon
 // gets a new one.
-void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const queue& on) {
+void* MonotonicResource::cut(std::size_t nbytes, std::size_t alignment, const Queue& queue) {
   constexpr int k_most_looks = 8;
   int looks = 0;
   for (auto each = pieces_.rbegin(); each != pieces_.rend() && looks < k_most_looks; ++each) {
     ++looks;
-    if (!each->until || each->taken_on == &on || each->until->settled()) {
+    if (!each->until || each->taken_on == &queue || each->until->settled()) {
       ++changes_;
       return cut_of(*each, nbytes, alignment);
     }
@@ -37,32 +37,32 @@ void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const q
   return nullptr;
 }
 
-bool monotonic_resource::knows(const queue& on) const noexcept {
+bool MonotonicResource::knows(const Queue& queue) const noexcept {
   return std::any_of(queues_.rbegin(), queues_.rend(),
-                     [&](const ref<queue>& each) { return each.get() == &on; });
+                     [&](const Ref<Queue>& each) { return each.get() == &queue; });
 }
 
-void monotonic_resource::note(queue& on) {
-  if (!knows(on)) {
-    queues_.emplace_back(&on);
+void MonotonicResource::note(Queue& queue) {
+  if (!knows(queue)) {
+    queues_.emplace_back(&queue);
   }
 }
 
-bool monotonic_resource::try_note(queue& on) noexcept try {
-  note(on);
+bool MonotonicResource::try_note(Queue& queue) noexcept try {
+  note(queue);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                        queue* on) noexcept try {
-  if (nbytes == 0 || !is_plain(alignment, on)) {
+void* MonotonicResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                       Queue* queue) noexcept try {
+  if (nbytes == 0 || !is_plain(alignment, queue)) {
     return nullptr;
   }
   const std::lock_guard hold{lock_};
-  return knows(*on)
-             ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment, *on)
+  return knows(*queue)
+             ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment, *queue)
              : nullptr;
 } catch (const std::bad_alloc&) {
   return nullptr;
@@ -70,27 +70,27 @@ void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignmen
 
 // The lock is not held during calls of upstream: threads that need a chunk at once take one each,
 // and what is left of all but the last remains unused.
-result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+Result<void*> MonotonicResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
   std::size_t size = 0;
   {
     const std::lock_guard hold{lock_};
-    note(on);
-    if (void* made = cut(nbytes, *checked, on)) {
+    note(queue);
+    if (void* made = cut(nbytes, *checked, queue)) {
       return made;
     }
     size = std::max(next_bytes_, nbytes);
   }
-  auto made = take_chunk(size, *checked, on);
+  auto made = take_chunk(size, *checked, queue);
   if (!made && size != nbytes && made.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
     size = nbytes;
-    made = take_chunk(size, *checked, on);
+    made = take_chunk(size, *checked, queue);
   }
   ISTHMUS_TRY(made);
-  auto until = on.quiet() ? result<ref<event>>{ref<event>{}} : on.pending();
+  auto until = queue.quiet() ? Result<Ref<Event>>{Ref<Event>{}} : queue.pending();
   ISTHMUS_TRY(until);
-  piece next{*std::move(made), *std::move(until), &on};
+  Piece next{*std::move(made), *std::move(until), &queue};
   void* const first = cut_of(next, nbytes, *checked);
   const std::lock_guard hold{lock_};
   pieces_.reserve(pieces_.size() + 1);  // a piece must not be destroyed under the lock
@@ -101,8 +101,8 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
 }
 
 // The last pieces are the largest, and most blocks lie in them.
-monotonic_resource::place monotonic_resource::place_of(const void* pointer) noexcept {
-  const auto in = std::find_if(pieces_.rbegin(), pieces_.rend(), [&](const piece& each) {
+MonotonicResource::Place MonotonicResource::place_of(const void* pointer) noexcept {
+  const auto in = std::find_if(pieces_.rbegin(), pieces_.rend(), [&](const Piece& each) {
     return address(pointer) - address(each.memory->what().base) < each.used;
   });
   if (in == pieces_.rend()) {
@@ -111,13 +111,13 @@ monotonic_resource::place monotonic_resource::place_of(const void* pointer) noex
   const auto offset = address(pointer) - address(in->memory->what().base);
   const auto next =
       std::upper_bound(in->blocks.begin(), in->blocks.end(), offset,
-                       [](std::size_t wanted, const block& each) { return wanted < each.begin; });
+                       [](std::size_t wanted, const Block& each) { return wanted < each.begin; });
   const bool is_in_one =
       next != in->blocks.begin() && offset - std::prev(next)->begin < std::prev(next)->nbytes;
   return {&*in, is_in_one ? &*std::prev(next) : nullptr};
 }
 
-cut_block monotonic_resource::block_at(const void* pointer) noexcept {
+CutBlock MonotonicResource::block_at(const void* pointer) noexcept {
   const std::lock_guard hold{lock_};
   const auto found = place_of(pointer);
   if (found.at == nullptr) {
@@ -127,7 +127,7 @@ cut_block monotonic_resource::block_at(const void* pointer) noexcept {
   return {base + found.at->begin, found.at->nbytes, found.at->live};
 }
 
-result<void> monotonic_resource::end_block(const void* pointer) noexcept {
+Result<void> MonotonicResource::end_block(const void* pointer) noexcept {
   const auto found = place_of(pointer);
   if (found.at == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -147,7 +147,7 @@ result<void> monotonic_resource::end_block(const void* pointer) noexcept {
 }
 
 // A block is live until what still uses it is recorded or has ended.
-result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
+Result<void> MonotonicResource::deallocate(void* pointer, std::size_t, Queue* behind) noexcept {
   {
     const std::lock_guard hold{lock_};
     if (behind == nullptr || try_note(*behind)) {
@@ -159,9 +159,9 @@ result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* b
   return end_block(pointer);
 }
 
-void monotonic_resource::release_all() noexcept {
-  std::vector<piece> gone;
-  std::vector<ref<queue>> used_by;
+void MonotonicResource::release_all() noexcept {
+  std::vector<Piece> gone;
+  std::vector<Ref<Queue>> used_by;
   {
     const std::lock_guard hold{lock_};
     gone.swap(pieces_);
@@ -170,8 +170,8 @@ void monotonic_resource::release_all() noexcept {
     ++changes_;
   }
   for (auto& each : gone) {
-    const bool told = std::all_of(used_by.begin(), used_by.end(), [&](const ref<queue>& on) {
-      return hold_behind(*each.memory, *on);
+    const bool told = std::all_of(used_by.begin(), used_by.end(), [&](const Ref<Queue>& queue) {
+      return hold_behind(*each.memory, *queue);
     });
     if (!told) {
       each.memory.lose();  // rather lost memory than lost data
@@ -179,25 +179,25 @@ void monotonic_resource::release_all() noexcept {
   }
 }
 
-bool monotonic_resource::is_in_use(const piece& of) noexcept {
-  return std::any_of(of.blocks.begin(), of.blocks.end(),
-                     [](const block& each) { return each.live; });
+bool MonotonicResource::is_in_use(const Piece& piece) noexcept {
+  return std::any_of(piece.blocks.begin(), piece.blocks.end(),
+                     [](const Block& each) { return each.live; });
 }
 
-monotonic_resource::seen_queues monotonic_resource::look_at_queues() {
+MonotonicResource::SeenQueues MonotonicResource::look_at_queues() {
   const std::lock_guard hold{lock_};
   return {queues_, changes_};
 }
 
 // Queues are inspected without the lock. After a change meanwhile any chunk may be in use: then all
 // stay.
-std::size_t monotonic_resource::release_unused() noexcept try {
+std::size_t MonotonicResource::release_unused() noexcept try {
   const auto seen = look_at_queues();
   if (!std::all_of(seen.all.begin(), seen.all.end(),
                    [](const auto& each) { return each->quiet(); })) {
     return 0;
   }
-  std::vector<piece> gone;
+  std::vector<Piece> gone;
   const std::lock_guard hold{lock_};
   if (changes_ != seen.changes) {
     return 0;
@@ -214,8 +214,8 @@ std::size_t monotonic_resource::release_unused() noexcept try {
 }
 
 // Queues whose handle was exported are not queried: their streams may be destroyed.
-std::vector<ref<event>> monotonic_resource::running() {
-  std::vector<ref<event>> found;
+std::vector<Ref<Event>> MonotonicResource::running() {
+  std::vector<Ref<Event>> found;
   for (const auto& each : look_at_queues().all) {
     if (!each->lent()) {
       static_cast<void>(each->unfinished(found));

@@ -14,79 +14,79 @@
 
 namespace isthmus {
 
-class monotonic_resource final : public cutting_resource {
+class MonotonicResource final : public CuttingResource {
  public:
   static constexpr std::size_t k_usual_bytes = std::size_t{64} << 10;
 
   // Pre: `check_upstream` succeeded; first_bytes > 0.
-  monotonic_resource(memory_resource& upstream, std::size_t first_bytes)
-      : cutting_resource{upstream}, first_bytes_{first_bytes}, next_bytes_{first_bytes} {}
+  MonotonicResource(MemoryResource& upstream, std::size_t first_bytes)
+      : CuttingResource{upstream}, first_bytes_{first_bytes}, next_bytes_{first_bytes} {}
 
   // A failed request changes nothing.
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override;
+                                    Queue* queue) noexcept override;
   // Releases no memory, but the block is not live from here on. INVALID_ARGUMENT if `pointer` is no
   // block, lies inside one, or was freed before.
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
+  [[nodiscard]] CutBlock block_at(const void* pointer) noexcept override;
 
   [[nodiscard]] bool may_take_back() const noexcept override { return true; }
   // Releases all chunks, ordered after everything that is on the queues of their blocks.
   void release_all() noexcept;
   // Releases the chunks without a live block, if all work on the queues of all blocks has ended.
   std::size_t release_unused() noexcept override;
-  [[nodiscard]] std::vector<ref<event>> running() override;
+  [[nodiscard]] std::vector<Ref<Event>> running() override;
 
  private:
   // In a piece, sorted by address.
-  struct block {
+  struct Block {
     std::size_t begin;  // offset from the piece's base
     std::size_t nbytes;
     bool live;
   };
-  struct piece {
-    chunk memory;
+  struct Piece {
+    Chunk memory;
     // What upstream ordered it after, on the queue that it was taken for; null: nothing.
-    ref<event> until;
-    const queue* taken_on = nullptr;
+    Ref<Event> until;
+    const Queue* taken_on = nullptr;
     std::size_t used = 0;
-    std::vector<block> blocks = {};
+    std::vector<Block> blocks = {};
   };
 
-  ~monotonic_resource() override { release_all(); }
+  ~MonotonicResource() override { release_all(); }
   void let_go() noexcept override { delete this; }
   // Pre, of these: `lock_` is held. Null if there is no space that is usable by the queue. Throws
   // std::bad_alloc, without effect.
-  [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const queue& on);
-  [[nodiscard]] static void* cut_of(piece& from, std::size_t nbytes, std::size_t alignment);
+  [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const Queue& queue);
+  [[nodiscard]] static void* cut_of(Piece& source, std::size_t nbytes, std::size_t alignment);
   // Null if no piece, or no block, contains the address.
-  struct place {
-    piece* in = nullptr;
-    block* at = nullptr;
+  struct Place {
+    Piece* in = nullptr;
+    Block* at = nullptr;
   };
-  [[nodiscard]] place place_of(const void* pointer) noexcept;
-  [[nodiscard]] static bool is_in_use(const piece& of) noexcept;
+  [[nodiscard]] Place place_of(const void* pointer) noexcept;
+  [[nodiscard]] static bool is_in_use(const Piece& piece) noexcept;
   // A copy of the state that `release_unused` checks without the lock.
-  struct seen_queues {
-    std::vector<ref<queue>> all;
+  struct SeenQueues {
+    std::vector<Ref<Queue>> all;
     std::uint64_t changes;
   };
-  [[nodiscard]] seen_queues look_at_queues();
+  [[nodiscard]] SeenQueues look_at_queues();
   // Ends the block that begins at `pointer`. INVALID_ARGUMENT if there is none, or it was freed
   // before.
-  [[nodiscard]] result<void> end_block(const void* pointer) noexcept;
-  void note(queue& on);
-  [[nodiscard]] bool try_note(queue& on) noexcept;
-  [[nodiscard]] bool knows(const queue& on) const noexcept;
+  [[nodiscard]] Result<void> end_block(const void* pointer) noexcept;
+  void note(Queue& queue);
+  [[nodiscard]] bool try_note(Queue& queue) noexcept;
+  [[nodiscard]] bool knows(const Queue& queue) const noexcept;
 
   const std::size_t first_bytes_;
-  spin_lock lock_;
-  std::vector<piece> pieces_;  // blocks are cut from the last usable one
+  SpinLock lock_;
+  std::vector<Piece> pieces_;  // blocks are cut from the last usable one
   std::size_t next_bytes_;
   std::uint64_t changes_ = 0;       // blocks cut and freed so far, and `release_all`
-  std::vector<ref<queue>> queues_;  // on which blocks were allocated or freed
+  std::vector<Ref<Queue>> queues_;  // on which blocks were allocated or freed
 };
 
 }  // namespace isthmus

@@ -32,8 +32,8 @@ std::string describe_blocks(std::size_t nbytes, std::size_t count) {
   return fmt::format("{} in {} block{}", describe_bytes(nbytes), count, count == 1 ? "" : "s");
 }
 
-note_table::note_table() {
-  auto* first = static_cast<root*>(sparse_pages(sum_of(&root_length, k_sizes) * sizeof(root)));
+NoteTable::NoteTable() {
+  auto* first = static_cast<Root*>(sparse_pages(sum_of(&root_length, k_sizes) * sizeof(Root)));
   all_roots_ = first;
   for (unsigned size = 0; size < k_sizes; ++size) {
     roots_.at(size) = first;
@@ -41,20 +41,20 @@ note_table::note_table() {
   }
 }
 
-note_table::~note_table() {
+NoteTable::~NoteTable() {
   for (auto* each : leaves_) {
-    os::unmap_pages(each, sizeof(leaf));
+    os::unmap_pages(each, sizeof(Leaf));
   }
-  os::unmap_pages(all_roots_, sum_of(&root_length, k_sizes) * sizeof(root));
+  os::unmap_pages(all_roots_, sum_of(&root_length, k_sizes) * sizeof(Root));
 }
 
 // Fresh pages are zero, which is an empty leaf.
-note_table::leaf* note_table::add_leaf(root& at) {
+NoteTable::Leaf* NoteTable::add_leaf(Root& at) {
   const std::lock_guard hold{lock_};
   auto* in = at.load(std::memory_order_relaxed);
   if (in == nullptr) {
     leaves_.reserve(leaves_.size() + 1);
-    in = static_cast<leaf*>(sparse_pages(sizeof(leaf)));
+    in = static_cast<Leaf*>(sparse_pages(sizeof(Leaf)));
     leaves_.push_back(in);
     at.store(in, std::memory_order_release);
   }
@@ -62,7 +62,7 @@ note_table::leaf* note_table::add_leaf(root& at) {
 }
 
 // For a block that is freed with another size than it was allocated with.
-bool note_table::take_elsewhere(const void* pointer, block_note& out) noexcept {
+bool NoteTable::take_elsewhere(const void* pointer, BlockNote& out) noexcept {
   for (unsigned size = 0; size < k_sizes; ++size) {
     auto* at = cell_in(size, pointer);
     if (at != nullptr && at->try_take(pointer, out)) {
@@ -79,16 +79,16 @@ bool note_table::take_elsewhere(const void* pointer, block_note& out) noexcept {
 
 // The note's cell still exists. A block without a cell had a note in the map, and needs memory for
 // another.
-void note_table::put_back(const block_note& of) noexcept try {
-  block_note other;
-  if (!find(of.pointer, other)) {
-    put(of);
+void NoteTable::put_back(const BlockNote& note) noexcept try {
+  BlockNote other;
+  if (!find(note.pointer, other)) {
+    put(note);
   }
 } catch (const std::bad_alloc&) {
   // The block is not known any more.
 }
 
-bool note_table::find(const void* pointer, block_note& out) noexcept {
+bool NoteTable::find(const void* pointer, BlockNote& out) noexcept {
   for (unsigned size = 0; size < k_sizes; ++size) {
     const auto* at = cell_in(size, pointer);
     if (at != nullptr && at->try_read(out) && out.pointer == pointer) {
@@ -98,13 +98,13 @@ bool note_table::find(const void* pointer, block_note& out) noexcept {
   return aside_.copy(pointer, out);
 }
 
-void note_table::collect(const leaf& in, std::vector<block_note>& out) {
+void NoteTable::collect(const Leaf& in, std::vector<BlockNote>& out) {
   for (std::size_t word = 0; word < k_words; ++word) {
     for (auto left = in.used.at(word).load(std::memory_order_acquire); left != 0;
          left &= left - 1) {
       const auto page = word * 64 + static_cast<unsigned>(std::countr_zero(left));
       for (auto each = page << k_page_cells_bits; each < (page + 1) << k_page_cells_bits; ++each) {
-        block_note read;
+        BlockNote read;
         if (in.cells.at(each).try_read(read)) {
           out.push_back(read);
         }
@@ -113,17 +113,17 @@ void note_table::collect(const leaf& in, std::vector<block_note>& out) {
   }
 }
 
-std::vector<block_note> note_table::all() {
-  std::vector<leaf*> leaves;
+std::vector<BlockNote> NoteTable::all() {
+  std::vector<Leaf*> leaves;
   {
     const std::lock_guard hold{lock_};
     leaves = leaves_;
   }
-  std::vector<block_note> found;
+  std::vector<BlockNote> found;
   for (const auto* each : leaves) {
     collect(*each, found);
   }
-  aside_.visit([&](const block_note& each) { found.push_back(each); });
+  aside_.visit([&](const BlockNote& each) { found.push_back(each); });
   return found;
 }
 

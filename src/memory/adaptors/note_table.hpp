@@ -25,7 +25,7 @@
 
 namespace isthmus {
 
-struct block_note {
+struct BlockNote {
   const void* pointer = nullptr;
   std::size_t nbytes = 0;    // requested
   std::uintptr_t queue = 0;  // its key
@@ -38,25 +38,25 @@ struct block_note {
 // "3 MiB (3145728 bytes) in 2 blocks".
 [[nodiscard]] std::string describe_blocks(std::size_t nbytes, std::size_t count);
 
-class note_table {
+class NoteTable {
  public:
-  note_table();
-  note_table(const note_table&) = delete;
-  note_table& operator=(const note_table&) = delete;
-  ~note_table();
+  NoteTable();
+  NoteTable(const NoteTable&) = delete;
+  NoteTable& operator=(const NoteTable&) = delete;
+  ~NoteTable();
 
   // Throws std::bad_alloc, without effect.
-  void put(const block_note& of) {
-    if (auto* at = cell_for(of.pointer, of.nbytes)) [[likely]] {
-      at->put(of);
+  void put(const BlockNote& note) {
+    if (auto* at = cell_for(note.pointer, note.nbytes)) [[likely]] {
+      at->put(note);
     } else {
-      aside_.put(of.pointer, of);
+      aside_.put(note.pointer, note);
     }
   }
   // Puts a note back that was taken, unless another one is there.
-  void put_back(const block_note& of) noexcept;
+  void put_back(const BlockNote& note) noexcept;
   // Takes the note out; false if there is none. Fast if `nbytes` is the size of the allocation.
-  [[nodiscard]] bool take(const void* pointer, std::size_t nbytes, block_note& out) noexcept {
+  [[nodiscard]] bool take(const void* pointer, std::size_t nbytes, BlockNote& out) noexcept {
     auto* at = find_cell(pointer, nbytes);
     if (at != nullptr && at->try_take(pointer, out)) [[likely]] {
       return true;
@@ -64,9 +64,9 @@ class note_table {
     return take_elsewhere(pointer, out);
   }
   // Reads the note of the block that begins at `pointer`; false if there is none.
-  [[nodiscard]] bool find(const void* pointer, block_note& out) noexcept;
+  [[nodiscard]] bool find(const void* pointer, BlockNote& out) noexcept;
   // All notes; concurrent changes may be seen in part. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<block_note> all();
+  [[nodiscard]] std::vector<BlockNote> all();
 
  private:
   // The note of one cell, in one cache line. Writers take turns, as owners of the block, and
@@ -74,27 +74,27 @@ class note_table {
   // fields. `order` and `thread` together identify a note. They are stored first, before a release
   // fence, and read both before the other fields and after them, following an acquire fence. So a
   // reader that meets a later note in any of those fields sees that it has changed.
-  class alignas(64) cell {
+  class alignas(64) Cell {
    public:
     // Called by the block's owner alone. May overwrite the note of a block that was freed
     // elsewhere.
-    void put(const block_note& of) noexcept {
+    void put(const BlockNote& note) noexcept {
       if (nbytes_.load(k_relaxed) != 0) [[unlikely]] {
         nbytes_.store(0, k_relaxed);  // else a reader could take its fields for the new note's
         std::atomic_thread_fence(std::memory_order_release);
       }
-      order_.store(of.order, k_relaxed);
-      thread_.store(of.thread, k_relaxed);
+      order_.store(note.order, k_relaxed);
+      thread_.store(note.thread, k_relaxed);
       std::atomic_thread_fence(std::memory_order_release);
-      pointer_.store(of.pointer, k_relaxed);
-      queue_.store(of.queue, k_relaxed);
-      tag_.store(of.tag, k_relaxed);
-      stack_.store(of.stack, k_relaxed);
-      nbytes_.store(of.nbytes, std::memory_order_release);
+      pointer_.store(note.pointer, k_relaxed);
+      queue_.store(note.queue, k_relaxed);
+      tag_.store(note.tag, k_relaxed);
+      stack_.store(note.stack, k_relaxed);
+      nbytes_.store(note.nbytes, std::memory_order_release);
     }
     // If two threads free a block at the same moment both may take its note: upstream detects the
     // double free.
-    [[nodiscard]] bool try_take(const void* pointer, block_note& out) noexcept {
+    [[nodiscard]] bool try_take(const void* pointer, BlockNote& out) noexcept {
       const auto seen = nbytes_.load(std::memory_order_acquire);
       if (seen == 0 || pointer_.load(k_relaxed) != pointer) {
         return false;
@@ -110,7 +110,7 @@ class note_table {
       return true;
     }
     // False if there is none, or it is changing.
-    [[nodiscard]] bool try_read(block_note& out) const noexcept {
+    [[nodiscard]] bool try_read(BlockNote& out) const noexcept {
       const auto order = order_.load(k_relaxed);
       const auto thread = thread_.load(k_relaxed);
       std::atomic_thread_fence(std::memory_order_acquire);
@@ -136,7 +136,7 @@ class note_table {
     std::atomic<const char*> tag_;
     std::atomic<const void*> stack_;
   };
-  static_assert(sizeof(cell) == 64);
+  static_assert(sizeof(Cell) == 64);
 
   static constexpr unsigned k_leaf_bits = 20;       // cells in a leaf
   static constexpr unsigned k_page_cells_bits = 6;  // cells in a page
@@ -147,11 +147,11 @@ class note_table {
   static constexpr std::size_t k_words = k_leaf_cells >> k_page_cells_bits >> 6;
 
   // In sparse pages. `used` has a bit for each page of cells that was ever written to.
-  struct leaf {
+  struct Leaf {
     std::array<std::atomic<std::uint64_t>, k_words> used;
-    std::array<cell, k_leaf_cells> cells;
+    std::array<Cell, k_leaf_cells> cells;
   };
-  using root = std::atomic<leaf*>;
+  using Root = std::atomic<Leaf*>;
 
   [[nodiscard]] static constexpr unsigned cell_bits(unsigned size) noexcept {
     return k_smallest_bits + k_step_bits * size;
@@ -170,7 +170,7 @@ class note_table {
     return address(pointer) >> k_address_bits == 0 &&
            (size != 0 || address(pointer) % (std::size_t{1} << k_smallest_bits) == 0);
   }
-  [[nodiscard]] cell* cell_in(unsigned size, const void* pointer) const noexcept {
+  [[nodiscard]] Cell* cell_in(unsigned size, const void* pointer) const noexcept {
     const auto at = address(pointer) >> cell_bits(size);
     if (address(pointer) >> k_address_bits != 0) [[unlikely]] {
       return nullptr;
@@ -178,11 +178,11 @@ class note_table {
     auto* in = roots_[size][at >> k_leaf_bits].load(std::memory_order_acquire);
     return in == nullptr ? nullptr : &in->cells[at & (k_leaf_cells - 1)];
   }
-  [[nodiscard]] cell* find_cell(const void* pointer, std::size_t nbytes) const noexcept {
+  [[nodiscard]] Cell* find_cell(const void* pointer, std::size_t nbytes) const noexcept {
     return nbytes == 0 ? nullptr : cell_in(size_for(nbytes), pointer);
   }
   // Null if the block has none.
-  [[nodiscard]] cell* cell_for(const void* pointer, std::size_t nbytes) {
+  [[nodiscard]] Cell* cell_for(const void* pointer, std::size_t nbytes) {
     const auto size = size_for(nbytes);
     const auto at = address(pointer) >> cell_bits(size);
     if (!has_cell(pointer, size)) [[unlikely]] {
@@ -201,15 +201,15 @@ class note_table {
     }
     return &in->cells[index];
   }
-  [[nodiscard]] leaf* add_leaf(root& at);
-  [[nodiscard]] bool take_elsewhere(const void* pointer, block_note& out) noexcept;
-  static void collect(const leaf& in, std::vector<block_note>& out);
+  [[nodiscard]] Leaf* add_leaf(Root& at);
+  [[nodiscard]] bool take_elsewhere(const void* pointer, BlockNote& out) noexcept;
+  static void collect(const Leaf& in, std::vector<BlockNote>& out);
 
-  std::array<root*, k_sizes> roots_{};
-  root* all_roots_ = nullptr;
+  std::array<Root*, k_sizes> roots_{};
+  Root* all_roots_ = nullptr;
   std::mutex lock_;  // guards adding leaves
-  std::vector<leaf*> leaves_;
-  pointer_table<block_note> aside_;
+  std::vector<Leaf*> leaves_;
+  PointerTable<BlockNote> aside_;
 };
 
 }  // namespace isthmus

@@ -15,9 +15,9 @@
 namespace isthmus {
 
 template <class Note>
-class pointer_table {
+class PointerTable {
  public:
-  using entry = typename std::map<const void*, Note>::node_type;
+  using Entry = typename std::map<const void*, Note>::node_type;
 
   // A relaxed load suffices: a thread that looks up a block's note got the block after the note was
   // put.
@@ -33,13 +33,13 @@ class pointer_table {
     }
   }
   // For `put_back`. Throws std::bad_alloc.
-  [[nodiscard]] static entry make(const void* pointer, Note note) {
+  [[nodiscard]] static Entry make(const void* pointer, Note note) {
     std::map<const void*, Note> only;
     only.emplace(pointer, std::move(note));
     return only.extract(only.begin());
   }
   // Empty if there is none.
-  [[nodiscard]] entry take(const void* pointer) noexcept {
+  [[nodiscard]] Entry take(const void* pointer) noexcept {
     if (is_empty()) [[likely]] {
       return {};
     }
@@ -49,7 +49,7 @@ class pointer_table {
     count_.fetch_sub(taken.empty() ? 0 : 1, std::memory_order_relaxed);
     return taken;
   }
-  void put_back(entry taken) noexcept {
+  void put_back(Entry taken) noexcept {
     if (taken.empty()) {
       return;
     }
@@ -92,15 +92,15 @@ class pointer_table {
   }
 
  private:
-  struct alignas(64) shard {
+  struct alignas(64) Shard {
     std::mutex lock;
     std::map<const void*, Note> notes;
   };
-  [[nodiscard]] shard& shard_of(const void* pointer) noexcept {
+  [[nodiscard]] Shard& shard_of(const void* pointer) noexcept {
     return shards_[hash_of(address(pointer)) >> 60];
   }
 
-  std::array<shard, 16> shards_;
+  std::array<Shard, 16> shards_;
   std::atomic<std::size_t> count_{0};
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 // Keeps the block's memory from being reused before `ended` has completed. Waits for it if there is
 // no memory to record it, or if the block is unknown.
-void hold_until(const ref<event>& ended, const void* pointer, std::size_t nbytes) noexcept {
+void hold_until(const Ref<Event>& ended, const void* pointer, std::size_t nbytes) noexcept {
   try {
     auto known = allocation_at(pointer);
     if (known && *known) {
@@ -26,15 +26,15 @@ void hold_until(const ref<event>& ended, const void* pointer, std::size_t nbytes
 
 }  // namespace
 
-prefetch_resource::prefetch_resource(memory_resource& upstream)
-    : adaptor{upstream},
+PrefetchResource::PrefetchResource(MemoryResource& upstream)
+    : Adaptor{upstream},
       does_ask_{(upstream.kinds() & set_of(ISTHMUS_KIND_SHARED)) != 0 &&
                 (upstream.where().properties().capabilities & ISTHMUS_CAN_PREFETCH) != 0} {}
 
-result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto memory = adaptor::allocate(nbytes, alignment, on);
+Result<void*> PrefetchResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
+  auto memory = Adaptor::allocate(nbytes, alignment, queue);
   if (memory && does_ask_ && giver_of(*memory, nbytes).kind() == ISTHMUS_KIND_SHARED) {
-    ask(*memory, nbytes, on);
+    ask(*memory, nbytes, queue);
   }
   return memory;
 }
@@ -42,14 +42,14 @@ result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignm
 // A hint: its failure is not an error of the request. If it has to be waited for and the queue is
 // busy, it goes to a separate queue: the caller's work may wait for an event that only the caller
 // completes.
-void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept try {
+void PrefetchResource::ask(void* pointer, std::size_t nbytes, Queue& queue) noexcept try {
   const bool is_noted = orders_frees();
-  const bool may_wait_for_caller = !is_noted && (on.has_others_work() || !on.quiet());
-  const auto chosen = may_wait_for_caller ? own_queue() : ref<queue>{&on};
+  const bool may_wait_for_caller = !is_noted && (queue.has_others_work() || !queue.quiet());
+  const auto chosen = may_wait_for_caller ? own_queue() : Ref<Queue>{&queue};
   if (!chosen) {
     return;
   }
-  auto note = pointer_table<submitted>::make(pointer, {nullptr, on.serial()});
+  auto note = PointerTable<Submitted>::make(pointer, {nullptr, queue.serial()});
   auto asked = chosen->prefetch(pointer, nbytes, false, {});
   if (!asked || (*asked)->settled()) {
     return;
@@ -65,7 +65,7 @@ void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexce
 }
 
 // Null if the driver refuses to create one.
-ref<queue> prefetch_resource::own_queue() {
+Ref<Queue> PrefetchResource::own_queue() {
   const std::lock_guard hold{own_queue_lock_};
   if (!own_queue_) {
     if (auto made = home().create_queue(where())) {
@@ -75,8 +75,8 @@ ref<queue> prefetch_resource::own_queue() {
   return own_queue_;
 }
 
-result<void> prefetch_resource::deallocate(void* pointer, std::size_t nbytes,
-                                           queue* behind) noexcept {
+Result<void> PrefetchResource::deallocate(void* pointer, std::size_t nbytes,
+                                          Queue* behind) noexcept {
   auto noted = asked_.take(pointer);
   if (!noted.empty()) {
     const auto& [ended, on] = noted.mapped();
@@ -84,7 +84,7 @@ result<void> prefetch_resource::deallocate(void* pointer, std::size_t nbytes,
       hold_until(ended, pointer, nbytes);
     }
   }
-  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
   if (!freed) {
     asked_.put_back(std::move(noted));
   }

@@ -12,33 +12,33 @@
 
 namespace isthmus {
 
-class prefetch_resource final : public adaptor {
+class PrefetchResource final : public Adaptor {
  public:
-  explicit prefetch_resource(memory_resource& upstream);
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  explicit PrefetchResource(MemoryResource& upstream);
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override {
-    return does_ask_ ? nullptr : take_warm(upstream(), nbytes, alignment, on);
+                                    Queue* queue) noexcept override {
+    return does_ask_ ? nullptr : take_warm(upstream(), nbytes, alignment, queue);
   }
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override {
-    return asked_.is_empty() && give_back_warm(upstream(), pointer, nbytes, on);
+                                     Queue* queue) noexcept override {
+    return asked_.is_empty() && give_back_warm(upstream(), pointer, nbytes, queue);
   }
 
  private:
-  struct submitted {
-    ref<event> ended;
+  struct Submitted {
+    Ref<Event> ended;
     std::uint64_t on;  // the queue's serial number
   };
-  void ask(void* pointer, std::size_t nbytes, queue& on) noexcept;
-  [[nodiscard]] ref<queue> own_queue();
+  void ask(void* pointer, std::size_t nbytes, Queue& queue) noexcept;
+  [[nodiscard]] Ref<Queue> own_queue();
 
   const bool does_ask_;
-  pointer_table<submitted> asked_;
+  PointerTable<Submitted> asked_;
   std::mutex own_queue_lock_;
-  ref<queue> own_queue_;  // created when first needed
+  Ref<Queue> own_queue_;  // created when first needed
 };
 
 }  // namespace isthmus

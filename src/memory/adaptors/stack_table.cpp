@@ -5,7 +5,7 @@
 
 namespace isthmus {
 
-std::string call_stack::describe() const {
+std::string CallStack::describe() const {
   std::string all = text;
   for (auto* each : frames) {
     all += all.empty() || all.back() == '\n' ? "" : "\n";
@@ -14,7 +14,7 @@ std::string call_stack::describe() const {
   return all;
 }
 
-const call_stack& stack_table::keep(std::span<void* const> frames, std::string_view text) {
+const CallStack& StackTable::keep(std::span<void* const> frames, std::string_view text) {
   std::string key{reinterpret_cast<const char*>(frames.data()), frames.size_bytes()};
   key += text;
   const std::lock_guard hold{lock_};
@@ -22,7 +22,7 @@ const call_stack& stack_table::keep(std::span<void* const> frames, std::string_v
   if (found != stacks_.end()) {
     return found->second;
   }
-  call_stack made{{frames.begin(), frames.end()}, std::string{text}};
+  CallStack made{{frames.begin(), frames.end()}, std::string{text}};
   return stacks_.emplace(std::move(key), std::move(made)).first->second;
 }
 

@@ -13,7 +13,7 @@ namespace isthmus {
 
 // Addresses of native code, which are looked up only by `describe`, and a text of the caller's
 // function on frames that are not native.
-struct call_stack {
+struct CallStack {
   std::vector<void*> frames;
   std::string text;
 
@@ -22,14 +22,14 @@ struct call_stack {
 };
 
 // Thread-safe. What it returns lives as long as the table.
-class stack_table {
+class StackTable {
  public:
   // Throws std::bad_alloc.
-  [[nodiscard]] const call_stack& keep(std::span<void* const> frames, std::string_view text);
+  [[nodiscard]] const CallStack& keep(std::span<void* const> frames, std::string_view text);
 
  private:
   std::mutex lock_;
-  std::unordered_map<std::string, call_stack> stacks_;  // by the bytes of both members
+  std::unordered_map<std::string, CallStack> stacks_;  // by the bytes of both members
 };
 
 }  // namespace isthmus

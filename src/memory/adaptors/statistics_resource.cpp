@@ -8,16 +8,16 @@
 namespace isthmus {
 namespace {
 
-thread_local constinit statistics_scope* thread_scope ISTHMUS_TLS_MODEL = nullptr;
+thread_local constinit StatisticsScope* thread_scope ISTHMUS_TLS_MODEL = nullptr;
 
 }  // namespace
 
-statistics_scope::statistics_scope(statistics_resource& of, statistics_scope* outer)
-    : of_{&of}, outer_{outer}, next_{innermost_of(of, outer)} {}
+StatisticsScope::StatisticsScope(StatisticsResource& resource, StatisticsScope* outer)
+    : of_{&resource}, outer_{outer}, next_{innermost_of(resource, outer)} {}
 
 // Destroys the outer scopes one after the other: each as the last reference of the next would take
 // a stack as deep as they are nested, and tasks that each start another nest without limit.
-statistics_scope::~statistics_scope() {
+StatisticsScope::~StatisticsScope() {
   auto outer = std::move(outer_);
   while (outer && outer->unique()) {
     auto further = std::move(outer->outer_);
@@ -25,46 +25,46 @@ statistics_scope::~statistics_scope() {
   }
 }
 
-statistics_scope* statistics_scope::innermost_of(const statistics_resource& of,
-                                                 statistics_scope* from) noexcept {
-  while (from != nullptr && from->of_.get() != &of) {
-    from = from->outer_.get();
+StatisticsScope* StatisticsScope::innermost_of(const StatisticsResource& resource,
+                                               StatisticsScope* scope) noexcept {
+  while (scope != nullptr && scope->of_.get() != &resource) {
+    scope = scope->outer_.get();
   }
-  return from;
+  return scope;
 }
 
-statistics_scope* statistics_scope::swap_current(statistics_scope* next) noexcept {
+StatisticsScope* StatisticsScope::swap_current(StatisticsScope* next) noexcept {
   return std::exchange(thread_scope, next);
 }
 
-ref<statistics_scope> statistics_scope::current_of(const statistics_resource& of) noexcept {
-  return ref<statistics_scope>{innermost_of(of, thread_scope)};
+Ref<StatisticsScope> StatisticsScope::current_of(const StatisticsResource& resource) noexcept {
+  return Ref<StatisticsScope>{innermost_of(resource, thread_scope)};
 }
 
-bool statistics_scope::thread_is_in_any() noexcept { return thread_scope != nullptr; }
+bool StatisticsScope::thread_is_in_any() noexcept { return thread_scope != nullptr; }
 
-void statistics_scope::add(std::size_t nbytes) noexcept {
+void StatisticsScope::add(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.add(nbytes);
     each->net_.add(nbytes);
   }
 }
 
-void statistics_scope::remove(std::size_t nbytes) noexcept {
+void StatisticsScope::remove(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.remove(nbytes);
     each->net_.remove(nbytes);
   }
 }
 
-void statistics_scope::restore(std::size_t nbytes) noexcept {
+void StatisticsScope::restore(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.restore(nbytes);
     each->net_.restore(nbytes);
   }
 }
 
-bool statistics_scope::encloses(const statistics_scope* inner) const noexcept {
+bool StatisticsScope::encloses(const StatisticsScope* inner) const noexcept {
   while (inner != nullptr && inner != this) {
     inner = inner->next_;
   }
@@ -72,27 +72,28 @@ bool statistics_scope::encloses(const statistics_scope* inner) const noexcept {
 }
 
 // The cost grows with the nesting of scopes, which is seldom more than a few levels.
-void statistics_scope::remove_foreign(std::size_t nbytes, const statistics_scope* noted) noexcept {
+void StatisticsScope::remove_foreign(std::size_t nbytes, const StatisticsScope* noted) noexcept {
   for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
     each->net_.remove(nbytes);
   }
 }
 
-void statistics_scope::restore_foreign(std::size_t nbytes, const statistics_scope* noted) noexcept {
+void StatisticsScope::restore_foreign(std::size_t nbytes, const StatisticsScope* noted) noexcept {
   for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
     each->net_.restore(nbytes);
   }
 }
 
-result<void*> statistics_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto within = statistics_scope::current_of(*this);
-  auto memory = adaptor::allocate(nbytes, alignment, on);
+Result<void*> StatisticsResource::allocate(std::size_t nbytes, std::size_t alignment,
+                                           Queue& queue) {
+  auto within = StatisticsScope::current_of(*this);
+  auto memory = Adaptor::allocate(nbytes, alignment, queue);
   ISTHMUS_TRY(memory);
   if (within) [[unlikely]] {
     try {
       scopes_.put(*memory, within);
     } catch (const std::bad_alloc&) {
-      static_cast<void>(adaptor::deallocate(*memory, nbytes, &on));
+      static_cast<void>(Adaptor::deallocate(*memory, nbytes, &queue));
       throw;
     }
     within->add(nbytes);
@@ -101,11 +102,11 @@ result<void*> statistics_resource::allocate(std::size_t nbytes, std::size_t alig
   return memory;
 }
 
-result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
-                                             queue* behind) noexcept {
+Result<void> StatisticsResource::deallocate(void* pointer, std::size_t nbytes,
+                                            Queue* behind) noexcept {
   auto late = late_.take(pointer);
-  auto counted = late.empty() ? count_free(pointer, nbytes) : counted_free{};
-  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  auto counted = late.empty() ? count_free(pointer, nbytes) : CountedFree{};
+  auto freed = Adaptor::deallocate(pointer, nbytes, behind);
   if (!freed && late.empty()) {
     undo(std::move(counted), nbytes);
   } else if (!freed) {
@@ -115,8 +116,8 @@ result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
 }
 
 // Recorded before it is counted: this count cannot fail and is never undone.
-void statistics_resource::freed(const void* pointer, std::size_t nbytes) noexcept try {
-  adaptor::freed(pointer, nbytes);
+void StatisticsResource::freed(const void* pointer, std::size_t nbytes) noexcept try {
+  Adaptor::freed(pointer, nbytes);
   if (!late_.has(pointer)) {
     late_.put(pointer, {});
     static_cast<void>(count_free(pointer, nbytes));
@@ -125,9 +126,9 @@ void statistics_resource::freed(const void* pointer, std::size_t nbytes) noexcep
   // It counts until the memory is returned.
 }
 
-auto statistics_resource::count_free(const void* pointer,
-                                     std::size_t nbytes) noexcept -> counted_free {
-  counted_free of{scopes_.take(pointer), statistics_scope::current_of(*this)};
+auto StatisticsResource::count_free(const void* pointer,
+                                    std::size_t nbytes) noexcept -> CountedFree {
+  CountedFree of{scopes_.take(pointer), StatisticsScope::current_of(*this)};
   counter_.remove(nbytes);
   if (!of.noted.empty()) {
     of.noted.mapped()->remove(nbytes);
@@ -138,78 +139,79 @@ auto statistics_resource::count_free(const void* pointer,
   return of;
 }
 
-void statistics_resource::undo(counted_free of, std::size_t nbytes) noexcept {
+void StatisticsResource::undo(CountedFree freed, std::size_t nbytes) noexcept {
   counter_.restore(nbytes);
-  if (!of.noted.empty()) {
-    of.noted.mapped()->restore(nbytes);
+  if (!freed.noted.empty()) {
+    freed.noted.mapped()->restore(nbytes);
   }
-  if (of.within) {
-    of.within->restore_foreign(nbytes, of.noted.empty() ? nullptr : of.noted.mapped().get());
+  if (freed.within) {
+    freed.within->restore_foreign(nbytes,
+                                  freed.noted.empty() ? nullptr : freed.noted.mapped().get());
   }
-  scopes_.put_back(std::move(of.noted));
+  scopes_.put_back(std::move(freed.noted));
 }
 
 // Over a pool, warm paths contain no call that returns to them and save no registers: longer parts
 // are tail calls.
-void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                         queue* on) noexcept {
-  if (statistics_scope::thread_is_in_any()) [[unlikely]] {
+void* StatisticsResource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                        Queue* queue) noexcept {
+  if (StatisticsScope::thread_is_in_any()) [[unlikely]] {
     return nullptr;
   }
   auto* const lowest = upstream_pool();
   if (lowest == nullptr) [[unlikely]] {
-    return allocate_through(nbytes, alignment, on);
+    return allocate_through(nbytes, alignment, queue);
   }
-  void* const block = lowest->allocate_warm(nbytes, alignment, on);
+  void* const block = lowest->allocate_warm(nbytes, alignment, queue);
   if (block == nullptr) {
     return block;
   }
   const auto left = counter_.try_add(nbytes);
-  return left == usage_counter::rest::nothing ? block : finish(block, nbytes, left);
+  return left == UsageCounter::Rest::nothing ? block : finish(block, nbytes, left);
 }
 
-void* statistics_resource::allocate_through(std::size_t nbytes, std::size_t alignment,
-                                            queue* on) noexcept {
-  void* const block = upstream().allocate_warm(nbytes, alignment, on);
+void* StatisticsResource::allocate_through(std::size_t nbytes, std::size_t alignment,
+                                           Queue* queue) noexcept {
+  void* const block = upstream().allocate_warm(nbytes, alignment, queue);
   if (block != nullptr) [[likely]] {
     counter_.add(nbytes);
   }
   return block;
 }
 
-void* statistics_resource::finish(void* block, std::size_t nbytes,
-                                  usage_counter::rest left) noexcept {
+void* StatisticsResource::finish(void* block, std::size_t nbytes,
+                                 UsageCounter::Rest left) noexcept {
   counter_.finish_add(nbytes, left);
   return block;
 }
 
-bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
-  if (!scopes_.is_empty() || statistics_scope::thread_is_in_any()) [[unlikely]] {
+bool StatisticsResource::deallocate_warm(void* pointer, std::size_t nbytes, Queue* queue) noexcept {
+  if (!scopes_.is_empty() || StatisticsScope::thread_is_in_any()) [[unlikely]] {
     return false;
   }
   auto* const lowest = upstream_pool();
   const auto left = counter_.try_remove(nbytes);
-  if (left != usage_counter::rest::nothing) [[unlikely]] {
-    return finish_deallocate(pointer, nbytes, on, left);
+  if (left != UsageCounter::Rest::nothing) [[unlikely]] {
+    return finish_deallocate(pointer, nbytes, queue, left);
   }
   if (lowest == nullptr) [[unlikely]] {
-    return deallocate_through(pointer, nbytes, on);
+    return deallocate_through(pointer, nbytes, queue);
   }
-  return lowest->deallocate_warm(pointer, nbytes, on) || restore(nbytes);
+  return lowest->deallocate_warm(pointer, nbytes, queue) || restore(nbytes);
 }
 
-bool statistics_resource::finish_deallocate(void* pointer, std::size_t nbytes, queue* on,
-                                            usage_counter::rest left) noexcept {
+bool StatisticsResource::finish_deallocate(void* pointer, std::size_t nbytes, Queue* queue,
+                                           UsageCounter::Rest left) noexcept {
   counter_.finish_remove(nbytes, left);
-  return deallocate_through(pointer, nbytes, on);
+  return deallocate_through(pointer, nbytes, queue);
 }
 
-bool statistics_resource::deallocate_through(void* pointer, std::size_t nbytes,
-                                             queue* on) noexcept {
-  return upstream().deallocate_warm(pointer, nbytes, on) || restore(nbytes);
+bool StatisticsResource::deallocate_through(void* pointer, std::size_t nbytes,
+                                            Queue* queue) noexcept {
+  return upstream().deallocate_warm(pointer, nbytes, queue) || restore(nbytes);
 }
 
-bool statistics_resource::restore(std::size_t nbytes) noexcept {
+bool StatisticsResource::restore(std::size_t nbytes) noexcept {
   counter_.restore(nbytes);
   return false;
 }

@@ -15,54 +15,54 @@
 
 namespace isthmus {
 
-class tag_usage {
+class TagUsage {
  public:
-  tag_usage() = default;
-  tag_usage(const tag_usage&) = delete;
-  tag_usage& operator=(const tag_usage&) = delete;
-  ~tag_usage() {
-    visit([](entry& each) { delete &each; });
+  TagUsage() = default;
+  TagUsage(const TagUsage&) = delete;
+  TagUsage& operator=(const TagUsage&) = delete;
+  ~TagUsage() {
+    visit([](Entry& each) { delete &each; });
   }
 
   // Pre, of both: `tag` is not null. Throws std::bad_alloc.
-  [[nodiscard]] usage_counter& of(const char* tag) {
+  [[nodiscard]] UsageCounter& of(const char* tag) {
     auto* const found = find(tag);
     return found != nullptr ? found->counter : add(tag);
   }
   // Pre: `of` was called for the tag before.
-  [[nodiscard]] usage_counter& known(const char* tag) noexcept { return find(tag)->counter; }
+  [[nodiscard]] UsageCounter& known(const char* tag) noexcept { return find(tag)->counter; }
 
   // see(tag, counter) for each tag so far.
   template <class See>
   void look_at_each(See&& see) {
-    visit([&](entry& each) { see(each.tag, each.counter); });
+    visit([&](Entry& each) { see(each.tag, each.counter); });
   }
 
  private:
-  struct entry {
+  struct Entry {
     const char* const tag;
-    entry* const next;
-    usage_counter counter{};
+    Entry* const next;
+    UsageCounter counter{};
   };
   static constexpr std::size_t k_buckets = 64;
 
-  [[nodiscard]] std::atomic<entry*>& bucket_of(const char* tag) noexcept {
+  [[nodiscard]] std::atomic<Entry*>& bucket_of(const char* tag) noexcept {
     constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
     return buckets_[address(tag) * k_spread >> 58];
   }
-  [[nodiscard]] entry* find(const char* tag) noexcept {
+  [[nodiscard]] Entry* find(const char* tag) noexcept {
     auto* each = bucket_of(tag).load(std::memory_order_acquire);
     while (each != nullptr && each->tag != tag) {
       each = each->next;
     }
     return each;
   }
-  [[gnu::noinline]] usage_counter& add(const char* tag) {
+  [[gnu::noinline]] UsageCounter& add(const char* tag) {
     const std::lock_guard hold{lock_};
     auto* found = find(tag);
     if (found == nullptr) {
       auto& bucket = bucket_of(tag);
-      found = new entry{tag, bucket.load(std::memory_order_relaxed)};
+      found = new Entry{tag, bucket.load(std::memory_order_relaxed)};
       bucket.store(found, std::memory_order_release);
     }
     return found->counter;
@@ -78,7 +78,7 @@ class tag_usage {
     }
   }
 
-  std::array<std::atomic<entry*>, k_buckets> buckets_{};
+  std::array<std::atomic<Entry*>, k_buckets> buckets_{};
   std::mutex lock_;  // guards adding
 };
 

@@ -10,27 +10,27 @@
 namespace isthmus {
 namespace {
 
-struct group {
+struct Group {
   std::size_t nbytes = 0;
   std::size_t count = 0;
-  block_note oldest;
+  BlockNote oldest;
 };
 
-using groups = std::vector<group>;
+using Groups = std::vector<Group>;
 
-groups grouped(const std::vector<block_note>& live) {
-  std::map<std::pair<const void*, const char*>, group> by_place;
+Groups grouped(const std::vector<BlockNote>& live) {
+  std::map<std::pair<const void*, const char*>, Group> by_place;
   for (const auto& each : live) {
     auto& in = by_place[{each.stack, each.tag}];
     in.oldest = in.count == 0 ? each : in.oldest;
     in.nbytes += each.nbytes;
     ++in.count;
   }
-  groups all;
+  Groups all;
   for (const auto& [place, each] : by_place) {
     all.push_back(each);
   }
-  std::sort(all.begin(), all.end(), [](const group& a, const group& b) {
+  std::sort(all.begin(), all.end(), [](const Group& a, const Group& b) {
     return a.nbytes != b.nbytes ? a.nbytes > b.nbytes : a.oldest.order < b.oldest.order;
   });
   return all;
@@ -48,7 +48,7 @@ std::string indented(std::string_view lines) {
 
 }  // namespace
 
-std::string tracking_resource::report() {
+std::string TrackingResource::report() {
   const auto blocks = live();
   std::size_t sum = 0;
   for (const auto& each : blocks) {

@@ -24,32 +24,32 @@
 
 namespace isthmus {
 
-class tracking_resource final : public adaptor {
+class TrackingResource final : public Adaptor {
  public:
   static constexpr std::size_t k_most_frames = 64;
-  struct options {
+  struct Options {
     std::size_t frames = 0;                       // of native code, at most k_most_frames
     isthmus_stack_function_t function = nullptr;  // describes other frames
-    owner keep;
+    Owner keep;
   };
 
-  tracking_resource(memory_resource& upstream, options how);
+  TrackingResource(MemoryResource& upstream, Options options);
 
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
-                                       queue& on) override;
+  [[nodiscard]] Result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       Queue& queue) override;
   // INVALID_ARGUMENT for a block that it does not know.
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   void freed(const void* pointer, std::size_t nbytes) noexcept override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                    queue* on) noexcept override;
+                                    Queue* queue) noexcept override;
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
-                                     queue* on) noexcept override;
+                                     Queue* queue) noexcept override;
 
   // The blocks that are live and were allocated since the last reset, oldest first. Throws
   // std::bad_alloc, as do the functions below.
-  [[nodiscard]] std::vector<block_note> live();
-  [[nodiscard]] static const call_stack* stack_of(const block_note& of) noexcept {
-    return static_cast<const call_stack*>(of.stack);
+  [[nodiscard]] std::vector<BlockNote> live();
+  [[nodiscard]] static const CallStack* stack_of(const BlockNote& note) noexcept {
+    return static_cast<const CallStack*>(note.stack);
   }
   // These blocks as a text, grouped by stack and tag, most bytes first.
   [[nodiscard]] std::string report();
@@ -57,15 +57,15 @@ class tracking_resource final : public adaptor {
   // live, and the totals 0.
   void reset() noexcept {
     since_.store(order_from_here(), std::memory_order_relaxed);
-    by_tag_.look_at_each([](const char*, usage_counter& each) { each.reset(); });
+    by_tag_.look_at_each([](const char*, UsageCounter& each) { each.reset(); });
   }
 
-  struct use_of_tag {
+  struct UseOfTag {
     const char* tag;
-    usage_counter::counts counts;
+    UsageCounter::Counts counts;
   };
   // The usage of each tag that memory was allocated under, most live bytes first, then by name.
-  [[nodiscard]] std::vector<use_of_tag> usage_by_tag();
+  [[nodiscard]] std::vector<UseOfTag> usage_by_tag();
 
   // Whether any tracking resource exists. True on a thread that received a block of one.
   [[nodiscard]] static bool is_any() noexcept {
@@ -74,39 +74,39 @@ class tracking_resource final : public adaptor {
   // What the tracking resource that a live block came through recorded; of several, the one nearest
   // to the caller. `block` is what contains `pointer`. Notes with an order up to `since` are of the
   // memory around it (`cut_since`).
-  [[nodiscard]] static std::optional<block_note> find_note_of(const pointer_facts& block,
-                                                              const void* pointer,
-                                                              std::uint64_t since) noexcept;
+  [[nodiscard]] static std::optional<BlockNote> find_note_of(const PointerFacts& block,
+                                                             const void* pointer,
+                                                             std::uint64_t since) noexcept;
 
   // Calls see(resource) for each that stands on `base`, directly or through other resources.
-  static void visit_over(const memory_resource& base,
-                         const std::function<void(tracking_resource&)>& see);
+  static void visit_over(const MemoryResource& base,
+                         const std::function<void(TrackingResource&)>& see);
   // What is live, whether allocated before or after the last reset.
-  [[nodiscard]] std::vector<block_note> all() { return notes_.all(); }
+  [[nodiscard]] std::vector<BlockNote> all() { return notes_.all(); }
 
  private:
-  ~tracking_resource() override;
-  [[nodiscard]] bool stands_on(const memory_resource& base);
-  void note(const void* pointer, std::size_t nbytes, const queue& on, const void* stack) {
+  ~TrackingResource() override;
+  [[nodiscard]] bool stands_on(const MemoryResource& base);
+  void note(const void* pointer, std::size_t nbytes, const Queue& queue, const void* stack) {
     const auto* const tag = current_tag();
     auto* const counter = tag != nullptr ? &by_tag_.of(tag) : nullptr;
-    notes_.put({pointer, nbytes, on.key(), next_order(), os::thread_id(), tag, stack});
+    notes_.put({pointer, nbytes, queue.key(), next_order(), os::thread_id(), tag, stack});
     if (counter != nullptr) {
       counter->add(nbytes);
     }
   }
   // False if there is none. Counts the block out before upstream has it.
-  [[nodiscard]] bool take_note(const void* pointer, std::size_t nbytes, block_note& out) noexcept {
+  [[nodiscard]] bool take_note(const void* pointer, std::size_t nbytes, BlockNote& out) noexcept {
     const bool found = notes_.take(pointer, nbytes, out);
     if (found && out.tag != nullptr) {
       by_tag_.known(out.tag).remove(out.nbytes);
     }
     return found;
   }
-  void put_back(const block_note& of) noexcept {
-    notes_.put_back(of);
-    if (of.tag != nullptr) {
-      by_tag_.known(of.tag).restore(of.nbytes);
+  void put_back(const BlockNote& note) noexcept {
+    notes_.put_back(note);
+    if (note.tag != nullptr) {
+      by_tag_.known(note.tag).restore(note.nbytes);
     }
   }
   [[nodiscard]] bool wants_stacks() const noexcept {
@@ -115,11 +115,11 @@ class tracking_resource final : public adaptor {
   [[nodiscard]] const void* capture();
 
   static std::atomic<std::size_t> count_;
-  const options how_;
-  note_table notes_;
-  stack_table stacks_;
-  tag_usage by_tag_;
-  pointer_table<block_note> late_;  // blocks freed, but not returned yet
+  const Options how_;
+  NoteTable notes_;
+  StackTable stacks_;
+  TagUsage by_tag_;
+  PointerTable<BlockNote> late_;  // blocks freed, but not returned yet
   std::atomic<std::uint64_t> since_{0};
 };
 

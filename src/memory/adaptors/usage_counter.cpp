@@ -46,39 +46,39 @@ void fence_all_threads() noexcept {
 
 }  // namespace
 
-void usage_counter::sum::take_in(flow& of) noexcept {
-  const auto live = of.live();
-  spare = plus(spare, minus(of.bound, live));
-  of.bound = live;
+void UsageCounter::Sum::take_in(Flow& flow) noexcept {
+  const auto live = flow.live();
+  spare = plus(spare, minus(flow.bound, live));
+  flow.bound = live;
 }
 
-void usage_counter::sum::raise_peak() noexcept {
-  peak += static_cast<std::uint64_t>(minus(0, std::min<difference>(spare, 0)));
-  spare = std::max<difference>(spare, 0);
+void UsageCounter::Sum::raise_peak() noexcept {
+  peak += static_cast<std::uint64_t>(minus(0, std::min<Difference>(spare, 0)));
+  spare = std::max<Difference>(spare, 0);
 }
 
-void usage_counter::sum::open(flow& of, difference share) noexcept {
+void UsageCounter::Sum::open(Flow& flow, Difference share) noexcept {
   spare -= share;
-  of.bound = plus(of.bound, share);
-  of.most.store(of.bound, k_relaxed);
+  flow.bound = plus(flow.bound, share);
+  flow.most.store(flow.bound, k_relaxed);
 }
 
-auto usage_counter::sum::live() const noexcept -> difference {
-  return minus(static_cast<difference>(peak), spare);
+auto UsageCounter::Sum::live() const noexcept -> Difference {
+  return minus(static_cast<Difference>(peak), spare);
 }
 
-void usage_counter::sum::reset(std::uint64_t all_in) noexcept {
+void UsageCounter::Sum::reset(std::uint64_t all_in) noexcept {
   const auto now = live();
-  peak = static_cast<std::uint64_t>(std::max<difference>(now, 0));
-  spare = minus(static_cast<difference>(peak), now);
+  peak = static_cast<std::uint64_t>(std::max<Difference>(now, 0));
+  spare = minus(static_cast<Difference>(peak), now);
   forgotten = all_in;
 }
 
-usage_counter::~usage_counter() { delete[] more_.load(k_relaxed); }
+UsageCounter::~UsageCounter() { delete[] more_.load(k_relaxed); }
 
 // A forked child has none of the threads that may hold the lock.
 template <class Body>
-auto usage_counter::locked(Body&& body) noexcept {
+auto UsageCounter::locked(Body&& body) noexcept {
   std::unique_lock hold{lock_, std::defer_lock};
   if (!os::is_forked_child()) {
     hold.lock();
@@ -86,7 +86,7 @@ auto usage_counter::locked(Body&& body) noexcept {
   return body();
 }
 
-void usage_counter::finish_add(std::size_t nbytes, rest left) noexcept {
+void UsageCounter::finish_add(std::size_t nbytes, Rest left) noexcept {
   locked([&] {
     if (own_slot() == nullptr) {
       claim();
@@ -94,20 +94,20 @@ void usage_counter::finish_add(std::size_t nbytes, rest left) noexcept {
       make_more();
     }
     auto& own = own_or_others();
-    if (left == rest::all) {
+    if (left == Rest::all) {
       static_cast<void>(own.enter(nbytes));
     }
     settle(own);
   });
 }
 
-void usage_counter::finish_remove(std::size_t nbytes, rest left) noexcept {
+void UsageCounter::finish_remove(std::size_t nbytes, Rest left) noexcept {
   locked([&] {
     if (own_slot() == nullptr) {
       lacks_slots_ = claim_thread_number() != k_thread_numbers || lacks_slots_;
     }
     auto& own = own_or_others();
-    if (left == rest::all) {
+    if (left == Rest::all) {
       static_cast<void>(own.leave(nbytes));
     }
     take_in(own);
@@ -115,21 +115,21 @@ void usage_counter::finish_remove(std::size_t nbytes, rest left) noexcept {
   });
 }
 
-void usage_counter::restore(std::size_t nbytes) noexcept {
+void UsageCounter::restore(std::size_t nbytes) noexcept {
   locked([&] {
     auto& back_in = own_or_others();
-    flow::raise(back_in.bytes.out, 0 - std::uint64_t{nbytes});
-    flow::raise(back_in.count.out, ~std::uint64_t{0});
+    Flow::raise(back_in.bytes.out, 0 - std::uint64_t{nbytes});
+    Flow::raise(back_in.count.out, ~std::uint64_t{0});
     settle(back_in);
   });
 }
 
-auto usage_counter::own_or_others() noexcept -> slot& {
+auto UsageCounter::own_or_others() noexcept -> Slot& {
   auto* own = own_slot();
   return own != nullptr ? *own : others_;
 }
 
-void usage_counter::claim() noexcept {
+void UsageCounter::claim() noexcept {
   const auto mine = claim_thread_number();
   if (mine != k_thread_numbers && firsts_.load(k_relaxed) == k_nobody) {
     firsts_.store(mine, k_relaxed);
@@ -138,18 +138,18 @@ void usage_counter::claim() noexcept {
   }
 }
 
-void usage_counter::make_more() noexcept {
+void UsageCounter::make_more() noexcept {
   if (more_.load(k_relaxed) == nullptr) {
-    more_.store(new (std::nothrow) slot_of_more[k_more], std::memory_order_release);
+    more_.store(new (std::nothrow) SlotOfMore[k_more], std::memory_order_release);
   }
   lacks_slots_ = false;
 }
 
-auto usage_counter::slot_of(std::uint32_t thread) noexcept -> slot& {
+auto UsageCounter::slot_of(std::uint32_t thread) noexcept -> Slot& {
   return thread == firsts_.load(k_relaxed) ? first_ : more_.load(k_relaxed)[thread - 1];
 }
 
-void usage_counter::settle(slot& own) noexcept {
+void UsageCounter::settle(Slot& own) noexcept {
   take_in(own);
   if (bytes_.spare < 0 || count_.spare < 0) {
     close_all();
@@ -159,7 +159,7 @@ void usage_counter::settle(slot& own) noexcept {
   open(own);
 }
 
-void usage_counter::take_in(slot& own) noexcept {
+void UsageCounter::take_in(Slot& own) noexcept {
   own.close();
   open_ &= &own == &others_ ? open_ : ~own_bit();
   bytes_.take_in(own.bytes);
@@ -167,7 +167,7 @@ void usage_counter::take_in(slot& own) noexcept {
 }
 
 // With a share of what may still be allocated before the peak rises, about equal for all threads.
-void usage_counter::open(slot& own) noexcept {
+void UsageCounter::open(Slot& own) noexcept {
   if (&own == &others_) {
     return;
   }
@@ -185,7 +185,7 @@ void usage_counter::open(slot& own) noexcept {
   open_ |= own_bit();
 }
 
-void usage_counter::close_all() noexcept {
+void UsageCounter::close_all() noexcept {
   if (open_ == 0) {
     return;
   }
@@ -194,57 +194,57 @@ void usage_counter::close_all() noexcept {
       visit(slot_of(static_cast<std::uint32_t>(std::countr_zero(left))));
     }
   };
-  each_open([](slot& each) { each.close(); });
+  each_open([](Slot& each) { each.close(); });
   const bool others_too = open_ != own_bit();
   if (others_too) {
     fence_all_threads();
   }
-  each_open([&](slot& each) {
+  each_open([&](Slot& each) {
     bytes_.take_in(each.bytes);
     count_.take_in(each.count);
   });
   open_ = 0;
   if (others_too) {
-    const auto allocations = all_in(&slot::count);
+    const auto allocations = all_in(&Slot::count);
     keep_closed_ = allocations - closed_at_ < k_apart ? k_apart : 0;
     closed_at_ = allocations;
   }
 }
 
-std::uint64_t usage_counter::all_in(flow slot::*of) noexcept {
-  auto all = (others_.*of).in.load(k_acquire);
+std::uint64_t UsageCounter::all_in(Flow Slot::*value) noexcept {
+  auto all = (others_.*value).in.load(k_acquire);
   for (auto left = claimed_; left != 0; left &= left - 1) {
-    all += (slot_of(static_cast<std::uint32_t>(std::countr_zero(left))).*of).in.load(k_acquire);
+    all += (slot_of(static_cast<std::uint32_t>(std::countr_zero(left))).*value).in.load(k_acquire);
   }
   return all;
 }
 
-auto usage_counter::read() noexcept -> counts { return read_from(0); }
+auto UsageCounter::read() noexcept -> Counts { return read_from(0); }
 
-auto usage_counter::read_signed() noexcept -> counts {
-  return read_from(std::numeric_limits<difference>::min());
+auto UsageCounter::read_signed() noexcept -> Counts {
+  return read_from(std::numeric_limits<Difference>::min());
 }
 
-auto usage_counter::read_from(difference least) noexcept -> counts {
+auto UsageCounter::read_from(Difference min) noexcept -> Counts {
   return locked([&] {
     close_all();
     bytes_.raise_peak();
     count_.raise_peak();
-    const auto live = [least](const sum& of) {
-      return static_cast<std::uint64_t>(std::max(of.live(), least));
+    const auto live = [min](const Sum& sum) {
+      return static_cast<std::uint64_t>(std::max(sum.live(), min));
     };
-    return counts{
+    return Counts{
         {live(bytes_), live(count_)},
         {bytes_.peak, count_.peak},
-        {all_in(&slot::bytes) - bytes_.forgotten, all_in(&slot::count) - count_.forgotten}};
+        {all_in(&Slot::bytes) - bytes_.forgotten, all_in(&Slot::count) - count_.forgotten}};
   });
 }
 
-void usage_counter::reset() noexcept {
+void UsageCounter::reset() noexcept {
   locked([&] {
     close_all();
-    bytes_.reset(all_in(&slot::bytes));
-    count_.reset(all_in(&slot::count));
+    bytes_.reset(all_in(&Slot::bytes));
+    count_.reset(all_in(&Slot::count));
   });
 }
 

@@ -30,99 +30,99 @@
 
 namespace isthmus {
 
-class usage_counter {
+class UsageCounter {
  public:
-  struct level {
+  struct Level {
     std::uint64_t bytes = 0;
     std::uint64_t count = 0;
   };
-  struct counts {
-    level current, peak, total;
+  struct Counts {
+    Level current, peak, total;
   };
 
-  usage_counter() = default;
-  usage_counter(const usage_counter&) = delete;
-  usage_counter& operator=(const usage_counter&) = delete;
-  ~usage_counter();
+  UsageCounter() = default;
+  UsageCounter(const UsageCounter&) = delete;
+  UsageCounter& operator=(const UsageCounter&) = delete;
+  ~UsageCounter();
 
   // Call after the memory was allocated.
   void add(std::size_t nbytes) noexcept {
-    if (const auto left = try_add(nbytes); left != rest::nothing) [[unlikely]] {
+    if (const auto left = try_add(nbytes); left != Rest::nothing) [[unlikely]] {
       finish_add(nbytes, left);
     }
   }
   // Call before the memory is returned.
   void remove(std::size_t nbytes) noexcept {
-    if (const auto left = try_remove(nbytes); left != rest::nothing) [[unlikely]] {
+    if (const auto left = try_remove(nbytes); left != Rest::nothing) [[unlikely]] {
       finish_remove(nbytes, left);
     }
   }
   // The same in two steps, for callers whose warm path makes no call. The second step takes the
   // result of the first, since another thread may create this one's slot between the two.
-  enum class rest : std::uint8_t { nothing, but_bound, all };
-  [[nodiscard]] rest try_add(std::size_t nbytes) noexcept {
+  enum class Rest : std::uint8_t { nothing, but_bound, all };
+  [[nodiscard]] Rest try_add(std::size_t nbytes) noexcept {
     auto* own = own_slot();
-    return own == nullptr ? rest::all : own->enter(nbytes) ? rest::nothing : rest::but_bound;
+    return own == nullptr ? Rest::all : own->enter(nbytes) ? Rest::nothing : Rest::but_bound;
   }
-  [[nodiscard]] rest try_remove(std::size_t nbytes) noexcept {
+  [[nodiscard]] Rest try_remove(std::size_t nbytes) noexcept {
     auto* own = own_slot();
-    return own == nullptr ? rest::all : own->leave(nbytes) ? rest::nothing : rest::but_bound;
+    return own == nullptr ? Rest::all : own->leave(nbytes) ? Rest::nothing : Rest::but_bound;
   }
-  void finish_add(std::size_t nbytes, rest left) noexcept;
-  void finish_remove(std::size_t nbytes, rest left) noexcept;
+  void finish_add(std::size_t nbytes, Rest left) noexcept;
+  void finish_remove(std::size_t nbytes, Rest left) noexcept;
   // Undoes `remove`: the memory was not returned.
   void restore(std::size_t nbytes) noexcept;
 
-  [[nodiscard]] counts read() noexcept;
+  [[nodiscard]] Counts read() noexcept;
   // What is live may be below 0, as two's complement, if more was removed than added.
-  [[nodiscard]] counts read_signed() noexcept;
+  [[nodiscard]] Counts read_signed() noexcept;
   // The peaks become what is live, the totals 0.
   void reset() noexcept;
 
  private:
-  using number = std::atomic<std::uint64_t>;
-  using difference = std::int64_t;
-  static constexpr auto k_closed = std::numeric_limits<difference>::min();
+  using Number = std::atomic<std::uint64_t>;
+  using Difference = std::int64_t;
+  static constexpr auto k_closed = std::numeric_limits<Difference>::min();
 
   static constexpr auto k_relaxed = std::memory_order_relaxed;
   static constexpr auto k_acquire = std::memory_order_acquire;
 
   // Bytes or allocations that were counted in one slot.
-  struct flow {
-    number in{0}, out{0};  // written by the slot's thread
+  struct Flow {
+    Number in{0}, out{0};  // written by the slot's thread
     // Maximum of `in` less `out`; written under the lock, as all below.
-    std::atomic<difference> most{k_closed};
-    difference bound = 0;  // `most` while open; else what was live at its closing
+    std::atomic<Difference> most{k_closed};
+    Difference bound = 0;  // `most` while open; else what was live at its closing
 
     // Pre: no other thread writes it.
-    static std::uint64_t raise(number& own, std::uint64_t amount) noexcept {
+    static std::uint64_t raise(Number& own, std::uint64_t amount) noexcept {
       const auto now = own.load(k_relaxed) + amount;
       own.store(now, std::memory_order_release);
       return now;
     }
     [[nodiscard]] bool is_within(std::uint64_t now_in) const noexcept {
-      return static_cast<difference>(now_in - out.load(k_relaxed)) <= most.load(k_relaxed);
+      return static_cast<Difference>(now_in - out.load(k_relaxed)) <= most.load(k_relaxed);
     }
     // Loads `in` before `out`, so that the result is never too large.
-    [[nodiscard]] difference live() const noexcept {
+    [[nodiscard]] Difference live() const noexcept {
       const auto entries = in.load(k_acquire);
-      return static_cast<difference>(entries - out.load(k_acquire));
+      return static_cast<Difference>(entries - out.load(k_acquire));
     }
   };
 
-  struct alignas(64) slot {
-    flow bytes, count;
+  struct alignas(64) Slot {
+    Flow bytes, count;
 
     // By the slot's thread. False: take the lock.
     [[nodiscard]] bool enter(std::uint64_t nbytes) noexcept {
-      const auto now_bytes = flow::raise(bytes.in, nbytes);
-      const auto now_count = flow::raise(count.in, 1);
+      const auto now_bytes = Flow::raise(bytes.in, nbytes);
+      const auto now_count = Flow::raise(count.in, 1);
       std::atomic_signal_fence(std::memory_order_seq_cst);
       return bytes.is_within(now_bytes) && count.is_within(now_count);
     }
     [[nodiscard]] bool leave(std::uint64_t nbytes) noexcept {
-      flow::raise(bytes.out, nbytes);
-      flow::raise(count.out, 1);
+      Flow::raise(bytes.out, nbytes);
+      Flow::raise(count.out, 1);
       std::atomic_signal_fence(std::memory_order_seq_cst);
       return count.most.load(k_relaxed) != k_closed;
     }
@@ -132,24 +132,24 @@ class usage_counter {
     }
   };
   // Cache lines are fetched in pairs, and adjacent slots are those of two threads.
-  struct alignas(128) slot_of_more : slot {};
+  struct alignas(128) SlotOfMore : Slot {};
 
   // Of bytes or allocations, all slots together; guarded by the lock.
-  struct sum {
+  struct Sum {
     std::uint64_t peak = 0;
-    difference spare = 0;         // the peak less the bounds of all slots
+    Difference spare = 0;         // the peak less the bounds of all slots
     std::uint64_t forgotten = 0;  // the total at the last reset
 
-    void take_in(flow& of) noexcept;
+    void take_in(Flow& flow) noexcept;
     void raise_peak() noexcept;
-    void open(flow& of, difference share) noexcept;
+    void open(Flow& flow, Difference share) noexcept;
     // Pre: all slots are closed.
-    [[nodiscard]] difference live() const noexcept;
+    [[nodiscard]] Difference live() const noexcept;
     void reset(std::uint64_t all_in) noexcept;
   };
 
   // The slot of this thread; null if it has none, or none yet.
-  [[nodiscard]] slot* own_slot() noexcept {
+  [[nodiscard]] Slot* own_slot() noexcept {
     const auto mine = thread_number();
     if (mine == firsts_.load(k_relaxed)) [[likely]] {
       return &first_;
@@ -159,18 +159,18 @@ class usage_counter {
   }
 
   // Pre, here and below: the lock is held.
-  [[nodiscard]] slot& own_or_others() noexcept;
+  [[nodiscard]] Slot& own_or_others() noexcept;
   // Gives this thread a slot, if possible.
   void claim() noexcept;
   void make_more() noexcept;
-  [[nodiscard]] slot& slot_of(std::uint32_t thread) noexcept;
+  [[nodiscard]] Slot& slot_of(std::uint32_t thread) noexcept;
   // Brings what was counted in this thread's slot within the peak, which rises if necessary.
-  void settle(slot& own) noexcept;
-  void take_in(slot& own) noexcept;
-  void open(slot& own) noexcept;
+  void settle(Slot& own) noexcept;
+  void take_in(Slot& own) noexcept;
+  void open(Slot& own) noexcept;
   void close_all() noexcept;
-  [[nodiscard]] std::uint64_t all_in(flow slot::*of) noexcept;
-  [[nodiscard]] counts read_from(difference least) noexcept;
+  [[nodiscard]] std::uint64_t all_in(Flow Slot::*value) noexcept;
+  [[nodiscard]] Counts read_from(Difference min) noexcept;
   template <class Body>
   auto locked(Body&& body) noexcept;
 
@@ -178,12 +178,12 @@ class usage_counter {
   static constexpr std::size_t k_more = k_thread_numbers - 1;  // slot i is that of thread i + 1
 
   // Of the first thread that counted, and then of threads that have its number.
-  slot first_;
-  slot others_;  // of threads without one, under the lock
+  Slot first_;
+  Slot others_;  // of threads without one, under the lock
   std::atomic<std::uint32_t> firsts_{k_nobody};
-  std::atomic<slot_of_more*> more_{nullptr};  // made when a second thread counts
+  std::atomic<SlotOfMore*> more_{nullptr};  // made when a second thread counts
   std::mutex lock_;
-  sum bytes_, count_;
+  Sum bytes_, count_;
   bool lacks_slots_ = false;       // a thread without a slot freed: a free makes none
   std::uint64_t open_ = 0;         // a bit per thread with an open slot
   std::uint64_t claimed_ = 0;      // a bit per thread whose slot was used

@@ -6,12 +6,12 @@
 
 namespace isthmus {
 
-// `message` as it is; if null, a text that names `what`. A status that is not an error becomes
+// `message` as it is; if null, a text that names `name`. A status that is not an error becomes
 // CALLBACK.
-[[nodiscard]] inline error users_error(const char* what, status told, const char* message) {
+[[nodiscard]] inline Error users_error(const char* name, Status told, const char* message) {
   const auto code = is_error(told) ? told : ISTHMUS_ERROR_CALLBACK;
-  return message != nullptr ? error{code, message}
-                            : fail(code, "{} failed with status {}, {}, and no message", what, told,
+  return message != nullptr ? Error{code, message}
+                            : fail(code, "{} failed with status {}, {}, and no message", name, told,
                                    status_name(told));
 }
 

@@ -108,7 +108,7 @@ bytes all_short() {
   return all;
 }
 
-bytes elements_of(dtype of) {
+bytes elements_of(Dtype of) {
   switch (of) {
     case ISTHMUS_BOOL:
     case ISTHMUS_INT8:
@@ -134,17 +134,17 @@ bytes elements_of(dtype of) {
   }
 }
 
-class conversions : public ::testing::TestWithParam<dtype> {};
+class conversions : public ::testing::TestWithParam<Dtype> {};
 INSTANTIATE_TEST_SUITE_P(from, conversions, ::testing::Range(1, static_cast<int>(k_dtypes) + 1),
                          [](const auto& given) { return facts_of(given.param).name; });
 
 TEST_P(conversions, are_as_the_model_has_them) {
   if (std::numeric_limits<long double>::digits < 64) GTEST_SKIP() << "the model needs 64 digits";
-  const dtype from = GetParam();
+  const Dtype from = GetParam();
   const auto from_item = facts_of(from).nbytes;
   const bytes given = elements_of(from);
   const auto count = given.size() / from_item;
-  for (dtype to = 1; to <= static_cast<dtype>(k_dtypes); ++to) {
+  for (Dtype to = 1; to <= static_cast<Dtype>(k_dtypes); ++to) {
     const auto to_item = facts_of(to).nbytes;
     bytes got(count * to_item);
     convert_elements({got.data(), static_cast<std::ptrdiff_t>(to_item), given.data(),
@@ -170,10 +170,10 @@ TEST_P(conversions, are_as_the_model_has_them) {
 
 // The result is the same for any strides, alignment and number of elements.
 TEST_P(conversions, of_elements_that_lie_apart) {
-  const dtype from = GetParam();
+  const Dtype from = GetParam();
   const auto from_item = static_cast<std::ptrdiff_t>(facts_of(from).nbytes);
   const bytes given = elements_of(from);
-  for (dtype to = 1; to <= static_cast<dtype>(k_dtypes); ++to) {
+  for (Dtype to = 1; to <= static_cast<Dtype>(k_dtypes); ++to) {
     const auto to_item = static_cast<std::ptrdiff_t>(facts_of(to).nbytes);
     const auto how = conversion_of(to, from);
     for (const std::ptrdiff_t count : {1, 3, 255, 256, 257, 700}) {
@@ -210,11 +210,11 @@ TEST_P(conversions, of_elements_that_lie_apart) {
 // not reach the padding. A contiguous destination keeps the padding's old bytes.
 TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
   constexpr std::size_t k_count = 40, k_used = 10;
-  for (const dtype to : {ISTHMUS_LONGDOUBLE, ISTHMUS_CLONGDOUBLE}) {
+  for (const Dtype to : {ISTHMUS_LONGDOUBLE, ISTHMUS_CLONGDOUBLE}) {
     const std::size_t item = facts_of(to).nbytes;
     const bytes ones(k_count * 16, std::byte{0xff});
     bytes got(k_count * 64, std::byte{0xff});
-    const auto make = [&](dtype of, dtype from, std::size_t made) {
+    const auto make = [&](Dtype of, Dtype from, std::size_t made) {
       convert_elements({got.data(), 64, ones.data(), 8, k_count}, conversion_of(of, from), made);
     };
     make(ISTHMUS_COMPLEX128, ISTHMUS_COMPLEX64, 16);  // leaves bits set in the buffer on the stack
@@ -243,7 +243,7 @@ TEST(halves, are_the_same_by_the_processors_instructions) {
                       reinterpret_cast<const std::byte*>(all.data()), all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
-              std::bit_cast<std::uint32_t>(to_float(float16{all[i]})));
+              std::bit_cast<std::uint32_t>(to_float(Float16{all[i]})));
   }
   for (const std::uint32_t lower : {0x0U, 0x1U, 0xfffU, 0x1000U, 0x1001U, 0x7fffU, 0xffffU}) {
     for (std::uint32_t upper = 0; upper < all.size(); ++upper) {

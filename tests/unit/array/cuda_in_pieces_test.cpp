@@ -20,13 +20,13 @@ using numbers = std::vector<std::int16_t>;
 // Converts rows of int16 to float64, in reverse order.
 class cuda_conversion : public cuda_test {
  protected:
-  [[nodiscard]] endpoint make(std::size_t nbytes) {
-    auto made = *allocation::create(line(), {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
+  [[nodiscard]] Endpoint make(std::size_t nbytes) {
+    auto made = *Allocation::create(line(), {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->what().base);
     return {start, std::move(made), &line()};
   }
   template <class T>
-  [[nodiscard]] static endpoint plain(std::vector<T>& memory) {
+  [[nodiscard]] static Endpoint plain(std::vector<T>& memory) {
     return {reinterpret_cast<std::byte*>(memory.data()), nullptr, nullptr};
   }
   [[nodiscard]] static numbers counted(std::size_t rows, int from) {
@@ -42,17 +42,17 @@ class cuda_conversion : public cuda_test {
     }
     return made;
   }
-  [[nodiscard]] submitted convert(const endpoint& to, const endpoint& from, std::size_t rows,
+  [[nodiscard]] Submitted convert(const Endpoint& to, const Endpoint& from, std::size_t rows,
                                   bool blocking) {
     constexpr auto k_row = static_cast<std::ptrdiff_t>(k_columns);
     const auto last = static_cast<std::ptrdiff_t>(rows - 1) * k_row * 2;
-    element_move what{to.pointer, from.pointer + last, ISTHMUS_FLOAT64, ISTHMUS_INT16, {}};
+    ElementMove what{to.pointer, from.pointer + last, ISTHMUS_FLOAT64, ISTHMUS_INT16, {}};
     what.dimensions.append({rows, k_row * 8, -k_row * 2});
     what.dimensions.append({k_columns, 8, 2});
     const auto count = rows * k_columns;
     return move_in_pieces(line(), {to, from, count * 8, count * 2, what}, {{}, {}, blocking});
   }
-  [[nodiscard]] static bool ended(submitted of) {
+  [[nodiscard]] static bool ended(Submitted of) {
     return of && (!*of || (*of)->wait(std::nullopt));
   }
 };
@@ -94,7 +94,7 @@ TEST_F(cuda_conversion, is_ordered_in_its_queue) {
   std::vector<double> got(first.size());
   const auto narrow = make(first.size() * sizeof(std::int16_t));
   const auto there = make(got.size() * sizeof(double));
-  std::vector<submitted> all;
+  std::vector<Submitted> all;
   all.push_back(copy(&line(), narrow, plain(first), first.size() * 2, {{}, {}, false}));
   all.push_back(convert(there, narrow, k_rows, false));
   all.push_back(copy(&line(), plain(got), there, got.size() * 8, {{}, {}, false}));
@@ -135,9 +135,9 @@ TEST_F(cuda_conversion, tells_of_every_failure_and_loses_no_lane) {
     }
     EXPECT_GT(told, 3) << way;
   }
-  auto& ring = staging_ring::of(where());
-  std::vector<staging_ring::lane*> all;
-  while (all.size() < staging_ring::k_most_lanes) {
+  auto& ring = StagingRing::of(where());
+  std::vector<StagingRing::Lane*> all;
+  while (all.size() < StagingRing::k_most_lanes) {
     all.push_back(&ring.take());
   }
   for (auto* each : all) {

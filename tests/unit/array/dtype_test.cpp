@@ -43,8 +43,8 @@ constexpr std::array<const char*, k_dtypes> k_same_kind{
 TEST(dtypes, cast_as_numpy_says) {
   for (std::size_t from = 0; from < k_dtypes; ++from) {
     for (std::size_t to = 0; to < k_dtypes; ++to) {
-      const auto a = static_cast<dtype>(from + 1);
-      const auto b = static_cast<dtype>(to + 1);
+      const auto a = static_cast<Dtype>(from + 1);
+      const auto b = static_cast<Dtype>(to + 1);
       const std::string what = std::string(facts_of(a).name) + " to " + facts_of(b).name;
       EXPECT_EQ(can_cast(a, b, ISTHMUS_CASTING_NO), from == to) << what;
       EXPECT_EQ(can_cast(a, b, ISTHMUS_CASTING_SAFE), k_safe.at(from)[to] == '1') << what;
@@ -55,7 +55,7 @@ TEST(dtypes, cast_as_numpy_says) {
 }
 
 TEST(dtypes, that_are_none) {
-  for (const dtype number : {-1, 0, 18, 1'000'000}) {
+  for (const Dtype number : {-1, 0, 18, 1'000'000}) {
     EXPECT_FALSE(can_cast(number, ISTHMUS_BOOL, ISTHMUS_CASTING_UNSAFE));
     EXPECT_FALSE(can_cast(ISTHMUS_BOOL, number, ISTHMUS_CASTING_UNSAFE));
     EXPECT_EQ(check_cast(number, ISTHMUS_BOOL, ISTHMUS_CASTING_UNSAFE).failure().code(),
@@ -63,7 +63,7 @@ TEST(dtypes, that_are_none) {
     EXPECT_EQ(check_cast(ISTHMUS_BOOL, number, ISTHMUS_CASTING_UNSAFE).failure().code(),
               ISTHMUS_ERROR_INVALID_ARGUMENT);
   }
-  for (const casting rule : {-1, 4}) {
+  for (const Casting rule : {-1, 4}) {
     EXPECT_FALSE(can_cast(ISTHMUS_BOOL, ISTHMUS_BOOL, rule));
     EXPECT_FALSE(check_cast(ISTHMUS_BOOL, ISTHMUS_BOOL, rule));
   }

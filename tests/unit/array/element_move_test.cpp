@@ -19,11 +19,11 @@ using bytes = std::vector<std::byte>;
 using numbers = std::vector<std::int64_t>;
 
 struct side_of {
-  array_layout layout;
+  ArrayLayout layout;
   bytes memory;
 };
 
-array_layout layout(dtype of, const numbers& shape, const numbers& strides) {
+ArrayLayout layout(Dtype of, const numbers& shape, const numbers& strides) {
   isthmus_array_t given{};
   given.dtype = of;
   given.dimensions = shape.size();
@@ -57,12 +57,12 @@ bytes noise(std::mt19937_64& random, std::size_t nbytes) {
 }
 
 struct block {
-  array_layout to;
-  array_layout from;
+  ArrayLayout to;
+  ArrayLayout from;
   bytes source;
   bytes old;
 
-  [[nodiscard]] element_move move(bytes& into) const {
+  [[nodiscard]] ElementMove move(bytes& into) const {
     return move_between(to, into.data() + to.before, from, source.data() + from.before);
   }
   [[nodiscard]] bytes modelled() const {
@@ -86,8 +86,8 @@ struct block {
 };
 
 // Never returns long double: its padding has no defined value.
-dtype random_dtype(std::mt19937_64& random) {
-  const auto of = static_cast<dtype>(1 + random() % 16);
+Dtype random_dtype(std::mt19937_64& random) {
+  const auto of = static_cast<Dtype>(1 + random() % 16);
   return of == ISTHMUS_LONGDOUBLE ? ISTHMUS_FLOAT64 : of;
 }
 
@@ -96,8 +96,8 @@ block random_block(std::mt19937_64& random, std::size_t rank, std::uint64_t long
   for (std::size_t i = 0; i < rank; ++i) {
     shape.push_back(static_cast<std::int64_t>(1 + random() % longest));
   }
-  const dtype to = random_dtype(random);
-  const dtype from = random() % 3 == 0 ? to : random_dtype(random);
+  const Dtype to = random_dtype(random);
+  const Dtype from = random() % 3 == 0 ? to : random_dtype(random);
   block made;
   made.to = layout(to, shape, random_strides(random, shape, facts_of(to).nbytes, false));
   made.from = layout(from, shape, random_strides(random, shape, facts_of(from).nbytes, true));
@@ -106,14 +106,14 @@ block random_block(std::mt19937_64& random, std::size_t rank, std::uint64_t long
   return made;
 }
 
-void move_in_pieces(const element_move& what, std::size_t most_bytes) {
-  const move_pieces pieces{what, most_bytes};
+void move_in_pieces(const ElementMove& what, std::size_t most_bytes) {
+  const MovePieces pieces{what, most_bytes};
   std::vector<std::byte> first(pieces.bytes());
   std::vector<std::byte> second(pieces.bytes());
   std::size_t moved = 0;
   for (std::size_t index = 0; index < pieces.count(); ++index) {
     const auto piece = pieces.at(index);
-    ASSERT_LE(piece.dimensions.size(), strided_copy::k_most_dimensions);
+    ASSERT_LE(piece.dimensions.size(), StridedCopy::k_most_dimensions);
     ASSERT_LE(piece.elements() * piece.widest(), pieces.bytes());
     moved += piece.elements();
     const auto source = pack_source(piece, first.data());
@@ -152,7 +152,7 @@ TEST(element_moves, are_what_the_model_says) {
 // Elements of one row of the destination lie between those of another row.
 TEST(element_moves, where_strides_do_not_nest) {
   std::mt19937_64 random(10);
-  for (const dtype from : {ISTHMUS_INT16, ISTHMUS_INT8}) {
+  for (const Dtype from : {ISTHMUS_INT16, ISTHMUS_INT8}) {
     for (const auto& [shape, strides] : {std::pair{numbers{2, 3}, numbers{6, 4}},
                                          std::pair{numbers{5, 9, 4}, numbers{14, 10, 200}}}) {
       block what;
@@ -218,7 +218,7 @@ TEST(element_moves, large_enough_for_several_threads) {
   const numbers shape{1100, 5, 1000};
   const std::vector<numbers> strides{{20'000, 4000, 4}, {4, 4'400'000, 4400}, {0, -4000, 4}};
   for (const auto& from : strides) {
-    for (const dtype to : {ISTHMUS_FLOAT32, ISTHMUS_FLOAT64}) {
+    for (const Dtype to : {ISTHMUS_FLOAT32, ISTHMUS_FLOAT64}) {
       const auto item = static_cast<std::int64_t>(facts_of(to).nbytes);
       block what;
       what.to = layout(to, shape, {5000 * item + 16, 1000 * item, item});

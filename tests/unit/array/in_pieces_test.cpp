@@ -21,7 +21,7 @@ struct memory_side {
   memory_side(rig& with, std::size_t nbytes, bool on_device) : plain(nbytes) {
     if (on_device) {
       at.memory =
-          expect_value(allocation::create(*with.on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr));
+          expect_value(Allocation::create(*with.on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr));
       at.preferred = with.on.get();
     }
     at.pointer = on_device ? static_cast<std::byte*>(at.memory->what().base)
@@ -29,7 +29,7 @@ struct memory_side {
   }
 
   std::vector<unsigned char> plain;
-  endpoint at;
+  Endpoint at;
 };
 
 // Moves int16 numbers to float64, in reverse order. A move that an injected fault made fail must
@@ -43,14 +43,14 @@ struct life {
     EXPECT_TRUE(with.copy(source.at.pointer, given.data(), source.plain.size())->wait({}));
   }
 
-  [[nodiscard]] bool move(queue& on, bool blocking) const {
-    placed_move what{destination.at, source.at, destination.plain.size(), source.plain.size(), {}};
+  [[nodiscard]] bool move(Queue& on, bool blocking) const {
+    PlacedMove what{destination.at, source.at, destination.plain.size(), source.plain.size(), {}};
     what.what.to = destination.at.pointer;
     what.what.from = source.at.pointer + (k_count - 1) * sizeof(std::int16_t);
     what.what.to_type = ISTHMUS_FLOAT64;
     what.what.from_type = ISTHMUS_INT16;
     what.what.dimensions.append({k_count, sizeof(double), -std::ptrdiff_t{sizeof(std::int16_t)}});
-    transfer_options how;
+    TransferOptions how;
     how.blocking = blocking;
     auto submitted = move_in_pieces(on, what, std::move(how), k_piece_bytes);
     return submitted && (!*submitted || (*submitted)->wait({}));

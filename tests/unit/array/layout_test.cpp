@@ -16,7 +16,7 @@ namespace {
 using namespace isthmus;
 using numbers = std::vector<std::int64_t>;
 
-isthmus_array_t array_of(dtype of, const numbers& shape, const numbers& strides) {
+isthmus_array_t array_of(Dtype of, const numbers& shape, const numbers& strides) {
   isthmus_array_t made{};
   made.dtype = of;
   made.dimensions = shape.size();
@@ -25,14 +25,14 @@ isthmus_array_t array_of(dtype of, const numbers& shape, const numbers& strides)
   return made;
 }
 
-array_layout make(dtype of, const numbers& shape, const numbers& strides) {
+ArrayLayout make(Dtype of, const numbers& shape, const numbers& strides) {
   auto made = layout_of(array_of(of, shape, strides), "array");
   EXPECT_TRUE(made);
   return *made;
 }
 
 // The offset of each element's lowest byte, counted from the lowest byte of the whole layout.
-std::vector<std::int64_t> places(const array_layout& of) {
+std::vector<std::int64_t> places(const ArrayLayout& of) {
   std::vector<std::int64_t> all{static_cast<std::int64_t>(of.before)};
   for (const auto& along : of.dimensions) {
     std::vector<std::int64_t> next;
@@ -44,7 +44,7 @@ std::vector<std::int64_t> places(const array_layout& of) {
   return all;
 }
 
-std::set<std::int64_t> bytes_of(const array_layout& of, std::int64_t at) {
+std::set<std::int64_t> bytes_of(const ArrayLayout& of, std::int64_t at) {
   std::set<std::int64_t> all;
   for (const auto place : places(of)) {
     for (std::size_t i = 0; i < of.item(); ++i) {
@@ -54,8 +54,8 @@ std::set<std::int64_t> bytes_of(const array_layout& of, std::int64_t at) {
   return all;
 }
 
-array_layout random_layout(std::mt19937_64& random) {
-  const dtype of = std::array{ISTHMUS_INT8, ISTHMUS_INT16, ISTHMUS_FLOAT32}.at(random() % 3);
+ArrayLayout random_layout(std::mt19937_64& random) {
+  const Dtype of = std::array{ISTHMUS_INT8, ISTHMUS_INT16, ISTHMUS_FLOAT32}.at(random() % 3);
   numbers shape, strides;
   for (std::size_t i = random() % 4; i != 0; --i) {
     shape.push_back(static_cast<std::int64_t>(1 + random() % 5));
@@ -123,13 +123,13 @@ TEST(layouts, above_the_bound_may_share) {
   ASSERT_FALSE(refused);
   EXPECT_NE(std::string(refused.failure().message()).find("provably no"), std::string::npos);
   EXPECT_TRUE(may_share_bytes(hard, 2'000'000, hard, 2'000'000 + 44'444'442));
-  std::vector<bounded_term> terms;
+  std::vector<BoundedTerm> terms;
   for (const auto stride : strides) terms.push_back({static_cast<std::uint64_t>(stride), 4});
-  EXPECT_EQ(can_sum_to(terms, 44'444'442 + hard.nbytes - 1), sum_answer::unknown);
+  EXPECT_EQ(can_sum_to(terms, 44'444'442 + hard.nbytes - 1), SumAnswer::unknown);
 }
 
 TEST(layouts, as_callers_may_not_give_them) {
-  const auto refused = [](dtype of, const numbers& shape, const numbers& strides, status why,
+  const auto refused = [](Dtype of, const numbers& shape, const numbers& strides, Status why,
                           const std::string& part) {
     const auto got = layout_of(array_of(of, shape, strides), "source");
     ASSERT_FALSE(got);
@@ -177,7 +177,7 @@ TEST(layouts, are_broadcast_as_numpy_does) {
 TEST(sums, that_are_bounded) {
   std::mt19937_64 random(6);
   for (int turn = 0; turn < 5000; ++turn) {
-    std::vector<bounded_term> terms;
+    std::vector<BoundedTerm> terms;
     std::set<std::uint64_t> reached{0};
     for (std::size_t i = random() % 4; i != 0; --i) {
       terms.push_back({random() % 9, random() % 5});
@@ -191,7 +191,7 @@ TEST(sums, that_are_bounded) {
     }
     for (std::uint64_t wanted = 0; wanted < 100; ++wanted) {
       EXPECT_EQ(can_sum_to(terms, wanted),
-                reached.contains(wanted) ? sum_answer::yes : sum_answer::no);
+                reached.contains(wanted) ? SumAnswer::yes : SumAnswer::no);
     }
   }
 }

@@ -17,10 +17,10 @@ enum class released { not_yet, early, in_time };
 
 // An object that the first operation needs: records whether that had ended when it was released.
 struct keeper {
-  ref<event> first;
+  Ref<Event> first;
   std::shared_ptr<std::atomic<released>> outcome;
 
-  keeper(ref<event> of, std::shared_ptr<std::atomic<released>> to)
+  keeper(Ref<Event> of, std::shared_ptr<std::atomic<released>> to)
       : first{std::move(of)}, outcome{std::move(to)} {}
   keeper(const keeper&) = delete;
   keeper& operator=(const keeper&) = delete;
@@ -30,19 +30,18 @@ struct keeper {
 // The call does not wait for the first operation, which may come after an event of the caller. The
 // event that it returns fails, once the first operation has ended.
 template <class Second>
-void expect_failure_after_the_first(const Second& second, status code) {
+void expect_failure_after_the_first(const Second& second, Status code) {
   rig with{"effect=late"};
   auto* const memory = with.make(1000);
   const auto data = counted(1000);
   const auto outcome = std::make_shared<std::atomic<released>>(released::not_yet);
-  transfer_options options;
+  TransferOptions options;
   options.blocking = false;
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   auto submitted = with.copy(memory, data.data(), data.size(), {gate});
   options.owners.push_back(owner_of(std::make_shared<keeper>(submitted, outcome)));
   auto both = one_after_other(
-      std::move(options), [&](transfer_options) -> isthmus::submitted { return submitted; },
-      second);
+      std::move(options), [&](TransferOptions) -> isthmus::Submitted { return submitted; }, second);
   ASSERT_TRUE(both);
   EXPECT_FALSE((*both)->settled());
   EXPECT_EQ(*outcome, released::not_yet);
@@ -57,12 +56,12 @@ void expect_failure_after_the_first(const Second& second, status code) {
 
 TEST(one_after_other, where_the_second_is_refused) {
   expect_failure_after_the_first(
-      [](transfer_options) -> submitted { return fail(ISTHMUS_ERROR_CLOSED, "on purpose"); },
+      [](TransferOptions) -> Submitted { return fail(ISTHMUS_ERROR_CLOSED, "on purpose"); },
       ISTHMUS_ERROR_CLOSED);
 }
 
 TEST(one_after_other, where_the_second_throws) {
-  expect_failure_after_the_first([](transfer_options) -> submitted { throw std::bad_alloc{}; },
+  expect_failure_after_the_first([](TransferOptions) -> Submitted { throw std::bad_alloc{}; },
                                  ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 

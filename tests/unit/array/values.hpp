@@ -14,7 +14,7 @@
 
 namespace values {
 
-using isthmus::dtype;
+using isthmus::Dtype;
 
 struct number {
   long double real = 0;
@@ -44,7 +44,7 @@ inline long double of_half(std::uint16_t bits, int exponent_bits) {
   return sign * std::ldexp(static_cast<long double>(whole), std::max(exponent, 1) - bias - digits);
 }
 
-inline number decode(dtype of, const std::byte* at) {
+inline number decode(Dtype of, const std::byte* at) {
   switch (of) {
     case ISTHMUS_BOOL: return {raw<std::uint8_t>(at) != 0 ? 1.0L : 0.0L};
     case ISTHMUS_INT8: return {static_cast<long double>(raw<std::int8_t>(at))};
@@ -78,7 +78,7 @@ inline long double rounded(long double x, int digits, int least, int most) {
                                     : std::copysign(nearest, x);
 }
 
-inline long double to_real(long double x, dtype part) {
+inline long double to_real(long double x, Dtype part) {
   switch (part) {
     case ISTHMUS_FLOAT16: return rounded(x, 11, -14, 15);
     case ISTHMUS_BFLOAT16: return rounded(x, 8, -126, 127);
@@ -97,13 +97,13 @@ inline std::int64_t cut_off(long double x, int width) {
 }
 
 // The bits of the resulting integer, extended to 64.
-inline std::uint64_t to_bits(long double x, dtype to, dtype from) {
+inline std::uint64_t to_bits(long double x, Dtype to, Dtype from) {
   const char from_kind = isthmus::facts_of(from).kind;
   if (from_kind != 'f' && from_kind != 'c') {  // an integer, whose bits stay as they are
     return x < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(x))
                  : static_cast<std::uint64_t>(x);
   }
-  const dtype real = isthmus::part_of(from);
+  const Dtype real = isthmus::part_of(from);
   const std::uint64_t top = std::uint64_t{1} << 63;
   if (to == ISTHMUS_UINT64) {
     return x >= std::ldexp(1.0L, 63)
@@ -127,7 +127,7 @@ inline bool same_real(long double got, long double want) {
 }
 
 // Whether `got`, an element of `to`, is the correct conversion of `given`, an element of `from`.
-inline bool is_conversion(dtype to, const std::byte* got, dtype from, const std::byte* given) {
+inline bool is_conversion(Dtype to, const std::byte* got, Dtype from, const std::byte* given) {
   const number x = decode(from, given);
   const char kind = isthmus::facts_of(to).kind;
   if (kind == 'b') {
@@ -137,7 +137,7 @@ inline bool is_conversion(dtype to, const std::byte* got, dtype from, const std:
     const std::uint64_t want = to_bits(x.real, to, from);
     return std::memcmp(got, &want, isthmus::facts_of(to).nbytes) == 0;  // little-endian
   }
-  const dtype part = isthmus::part_of(to);
+  const Dtype part = isthmus::part_of(to);
   const number made = decode(to, got);
   return same_real(made.real, to_real(x.real, part)) &&
          (kind != 'c' || same_real(made.imaginary, to_real(x.imaginary, part)));

@@ -15,7 +15,7 @@ namespace isthmus::backend_test {
 // An allocation of one kind, freed by the destructor.
 class block {
  public:
-  block(context& home, device& where, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE,
+  block(Context& home, Device& where, std::size_t nbytes, UsmKind kind = ISTHMUS_KIND_DEVICE,
         std::size_t alignment = 0)
       : home_{home}, kind_{kind}, nbytes_{nbytes} {
     auto made = home.allocate(where, {kind, nbytes, alignment});
@@ -35,8 +35,8 @@ class block {
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
 
  private:
-  context& home_;
-  usm_kind kind_;
+  Context& home_;
+  UsmKind kind_;
   std::size_t nbytes_;
   void* pointer_ = nullptr;
 };
@@ -57,7 +57,7 @@ void finish(Submitted&& submitted) {
   ASSERT_TRUE(ended) << ended.failure().message();
 }
 
-inline std::vector<std::byte> read(queue& line, const void* from, std::size_t nbytes) {
+inline std::vector<std::byte> read(Queue& line, const void* from, std::size_t nbytes) {
   std::vector<std::byte> made(nbytes);
   finish(line.copy(made.data(), from, nbytes, {}));
   return made;

@@ -10,7 +10,7 @@
 namespace isthmus::cuda_test {
 namespace {
 
-class cuda_chunks : public cuda_test, public testing::WithParamInterface<usm_kind> {
+class cuda_chunks : public cuda_test, public testing::WithParamInterface<UsmKind> {
  protected:
   void SetUp() override {
     cuda_test::SetUp();
@@ -30,7 +30,7 @@ class cuda_chunks : public cuda_test, public testing::WithParamInterface<usm_kin
     }
   }
 
-  chunk_source* chunks_ = nullptr;
+  ChunkSource* chunks_ = nullptr;
   std::size_t unit_ = 0;
   std::byte* base_ = nullptr;
 };
@@ -93,7 +93,7 @@ TEST_P(cuda_chunks, go_back_to_the_driver) {
 }
 
 // The memory has the pattern from its first byte on, and no byte beside it changed.
-void expect_filled(queue& line, std::byte* at, std::size_t nbytes, const fill_pattern& pattern) {
+void expect_filled(Queue& line, std::byte* at, std::size_t nbytes, const FillPattern& pattern) {
   const std::byte beside[]{at[-1], at[nbytes]};
   finish(line.fill(at, pattern, nbytes, {}));
   for (std::size_t i = 0; i < nbytes; ++i) {
@@ -104,10 +104,10 @@ void expect_filled(queue& line, std::byte* at, std::size_t nbytes, const fill_pa
 }
 
 // Fills of host memory around the boundary of two chunks. The second chunk has `unit` bytes.
-void expect_fills_about(queue& line, std::byte* seam, std::size_t unit) {
+void expect_fills_about(Queue& line, std::byte* seam, std::size_t unit) {
   std::uint8_t value = 0;
   for (std::size_t width = 1; width <= 16; width *= 2) {
-    fill_pattern pattern;
+    FillPattern pattern;
     pattern.nbytes = width;
     std::generate_n(pattern.bytes, width, [&] { return std::byte{++value}; });
     for (const std::size_t offset : {1U, 2U, 3U, 8U, 15U, 16U, 17U}) {
@@ -161,7 +161,7 @@ TEST_P(cuda_host_chunks, take_any_pattern_anywhere) {
     ASSERT_TRUE(chunks_->create(base_ + at, unit_));
   }
   expect_fills_about(line(), base_ + unit_, unit_);
-  fill_pattern words;
+  FillPattern words;
   words.nbytes = 4;
   expect_filled(line(), base_ + 4, 3 * unit_ - 8, words);
   for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
@@ -189,9 +189,9 @@ TEST_P(cuda_chunks, may_be_registered_with_network_cards) {
   }
   ASSERT_TRUE(chunks_->create(base_, unit_));
   {
-    const cuda::made_current here{calls(), primary()};
-    cuda::number what = cuda::cu::k_pointer_is_for_rdma;
-    cuda::number may = 0;
+    const cuda::MadeCurrent here{calls(), primary()};
+    cuda::Number what = cuda::cu::k_pointer_is_for_rdma;
+    cuda::Number may = 0;
     void* answer = &may;
     EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::place_of(base_)), 0U);
     EXPECT_NE(may, 0U);
@@ -211,8 +211,8 @@ TEST_P(cuda_chunks, are_exportable_where_the_driver_makes_them_so) {
     GTEST_SKIP() << "of a device alone";
   }
   const auto handle_types = [&] {
-    const cuda::made_current here{calls(), primary()};
-    cuda::number what = cuda::cu::k_pointer_handle_types;
+    const cuda::MadeCurrent here{calls(), primary()};
+    cuda::Number what = cuda::cu::k_pointer_handle_types;
     std::uint64_t types = 0;
     void* answer = &types;
     EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::place_of(base_)), 0U);
@@ -241,7 +241,7 @@ TEST_P(cuda_chunks, are_open_to_peers_in_use) {
     GTEST_SKIP() << "a driver whose access cannot be read";
   }
   const auto all = where().home().devices();
-  auto& peer = static_cast<cuda::device&>(*all[1]);
+  auto& peer = static_cast<cuda::Device&>(*all[1]);
   ASSERT_TRUE(peer.primary());
   ASSERT_TRUE(chunks_->create(base_, unit_));
   EXPECT_EQ(users(base_), 1U) << "the driver lets no peer in";

@@ -21,14 +21,14 @@ using namespace backend_test;
 
 // Driver functions that the library itself does not call.
 struct more_calls {
-  cuda::code (*create_context)(cuda::context_handle*, unsigned, cuda::ordinal) = nullptr;
-  cuda::code (*destroy_context)(cuda::context_handle) = nullptr;
-  cuda::code (*begin_capture)(cuda::stream_handle, unsigned mode) = nullptr;
-  cuda::code (*end_capture)(cuda::stream_handle, void** graph) = nullptr;
-  cuda::code (*load_module)(void** module, const void* image) = nullptr;
-  cuda::code (*get_function)(void** function, void* module, const char* name) = nullptr;
-  cuda::code (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                       unsigned shared, cuda::stream_handle, void** parameters,
+  cuda::Code (*create_context)(cuda::ContextHandle*, unsigned, cuda::Ordinal) = nullptr;
+  cuda::Code (*destroy_context)(cuda::ContextHandle) = nullptr;
+  cuda::Code (*begin_capture)(cuda::StreamHandle, unsigned mode) = nullptr;
+  cuda::Code (*end_capture)(cuda::StreamHandle, void** graph) = nullptr;
+  cuda::Code (*load_module)(void** module, const void* image) = nullptr;
+  cuda::Code (*get_function)(void** function, void* module, const char* name) = nullptr;
+  cuda::Code (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                       unsigned shared, cuda::StreamHandle, void** parameters,
                        void** extra) = nullptr;
 };
 
@@ -43,28 +43,28 @@ class cuda_test : public ::testing::Test {
       }
       GTEST_SKIP() << "no CUDA device";
     }
-    device_ = static_cast<cuda::device*>(*found);
+    device_ = static_cast<cuda::Device*>(*found);
     home_ = *device_->home().default_context();
     queue_ = *home_->create_queue(*device_);
   }
 
-  [[nodiscard]] cuda::device& where() const { return *device_; }
-  [[nodiscard]] context& home() const { return *home_; }
-  [[nodiscard]] queue& line() const { return *queue_; }
-  [[nodiscard]] const cuda::api& calls() const { return device_->calls(); }
-  [[nodiscard]] cuda::context_handle primary() const { return *device_->primary(); }
+  [[nodiscard]] cuda::Device& where() const { return *device_; }
+  [[nodiscard]] Context& home() const { return *home_; }
+  [[nodiscard]] Queue& line() const { return *queue_; }
+  [[nodiscard]] const cuda::Api& calls() const { return device_->calls(); }
+  [[nodiscard]] cuda::ContextHandle primary() const { return *device_->primary(); }
   // A stream created with the driver's own functions, as a program that uses CUDA would.
-  [[nodiscard]] cuda::stream_handle foreign_stream() const {
-    const cuda::made_current here{calls(), primary()};
-    cuda::stream_handle made = nullptr;
+  [[nodiscard]] cuda::StreamHandle foreign_stream() const {
+    const cuda::MadeCurrent here{calls(), primary()};
+    cuda::StreamHandle made = nullptr;
     EXPECT_EQ(calls().create_stream(&made, cuda::cu::k_stream_non_blocking), 0U);
     return made;
   }
 
  private:
-  cuda::device* device_ = nullptr;
-  ref<context> home_;
-  ref<queue> queue_;
+  cuda::Device* device_ = nullptr;
+  Ref<Context> home_;
+  Ref<Queue> queue_;
 };
 
 // Tests that need driver functions beyond those of the library, and a real card.
@@ -102,7 +102,7 @@ class cuda_gpu : public cuda_test {
   void* library_ = nullptr;
 };
 
-inline bool tells(const error& failure, std::string_view part) {
+inline bool tells(const Error& failure, std::string_view part) {
   return std::string_view{failure.message()}.find(part) != std::string_view::npos;
 }
 

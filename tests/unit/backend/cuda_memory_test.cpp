@@ -12,9 +12,9 @@ namespace {
 
 TEST_F(cuda_gpu, leaves_the_callers_current_context_as_it_is) {
   const auto extra = others();
-  cuda::context_handle theirs = nullptr;
+  cuda::ContextHandle theirs = nullptr;
   ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);
-  for (auto* current : {static_cast<cuda::context_handle>(nullptr), theirs, primary()}) {
+  for (auto* current : {static_cast<cuda::ContextHandle>(nullptr), theirs, primary()}) {
     std::thread{[&] {
       ASSERT_EQ(calls().set_current(current), 0U);
       const block memory{home(), where(), 4096};
@@ -23,7 +23,7 @@ TEST_F(cuda_gpu, leaves_the_callers_current_context_as_it_is) {
       EXPECT_EQ(read(line(), memory.at(), 4096), data);
       EXPECT_EQ(home().query(memory.at(5)).base, memory.at());
       EXPECT_TRUE(where().memory());
-      cuda::context_handle now = nullptr;
+      cuda::ContextHandle now = nullptr;
       EXPECT_EQ(calls().get_current(&now), 0U);
       EXPECT_EQ(now, current);
     }}.join();

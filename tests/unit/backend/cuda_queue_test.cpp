@@ -24,9 +24,9 @@ TEST_F(cuda_test, adopts_streams_of_others) {
   auto* const stream = foreign_stream();
   int released = 0;
   {
-    auto adopted = where().home().adopt_queue(where(), stream, owner{counted(released)});
+    auto adopted = where().home().adopt_queue(where(), stream, Owner{counted(released)});
     ASSERT_TRUE(adopted) << adopted.failure().message();
-    auto again = where().home().adopt_queue(where(), stream, owner{});
+    auto again = where().home().adopt_queue(where(), stream, Owner{});
     ASSERT_TRUE(again);
     EXPECT_EQ((*adopted)->key(), (*again)->key());
     EXPECT_TRUE((*adopted)->lent());
@@ -37,20 +37,20 @@ TEST_F(cuda_test, adopts_streams_of_others) {
     EXPECT_EQ(released, 0);
   }
   EXPECT_EQ(released, 1);
-  const cuda::made_current here{calls(), primary()};
+  const cuda::MadeCurrent here{calls(), primary()};
   EXPECT_EQ(calls().destroy_stream(stream), 0U) << "it is its owner's";
 }
 
 TEST_F(cuda_test, adopts_the_legacy_default_stream_as_the_default_queue) {
   auto adopted = where().home().adopt_queue(
-      where(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), owner{});
+      where(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), Owner{});
   ASSERT_TRUE(adopted) << adopted.failure().message();
   EXPECT_EQ((*adopted)->key(), (*where().default_queue())->key());
 }
 
 TEST_F(cuda_test, refuses_a_stream_that_means_another_one_elsewhere) {
   int released = 0;
-  auto refused = where().home().adopt_queue(where(), nullptr, owner{counted(released)});
+  auto refused = where().home().adopt_queue(where(), nullptr, Owner{counted(released)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_TRUE(tells(refused.failure(), "CU_STREAM_LEGACY")) << refused.failure().message();
@@ -59,16 +59,16 @@ TEST_F(cuda_test, refuses_a_stream_that_means_another_one_elsewhere) {
 
 TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
   const auto extra = others();
-  cuda::context_handle theirs = nullptr;
+  cuda::ContextHandle theirs = nullptr;
   ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);
-  cuda::stream_handle stream = nullptr;
+  cuda::StreamHandle stream = nullptr;
   ASSERT_EQ(calls().create_stream(&stream, 0), 0U);
-  EXPECT_EQ(where().home().adopt_queue(where(), stream, owner{}).failure().code(),
+  EXPECT_EQ(where().home().adopt_queue(where(), stream, Owner{}).failure().code(),
             ISTHMUS_ERROR_WRONG_CONTEXT);
-  EXPECT_EQ(where().home().adopt_context(where(), theirs, owner{}).failure().code(),
+  EXPECT_EQ(where().home().adopt_context(where(), theirs, Owner{}).failure().code(),
             ISTHMUS_ERROR_UNSUPPORTED);
   EXPECT_EQ(extra.destroy_context(theirs), 0U);
-  auto same = where().home().adopt_context(where(), primary(), owner{});
+  auto same = where().home().adopt_context(where(), primary(), Owner{});
   ASSERT_TRUE(same);
   EXPECT_TRUE((*same)->is_same_as(home()));
 }
@@ -76,17 +76,17 @@ TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
 TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
   const auto extra = others();
   auto* const stream = foreign_stream();
-  auto adopted = *where().home().adopt_queue(where(), stream, owner{});
-  const cuda::made_current here{calls(), primary()};
+  auto adopted = *where().home().adopt_queue(where(), stream, Owner{});
+  const cuda::MadeCurrent here{calls(), primary()};
   ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
   const auto fenced = adopted->fence({});
   ASSERT_FALSE(fenced);
   EXPECT_EQ(fenced.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
   EXPECT_TRUE(tells(fenced.failure(), "being captured")) << fenced.failure().message();
-  const auto pooled = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
-  const auto raw = make_ref<provider>(home(), where(), ISTHMUS_KIND_DEVICE);
-  for (memory_resource* from :
-       {static_cast<memory_resource*>(pooled.get()), static_cast<memory_resource*>(raw.get())}) {
+  const auto pooled = *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
+  const auto raw = make_ref<Provider>(home(), where(), ISTHMUS_KIND_DEVICE);
+  for (MemoryResource* from :
+       {static_cast<MemoryResource*>(pooled.get()), static_cast<MemoryResource*>(raw.get())}) {
     const auto allocated = from->allocate(4096, 0, *adopted);
     ASSERT_FALSE(allocated);
     EXPECT_EQ(allocated.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
@@ -118,8 +118,8 @@ TEST_F(cuda_gpu, leaves_the_captures_of_others_as_they_are) {
 // The stream being captured is a blocking one, which would wait for the default stream.
 TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
   const auto extra = others();
-  const cuda::made_current here{calls(), primary()};
-  cuda::stream_handle blocking = nullptr;
+  const cuda::MadeCurrent here{calls(), primary()};
+  cuda::StreamHandle blocking = nullptr;
   ASSERT_EQ(calls().create_stream(&blocking, 0), 0U);
   const auto usual = *where().default_queue();
   ASSERT_EQ(extra.begin_capture(blocking, 0), 0U);
@@ -141,16 +141,16 @@ TEST_F(cuda_test, does_not_fill_the_hosts_own_memory) {
 TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
   const block memory{home(), where(), 4096};
   const auto data = numbered(4096);
-  fill_pattern zero;
+  FillPattern zero;
   finish(line().fill(memory.at(), zero, 4096, {}));
-  const auto gate = make_ref<library_event>();
-  const ref<event> before{gate};
+  const auto gate = make_ref<LibraryEvent>();
+  const Ref<Event> before{gate};
   auto copied = line().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
   ASSERT_TRUE(copied);
   auto behind = line().fence({});
   ASSERT_TRUE(behind);
   const auto other = *home().create_queue(where());
-  const ref<event> held{*copied};
+  const Ref<Event> held{*copied};
   auto elsewhere = other->fence(std::span{&held, 1});
   ASSERT_TRUE(elsewhere);
   std::this_thread::sleep_for(5ms);
@@ -158,7 +158,7 @@ TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
   EXPECT_TRUE((*behind)->pending());
   EXPECT_TRUE((*elsewhere)->pending());
   EXPECT_FALSE(line().idle());
-  EXPECT_EQ((*behind)->wait(os::clock::now() + 2ms).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ((*behind)->wait(os::Clock::now() + 2ms).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   gate->finish({});
   EXPECT_TRUE((*elsewhere)->wait(std::nullopt));
   EXPECT_TRUE((*behind)->wait(std::nullopt));
@@ -167,11 +167,11 @@ TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
 
 TEST_F(cuda_test, does_not_run_what_waits_for_a_failure) {
   const block memory{home(), where(), 4096};
-  fill_pattern zero;
+  FillPattern zero;
   finish(line().fill(memory.at(), zero, 4096, {}));
   const auto data = numbered(4096, 1);
-  const auto gate = make_ref<library_event>();
-  const ref<event> before{gate};
+  const auto gate = make_ref<LibraryEvent>();
+  const Ref<Event> before{gate};
   auto copied = line().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
   auto behind = line().fence({});
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "it went wrong"));
@@ -182,7 +182,7 @@ TEST_F(cuda_test, does_not_run_what_waits_for_a_failure) {
 }
 
 TEST_F(cuda_test, keeps_events_for_later_operations) {
-  std::vector<ref<event>> many;
+  std::vector<Ref<Event>> many;
   for (int number = 0; number < 300; ++number) {  // more than are kept
     many.push_back(*line().fence({}));
     ASSERT_TRUE(many.back()->wait(std::nullopt));
@@ -202,7 +202,7 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   const block memory{home(), where(), k_large};
   const block copied{home(), where(), 4096};
   const auto other = *home().create_queue(where());
-  auto last = *line().fill(memory.at(), fill_pattern{}, k_large, {});
+  auto last = *line().fill(memory.at(), FillPattern{}, k_large, {});
   for (std::size_t number = 1; number <= k_times; ++number) {
     last = *line().fill(memory.at(), {{static_cast<std::byte>(number)}, 1}, k_large, {});
   }
@@ -211,7 +211,7 @@ TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   last = nullptr;
   const auto third = *home().create_queue(where());
   auto following = *line().fence({});  // the queue now remembers this instead of the fill
-  std::vector<ref<event>> later;
+  std::vector<Ref<Event>> later;
   do {
     later.push_back(*third->fence({}));
     ASSERT_TRUE(later.back()->wait(std::nullopt));
@@ -227,13 +227,13 @@ TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
   constexpr std::size_t k_queues = 64;
   constexpr std::size_t k_each = 64 << 10;
   const block memory{home(), where(), 2 * k_queues * k_each};
-  const auto gate = make_ref<library_event>();
-  const ref<event> before{gate};
-  std::vector<ref<queue>> queues;
-  std::vector<ref<event>> ends;
-  const auto fill = [&](wait_list after) {
+  const auto gate = make_ref<LibraryEvent>();
+  const Ref<Event> before{gate};
+  std::vector<Ref<Queue>> queues;
+  std::vector<Ref<Event>> ends;
+  const auto fill = [&](WaitList after) {
     queues.push_back(*home().create_queue(where()));
-    return queues.back()->fill(memory.at((queues.size() - 1) * k_each), fill_pattern{}, k_each,
+    return queues.back()->fill(memory.at((queues.size() - 1) * k_each), FillPattern{}, k_each,
                                after);
   };
   for (std::size_t number = 0; number < k_queues; ++number) {
@@ -253,12 +253,12 @@ TEST_F(cuda_test, fills_with_any_pattern_from_any_address) {
   const block memory{home(), where(), k_bytes + 64};
   const auto data = numbered(16, 7);
   for (const std::size_t width : {1U, 2U, 4U, 8U, 16U}) {
-    fill_pattern pattern;
+    FillPattern pattern;
     pattern.nbytes = width;
     std::copy_n(data.begin(), width, pattern.bytes);
     for (const std::size_t offset : {0U, 1U, 2U, 4U, 8U, 15U}) {
       for (const std::size_t count : {std::size_t{1}, std::size_t{3}, k_bytes / width}) {
-        finish(line().fill(memory.at(), fill_pattern{}, k_bytes + 64, {}));
+        finish(line().fill(memory.at(), FillPattern{}, k_bytes + 64, {}));
         finish(line().fill(memory.at(offset), pattern, count * width, {}));
         std::vector<std::byte> wanted(k_bytes + 64);
         fill_bytes(wanted.data() + offset, pattern, count * width);
@@ -281,11 +281,11 @@ TEST_F(cuda_gpu, tells_of_a_broken_context) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
     const auto extra = others();
-    const cuda::made_current here{calls(), primary()};
+    const cuda::MadeCurrent here{calls(), primary()};
     void* module = nullptr;
     void* function = nullptr;
     const block memory{home(), where(), 4096};
-    auto* const stream = static_cast<cuda::stream_handle>(*line().lend());
+    auto* const stream = static_cast<cuda::StreamHandle>(*line().lend());
     if (extra.load_module(&module, k_trap) != 0 ||
         extra.get_function(&function, module, "broken") != 0 ||
         extra.launch(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr) != 0) {
@@ -306,13 +306,13 @@ TEST_F(cuda_test, lets_the_process_end_with_work_in_flight_and_held_back) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
     auto* const memory = new block{home(), where(), std::size_t{256} << 20};
-    const auto gate = make_ref<library_event>();
-    const ref<event> before{gate};
+    const auto gate = make_ref<LibraryEvent>();
+    const Ref<Event> before{gate};
     const auto other = *home().create_queue(where());
-    auto held = *other->fill(memory->at(), fill_pattern{}, 4096, std::span{&before, 1});
-    std::vector<ref<event>> ends{held};
+    auto held = *other->fill(memory->at(), FillPattern{}, 4096, std::span{&before, 1});
+    std::vector<Ref<Event>> ends{held};
     for (int number = 0; number < 50; ++number) {
-      ends.push_back(*line().fill(memory->at(), fill_pattern{}, std::size_t{256} << 20, {}));
+      ends.push_back(*line().fill(memory->at(), FillPattern{}, std::size_t{256} << 20, {}));
     }
     const auto all = end_of_all(ends);
     std::exit(7);

@@ -9,7 +9,7 @@ namespace isthmus::cuda_test {
 namespace {
 
 using bytes = std::vector<std::byte>;
-using range_vector = std::vector<copy_range>;
+using range_vector = std::vector<CopyRange>;
 
 constexpr std::size_t k_bytes = 200'000;
 
@@ -65,28 +65,28 @@ TEST_F(cuda_ranges, that_are_held_back_keep_their_lists) {
   const auto data = numbered(k_bytes);
   std::copy(data.begin(), data.end(), pinned.at());
   clear(there);
-  const ref<event> gate{make_ref<library_event>()};
+  const Ref<Event> gate{make_ref<LibraryEvent>()};
   auto all = every_second();
-  std::vector<ref<event>> ends;
-  for (std::size_t i = 0; i < cuda::range_lists::k_most_blocks + 10; ++i) {
+  std::vector<Ref<Event>> ends;
+  for (std::size_t i = 0; i < cuda::RangeLists::k_most_blocks + 10; ++i) {
     auto put = line().copy_ranges({there.at(), pinned.at(), all}, std::span{&gate, 1});
     ASSERT_TRUE(put) << put.failure().message();
     ends.push_back(*std::move(put));
   }
   const auto wanted = modelled(data, all);
-  std::fill(all.begin(), all.end(), copy_range{});  // the caller's list is free for reuse
+  std::fill(all.begin(), all.end(), CopyRange{});  // the caller's list is free for reuse
   EXPECT_TRUE(ends.back()->pending());
-  static_cast<library_event&>(*gate).finish({});
+  static_cast<LibraryEvent&>(*gate).finish({});
   for (const auto& each : ends) {
     EXPECT_TRUE(each->wait(std::nullopt));
   }
   EXPECT_TRUE(read(line(), there.at(), k_bytes) == wanted);
   auto& lists = where().lists_of_ranges();
-  const cuda::made_current here{calls(), primary()};
-  const auto blocks = lists.take(calls(), cuda::range_lists::k_most_blocks);
-  EXPECT_EQ(blocks.size(), cuda::range_lists::k_most_blocks) << "all are free again";
+  const cuda::MadeCurrent here{calls(), primary()};
+  const auto blocks = lists.take(calls(), cuda::RangeLists::k_most_blocks);
+  EXPECT_EQ(blocks.size(), cuda::RangeLists::k_most_blocks) << "all are free again";
   lists.give_back(blocks);
-  EXPECT_TRUE(lists.take(calls(), cuda::range_lists::k_most_blocks + 1).empty());
+  EXPECT_TRUE(lists.take(calls(), cuda::RangeLists::k_most_blocks + 1).empty());
 }
 
 TEST_F(cuda_ranges, tell_of_every_failure) {

@@ -17,8 +17,8 @@ constexpr std::size_t k_columns = 96;
 class cuda_strided : public cuda_test {
  protected:
   // Rows of the source become columns of the destination.
-  [[nodiscard]] static strided_copy transposed(void* to, const void* from, std::size_t item) {
-    strided_copy what{to, from, item};
+  [[nodiscard]] static StridedCopy transposed(void* to, const void* from, std::size_t item) {
+    StridedCopy what{to, from, item};
     what.append({k_rows, item, k_columns * item});
     what.append({k_columns, k_rows * item, item});
     return what;
@@ -91,7 +91,7 @@ TEST_F(cuda_strided, is_not_for_plain_memory_nor_for_long_runs) {
   EXPECT_FALSE(cuda::launch_of(where(), plain));
   finish(line().copy_strided(plain, {}));
   EXPECT_TRUE(read(line(), there.at(), size(16)) == modelled(data, 16));
-  strided_copy longer{there.at(), here.at(), 5000};
+  StridedCopy longer{there.at(), here.at(), 5000};
   longer.append({3, 8000, 6000});
   EXPECT_FALSE(cuda::launch_of(where(), longer));
 }
@@ -113,8 +113,8 @@ TEST_F(cuda_strided, that_is_held_back_is_what_was_asked_for) {
   const block here{home(), where(), size(4)};
   const auto data = numbered(size(4));
   finish(line().copy(here.at(), data.data(), data.size(), {}));
-  const auto gate = make_ref<library_event>();
-  const ref<event> before{gate};
+  const auto gate = make_ref<LibraryEvent>();
+  const Ref<Event> before{gate};
   auto what = transposed(there.at(), here.at(), 4);
   auto put = line().copy_strided(what, std::span{&before, 1});
   ASSERT_TRUE(put);

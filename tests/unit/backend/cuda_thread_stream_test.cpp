@@ -35,27 +35,27 @@ class gate {
 
 class cuda_thread_stream : public cuda_test {
  protected:
-  static cuda::stream_handle own_stream() { return cuda::per_thread_stream(); }
-  result<ref<queue>> try_adopt() const {
-    return where().home().adopt_queue(where(), own_stream(), owner{});
+  static cuda::StreamHandle own_stream() { return cuda::per_thread_stream(); }
+  Result<Ref<Queue>> try_adopt() const {
+    return where().home().adopt_queue(where(), own_stream(), Owner{});
   }
-  ref<queue> adopt() const { return *try_adopt(); }
+  Ref<Queue> adopt() const { return *try_adopt(); }
 
   // External work on the calling thread's stream.
   void close_behind(gate& at) const {
-    const cuda::made_current here{calls(), primary()};
-    using launch = cuda::code(cuda::stream_handle, void (*)(void*), void*);
+    const cuda::MadeCurrent here{calls(), primary()};
+    using launch = cuda::Code(cuda::StreamHandle, void (*)(void*), void*);
     auto* const call = reinterpret_cast<launch*>(symbol("cuLaunchHostFunc"));
     ASSERT_EQ(call(own_stream(), gate::pass, &at), 0U);
   }
   void fill(const block& memory, unsigned char value) const {
-    const cuda::made_current here{calls(), primary()};
+    const cuda::MadeCurrent here{calls(), primary()};
     ASSERT_EQ(calls().fill_8(cuda::place_of(memory.at()), value, memory.nbytes(), own_stream()),
               0U);
   }
   [[nodiscard]] std::vector<std::byte> own_read(const block& memory) const {
     std::vector<std::byte> found(memory.nbytes());
-    const cuda::made_current here{calls(), primary()};
+    const cuda::MadeCurrent here{calls(), primary()};
     EXPECT_EQ(calls().copy(cuda::place_of(found.data()), cuda::place_of(memory.at()), found.size(),
                            own_stream()),
               0U);
@@ -110,7 +110,7 @@ TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
   EXPECT_TRUE(mine->lent());
   EXPECT_TRUE(mine->in_one_order());
   EXPECT_NE(mine->key(), (*where().default_queue())->key());
-  ref<queue> other;
+  Ref<Queue> other;
   on_another_thread([&] {
     other = adopt();
     EXPECT_EQ(other.get(), adopt().get());
@@ -122,7 +122,7 @@ TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
 TEST_F(cuda_thread_stream, lets_its_owner_go) {
   int released = 0;
   const auto mine = *where().home().adopt_queue(
-      where(), own_stream(), owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
+      where(), own_stream(), Owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
   EXPECT_EQ(released, 1);
 }
 
@@ -138,8 +138,8 @@ TEST_F(cuda_thread_stream, is_in_one_order_whichever_thread_puts_to_it) {
   fill(memory, 1);
   gate at;
   close_behind(at);
-  ref<event> filled;
-  ref<event> bare;
+  Ref<Event> filled;
+  Ref<Event> bare;
   on_another_thread([&] {
     bare = *mine->fence({});
     filled = *mine->fill(memory.at(), {{std::byte{2}}, 1}, 4096, {});
@@ -160,7 +160,7 @@ TEST_F(cuda_thread_stream, keeps_its_order_when_its_thread_has_ended) {
   constexpr std::size_t k_large = std::size_t{4} << 20;
   const block memory{home(), where(), k_large};
   for (std::size_t round = 0; round < 10 / support::k_slower; ++round) {
-    ref<queue> left;
+    Ref<Queue> left;
     on_another_thread([&] {
       left = adopt();
       for (unsigned char value = 1; value < 20; ++value) {
@@ -170,7 +170,7 @@ TEST_F(cuda_thread_stream, keeps_its_order_when_its_thread_has_ended) {
     std::byte last{};
     finish(left->copy(&last, memory.at(k_large - 1), 1, {}));
     ASSERT_EQ(last, std::byte{19});
-    finish(left->fill(memory.at(), fill_pattern{}, k_large, {}));
+    finish(left->fill(memory.at(), FillPattern{}, k_large, {}));
   }
 }
 
@@ -178,8 +178,8 @@ TEST_F(cuda_thread_stream, comes_behind_what_was_held_back) {
   const block memory{home(), where(), 4096};
   const auto mine = adopt();
   fill(memory, 1);
-  const auto opened = make_ref<library_event>();
-  const ref<event> before{opened};
+  const auto opened = make_ref<LibraryEvent>();
+  const Ref<Event> before{opened};
   const auto held = *mine->fill(memory.at(), {{std::byte{2}}, 1}, 4096, std::span{&before, 1});
   const auto behind = *mine->fill(memory.at(), {{std::byte{3}}, 1}, 2048, {});
   EXPECT_FALSE(mine->in_one_order());
@@ -196,8 +196,8 @@ TEST_F(cuda_thread_stream, stands_behind_work_of_others_on_any_thread) {
   const auto mine = adopt();
   worker other;
   gate at;
-  ref<event> before;
-  ref<queue> theirs;
+  Ref<Event> before;
+  Ref<Queue> theirs;
   other([&] {
     theirs = adopt();
     close_behind(at);
@@ -212,14 +212,14 @@ TEST_F(cuda_thread_stream, stands_behind_work_of_others_on_any_thread) {
 
 TEST_F(cuda_thread_stream, gives_freed_memory_to_whichever_thread_asks_there) {
   const std::size_t nbytes = std::size_t{2} << 20;
-  const auto pooled = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+  const auto pooled = *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
                                     {.limit_bytes = nbytes, .longest_wait = 0ms});
   const auto mine = adopt();
   void* const first = *pooled->allocate(nbytes, 0, *mine);
   gate at;
   close_behind(at);
   {
-    const cuda::made_current here{calls(), primary()};
+    const cuda::MadeCurrent here{calls(), primary()};
     ASSERT_EQ(calls().fill_8(cuda::place_of(first), 1, nbytes, own_stream()), 0U);
   }
   ASSERT_TRUE(pooled->deallocate(first, nbytes, mine.get()));
@@ -237,9 +237,9 @@ TEST_F(cuda_thread_stream, gives_freed_memory_to_whichever_thread_asks_there) {
 TEST_F(cuda_thread_stream, refuses_to_work_in_a_capture) {
   const auto mine = adopt();
   finish(mine->fence({}));
-  const cuda::made_current here{calls(), primary()};
-  using begin = cuda::code(cuda::stream_handle, unsigned);
-  using end = cuda::code(cuda::stream_handle, void**);
+  const cuda::MadeCurrent here{calls(), primary()};
+  using begin = cuda::Code(cuda::StreamHandle, unsigned);
+  using end = cuda::Code(cuda::StreamHandle, void**);
   ASSERT_EQ(reinterpret_cast<begin*>(symbol("cuStreamBeginCapture_v2"))(own_stream(), 0), 0U);
   const auto is_refused = [&] {
     const auto fenced = mine->fence({});
@@ -254,7 +254,7 @@ TEST_F(cuda_thread_stream, refuses_to_work_in_a_capture) {
 }
 
 TEST_F(cuda_thread_stream, is_not_adopted_by_a_thread_that_is_ending) {
-  std::optional<status> told;
+  std::optional<Status> told;
   on_another_thread([&] {
     const auto mine = adopt();
     support::run_at_thread_end([&] {
@@ -272,7 +272,7 @@ TEST_F(cuda_thread_stream, is_in_one_order_with_any_sequence) {
   constexpr std::size_t k_threads = 3;
   const block memory{home(), where(), k_words_bytes};
   std::array<worker, k_threads> threads;
-  std::array<ref<queue>, k_threads> queues;
+  std::array<Ref<Queue>, k_threads> queues;
   for (std::size_t each = 0; each < k_threads; ++each) {
     threads[each]([&] { queues[each] = adopt(); });
   }

@@ -11,9 +11,9 @@
 namespace isthmus {
 namespace {
 
-struct tally final : continuation {
+struct tally final : Continuation {
   explicit tally(std::atomic<int>& runs) : runs_{runs} {}
-  void run(event&) noexcept override {
+  void run(Event&) noexcept override {
     runs_.fetch_add(1);
     delete this;
   }
@@ -26,7 +26,7 @@ TEST(event_concurrent, nobody_sleeps_on_and_nothing_runs_twice) {
   std::atomic<int> runs{0};
   std::atomic<int> first{0};
   for (int round = 0; round < k_rounds; ++round) {
-    const auto made = make_ref<host_event>();
+    const auto made = make_ref<HostEvent>();
     std::vector<std::thread> threads;
     for (int index = 0; index < k_threads; ++index) {
       threads.emplace_back([&, index] {

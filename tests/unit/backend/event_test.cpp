@@ -11,9 +11,9 @@
 namespace isthmus {
 namespace {
 
-struct counting final : continuation {
+struct counting final : Continuation {
   explicit counting(int& runs) : runs_{runs} {}
-  void run(event& completed) noexcept override {
+  void run(Event& completed) noexcept override {
     runs_ += completed.settled() ? 1 : 100;
     delete this;
   }
@@ -21,7 +21,7 @@ struct counting final : continuation {
 };
 
 TEST(event, completes_once) {
-  const auto made = make_ref<host_event>();
+  const auto made = make_ref<HostEvent>();
   EXPECT_EQ(made->poll(), ISTHMUS_PENDING);
   EXPECT_TRUE(made->finish(fail(ISTHMUS_ERROR_CALLBACK, "first")));
   EXPECT_FALSE(made->finish({}));
@@ -30,7 +30,7 @@ TEST(event, completes_once) {
 }
 
 TEST(event, wait_gives_up_at_its_deadline_and_can_be_repeated) {
-  const auto made = make_ref<host_event>();
+  const auto made = make_ref<HostEvent>();
   EXPECT_EQ(made->wait(os::deadline_after(1000)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   made->finish({});
   EXPECT_TRUE(made->wait(os::deadline_after(0)));
@@ -38,7 +38,7 @@ TEST(event, wait_gives_up_at_its_deadline_and_can_be_repeated) {
 
 TEST(event, continuations_run_before_and_after_completion) {
   int runs = 0;
-  const auto made = make_ref<host_event>();
+  const auto made = make_ref<HostEvent>();
   made->on_complete(*new counting{runs});
   made->on_complete(*new counting{runs});
   EXPECT_EQ(runs, 0);
@@ -49,7 +49,7 @@ TEST(event, continuations_run_before_and_after_completion) {
 }
 
 TEST(host_event, is_abandoned_with_its_last_handle) {
-  auto made = make_ref<host_event>();
+  auto made = make_ref<HostEvent>();
   made->retain_handle();
   made->release_handle();
   EXPECT_EQ(made->poll(), ISTHMUS_PENDING);
@@ -59,7 +59,7 @@ TEST(host_event, is_abandoned_with_its_last_handle) {
 }
 
 TEST(library_event, ends_as_the_library_says_whoever_holds_it) {
-  auto made = make_ref<library_event>();
+  auto made = make_ref<LibraryEvent>();
   made->retain_handle();
   made->release_handle();
   EXPECT_EQ(made->poll(), ISTHMUS_PENDING);
@@ -69,9 +69,9 @@ TEST(library_event, ends_as_the_library_says_whoever_holds_it) {
 }
 
 TEST(waits, for_all_stop_at_the_first_failure_and_let_end_does_not) {
-  auto failed = make_ref<library_event>();
+  auto failed = make_ref<LibraryEvent>();
   failed->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
-  const std::array<ref<event>, 3> all{completed_event(), failed, completed_event()};
+  const std::array<Ref<Event>, 3> all{completed_event(), failed, completed_event()};
   const auto ended = wait_for_all(all);
   EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
   EXPECT_NE(std::string_view{ended.failure().message()}.find("as asked"), std::string_view::npos);

@@ -10,7 +10,7 @@ namespace isthmus::cuda_test {
 class failing_driver {
  public:
   failing_driver() = default;
-  explicit failing_driver(const cuda::device& where) {
+  explicit failing_driver(const cuda::Device& where) {
     auto* const library = *os::open_library(where.home().properties().library.c_str());
     fail_after_ = reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
     registered_ =

@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<bool> may_end{false};
 
-os::deadline work_until_allowed() noexcept {
+os::Deadline work_until_allowed() noexcept {
   while (!may_end.load()) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
@@ -25,9 +25,9 @@ os::deadline work_until_allowed() noexcept {
 // Idle work may wait for a device, and must not run on a thread that is reserved for other work.
 TEST(library_threads, reserved_work_begins_while_idle_work_waits) {
   const auto has_run = std::make_shared<std::atomic<bool>>(false);
-  auto work = reserved_work::make([has_run] { *has_run = true; });
+  auto work = ReservedWork::make([has_run] { *has_run = true; });
   ASSERT_TRUE(work);
-  do_when_idle(work_until_allowed, os::clock::now());
+  do_when_idle(work_until_allowed, os::Clock::now());
   std::this_thread::sleep_for(std::chrono::milliseconds{20});  // time to begin the idle work
   work->start();
   EXPECT_TRUE(support::patiently([&] { return has_run->load(); }));

@@ -37,26 +37,26 @@ class lender {
 };
 
 // The list of running events of a queue with one operation.
-std::vector<ref<event>> one(ref<event> last) { return {std::move(last)}; }
+std::vector<Ref<Event>> one(Ref<Event> last) { return {std::move(last)}; }
 
 TEST(lingering, goes_a_while_after_all_has_ended) {
   lender from;
-  const auto last = make_ref<host_event>();
+  const auto last = make_ref<HostEvent>();
   linger(1, one(last), from.lend());
   std::this_thread::sleep_for(1200ms);
   end_lingering();
   end_lingering();
   EXPECT_FALSE(from.has_it_back()) << "something is running";
   last->finish({});
-  const auto ended = os::clock::now();
+  const auto ended = os::Clock::now();
   EXPECT_TRUE(from.gets_it_back());
-  EXPECT_GE(os::clock::now() - ended, 1s);
+  EXPECT_GE(os::Clock::now() - ended, 1s);
 }
 
 TEST(lingering, gives_way_to_what_lingers_by_the_same_key) {
   lender first;
   lender second;
-  const auto last = make_ref<host_event>();
+  const auto last = make_ref<HostEvent>();
   linger(2, {}, first.lend());
   linger(2, one(last), second.lend());
   EXPECT_TRUE(first.has_it_back());
@@ -68,7 +68,7 @@ TEST(lingering, gives_way_to_what_lingers_by_the_same_key) {
 TEST(lingering, waits_for_what_was_running_when_it_gave_way) {
   lender first;
   lender second;
-  const auto last = make_ref<host_event>();
+  const auto last = make_ref<HostEvent>();
   linger(3, one(last), first.lend());
   linger(3, {}, second.lend());
   std::this_thread::sleep_for(1200ms);
@@ -81,7 +81,7 @@ TEST(lingering, waits_for_what_was_running_when_it_gave_way) {
 TEST(lingering, what_runs_for_long_keeps_nothing_else) {
   lender of_long;
   lender of_short;
-  const auto last = make_ref<host_event>();
+  const auto last = make_ref<HostEvent>();
   linger(4, one(last), of_long.lend());
   linger(5, {}, of_short.lend());
   EXPECT_TRUE(of_short.gets_it_back());
@@ -92,10 +92,10 @@ TEST(lingering, what_runs_for_long_keeps_nothing_else) {
 
 // The object is released by the completion of an event, as a queue may be.
 TEST(lingering, may_begin_while_another_is_asked_for) {
-  class begins final : public continuation {
+  class begins final : public Continuation {
    public:
     explicit begins(std::shared_ptr<void> held) : held_{std::move(held)} {}
-    void run(event&) noexcept override {
+    void run(Event&) noexcept override {
       linger(7, {}, std::move(held_));
       delete this;
     }
@@ -103,7 +103,7 @@ TEST(lingering, may_begin_while_another_is_asked_for) {
    private:
     std::shared_ptr<void> held_;
   };
-  class ends_when_asked final : public event {
+  class ends_when_asked final : public Event {
     void refresh() noexcept override { complete({}); }
   };
   lender first;
@@ -128,9 +128,9 @@ TEST(lingering, may_begin_again_when_it_ends) {
   };
   lender second;
   linger(8, {}, std::make_shared<twice>(second.lend()));
-  const auto begin = os::clock::now();
+  const auto begin = os::Clock::now();
   EXPECT_TRUE(second.gets_it_back());
-  EXPECT_GE(os::clock::now() - begin, 2s);
+  EXPECT_GE(os::Clock::now() - begin, 2s);
 }
 
 // A program that never calls `end_lingering` keeps only the most recent objects.
@@ -138,13 +138,13 @@ TEST(lingering, ends_by_what_lingers_later) {
   constexpr std::size_t k_count = 100;
   std::vector<lender> lenders(k_count);
   for (std::size_t i = 0; i < k_count; ++i) {
-    const auto last = make_ref<host_event>();
+    const auto last = make_ref<HostEvent>();
     linger(1000 + i, one(last), lenders[i].lend());
     last->finish({});
   }
   std::uintptr_t next = 2000;
   EXPECT_TRUE(support::patiently([&] {
-    linger(next, one(make_ref<host_event>()), {});
+    linger(next, one(make_ref<HostEvent>()), {});
     next = next < 2100 ? next + 1 : 2000;
     return std::all_of(lenders.begin(), lenders.end(),
                        [](const lender& each) { return each.has_it_back(); });
@@ -153,9 +153,9 @@ TEST(lingering, ends_by_what_lingers_later) {
 
 TEST(lingering, may_be_looked_at_by_many) {
   std::vector<lender> lenders(100);
-  std::vector<ref<host_event>> last(lenders.size());
+  std::vector<Ref<HostEvent>> last(lenders.size());
   for (std::size_t i = 0; i < lenders.size(); ++i) {
-    last[i] = make_ref<host_event>();
+    last[i] = make_ref<HostEvent>();
     linger(100 + i, one(last[i]), lenders[i].lend());
   }
   std::vector<std::thread> lookers;

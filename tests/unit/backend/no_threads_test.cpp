@@ -51,7 +51,7 @@ class no_threads : public testing::Test {
     EXPECT_EXIT(leave_after(body), testing::ExitedWithCode(0), "");
   }
   static void start_a_thread() {
-    run_on_library_thread([] {}, [](const error& why) { ADD_FAILURE() << why.message(); });
+    run_on_library_thread([] {}, [](const Error& why) { ADD_FAILURE() << why.message(); });
   }
 };
 
@@ -59,16 +59,16 @@ TEST_F(no_threads, work_is_refused_until_there_are_some) {
   expect_in_its_own_process([] {
     {
       const without_threads now;
-      expect_failure(reserved_work::make([] {}), ISTHMUS_ERROR_OUT_OF_MEMORY,
+      expect_failure(ReservedWork::make([] {}), ISTHMUS_ERROR_OUT_OF_MEMORY,
                      "cannot start a thread");
       bool is_refused = false;
       run_on_library_thread(
           [] { ADD_FAILURE() << "on which thread?"; },
-          [&](const error& why) { is_refused = why.code() == ISTHMUS_ERROR_OUT_OF_MEMORY; });
+          [&](const Error& why) { is_refused = why.code() == ISTHMUS_ERROR_OUT_OF_MEMORY; });
       EXPECT_TRUE(is_refused);
     }
     std::atomic<bool> has_run{false};
-    auto work = expect_value(reserved_work::make([&] { has_run = true; }));
+    auto work = expect_value(ReservedWork::make([&] { has_run = true; }));
     work.start();
     EXPECT_TRUE(patiently([&] { return has_run.load(); }));
   });
@@ -78,8 +78,8 @@ TEST_F(no_threads, work_is_refused_until_there_are_some) {
 TEST_F(no_threads, an_idle_thread_is_reserved_once) {
   expect_in_its_own_process([] {
     std::atomic<int> has_run{0};
-    const auto reserve = [&](std::optional<reserved_work>& kept) {
-      auto made = reserved_work::make([&] { ++has_run; });
+    const auto reserve = [&](std::optional<ReservedWork>& kept) {
+      auto made = ReservedWork::make([&] { ++has_run; });
       if (made) {
         kept.emplace(*std::move(made));
       }
@@ -87,8 +87,8 @@ TEST_F(no_threads, an_idle_thread_is_reserved_once) {
     };
     start_a_thread();
     const without_threads now;
-    std::optional<reserved_work> first;
-    std::optional<reserved_work> second;
+    std::optional<ReservedWork> first;
+    std::optional<ReservedWork> second;
     ASSERT_TRUE(patiently([&] { return reserve(first); })) << "once the thread is idle";
     EXPECT_FALSE(reserve(second));
     first.reset();  // never started
@@ -102,7 +102,7 @@ TEST_F(no_threads, an_idle_thread_is_reserved_once) {
 
 std::atomic<bool> idle_work_is_done{false};
 
-os::deadline do_idle_work() noexcept {
+os::Deadline do_idle_work() noexcept {
   idle_work_is_done = true;
   return {};
 }
@@ -111,7 +111,7 @@ TEST_F(no_threads, what_is_done_when_idle_is_done_by_the_first_thread_there_is) 
   expect_in_its_own_process([] {
     {
       const without_threads now;
-      do_when_idle(do_idle_work, os::clock::now());
+      do_when_idle(do_idle_work, os::Clock::now());
     }
     EXPECT_FALSE(idle_work_is_done);
     start_a_thread();
@@ -124,7 +124,7 @@ TEST_F(no_threads, a_pool_decays_once_there_is_one) {
     constexpr std::size_t k_block = std::size_t{1} << 20;
     rig sim;
     const auto from =
-        expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+        expect_value(Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
                                   {.growth_bytes = k_block, .remaps = false, .decay = 1ms}));
     {
       const without_threads now;
@@ -138,7 +138,7 @@ TEST_F(no_threads, a_pool_decays_once_there_is_one) {
 }
 
 // An event whose completion is found only by polling.
-class looked_at final : public late_event {
+class looked_at final : public LateEvent {
  public:
   void end() noexcept { has_ended_ = true; }
 
@@ -155,12 +155,12 @@ class looked_at final : public late_event {
 
 // `second` completes after `first`, which is polled because it has a continuation.
 struct watched_pair {
-  ref<looked_at> first = make_ref<looked_at>();
-  ref<event> second;
+  Ref<looked_at> first = make_ref<looked_at>();
+  Ref<Event> second;
 
   watched_pair() {
     first->mark_put();
-    second = end_of_all(std::vector<ref<event>>{first});
+    second = end_of_all(std::vector<Ref<Event>>{first});
   }
 };
 
@@ -189,11 +189,11 @@ TEST_F(no_threads, the_next_event_starts_the_thread_that_watches) {
 }
 
 template <class AtEnd>
-class ending_function final : public host_function {
+class ending_function final : public HostFunction {
  public:
   explicit ending_function(AtEnd at_end) : at_end_{std::move(at_end)} {}
   ~ending_function() override { at_end_(); }
-  error run(context&) noexcept override {
+  Error run(Context&) noexcept override {
     ADD_FAILURE() << "on which thread?";
     return {};
   }
@@ -215,7 +215,7 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
       const auto at_end = [&] { has_submitted = bool{on->fence({})}; };
       const without_threads now;
       auto ended = on->run(std::make_unique<ending_function<decltype(at_end)>>(at_end), {});
-      const auto outcome = ended ? (*ended)->wait(std::nullopt) : result<void>{ended.take_error()};
+      const auto outcome = ended ? (*ended)->wait(std::nullopt) : Result<void>{ended.take_error()};
       expect_failure(outcome, ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot start a thread");
       EXPECT_TRUE(has_submitted);
       EXPECT_TRUE(expect_value(on->fence({}))->wait(std::nullopt));
@@ -225,13 +225,13 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
 
 // A queue without a driver: its operations own an object of the test and end as soon as they are
 // submitted.
-class owning_queue final : public holding_queue {
+class owning_queue final : public HoldingQueue {
  public:
-  using holding_queue::holding_queue;
+  using HoldingQueue::HoldingQueue;
 
-  result<ref<event>> put(wait_list after, std::shared_ptr<void> owned) {
+  Result<Ref<Event>> put(WaitList after, std::shared_ptr<void> owned) {
     auto made = make_ref<looked_at>();
-    return put_or_hold(made, after, [made, owned = std::move(owned)](wait_list) -> error {
+    return put_or_hold(made, after, [made, owned = std::move(owned)](WaitList) -> Error {
       made->end();
       made->mark_put();
       return {};
@@ -239,17 +239,17 @@ class owning_queue final : public holding_queue {
   }
 
  protected:
-  result<ref<event>> do_copy(void*, const void*, std::size_t, wait_list) override { return none(); }
-  result<ref<event>> do_copy_2d(const copy_2d_shape&, wait_list) override { return none(); }
-  result<ref<event>> do_copy_ranges(const ranged_copy&, wait_list) override { return none(); }
-  result<ref<event>> do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
+  Result<Ref<Event>> do_copy(void*, const void*, std::size_t, WaitList) override { return none(); }
+  Result<Ref<Event>> do_copy_2d(const Copy2dShape&, WaitList) override { return none(); }
+  Result<Ref<Event>> do_copy_ranges(const RangedCopy&, WaitList) override { return none(); }
+  Result<Ref<Event>> do_fill(void*, const FillPattern&, std::size_t, WaitList) override {
     return none();
   }
-  result<ref<event>> do_fence(wait_list after) override { return put(after, nullptr); }
-  [[nodiscard]] bool knows(event&) const noexcept override { return false; }
+  Result<Ref<Event>> do_fence(WaitList after) override { return put(after, nullptr); }
+  [[nodiscard]] bool knows(Event&) const noexcept override { return false; }
 
  private:
-  static error none() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "not in this test"); }
+  static Error none() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "not in this test"); }
 };
 
 TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it) {
@@ -257,8 +257,8 @@ TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it)
     auto* const where = expect_value(find_device("host"));
     const auto home = expect_value(where->home().default_context());
     const auto on = make_ref<owning_queue>(*home, *where, false);
-    const auto gate = make_ref<host_event>();
-    const std::vector<ref<event>> after{gate};
+    const auto gate = make_ref<HostEvent>();
+    const std::vector<Ref<Event>> after{gate};
     bool has_put = false;
     const std::shared_ptr<void> nothing;
     std::shared_ptr<void> owned{&has_put, [&](void*) { has_put = bool{on->put({}, nothing)}; }};

@@ -20,12 +20,12 @@ using namespace std::chrono_literals;
 
 class opencl_adopt : public opencl_test {
  protected:
-  [[nodiscard]] opencl::number references_to(opencl::queue_handle handle) const {
-    opencl::number told = 0;
+  [[nodiscard]] opencl::Number references_to(opencl::QueueHandle handle) const {
+    opencl::Number told = 0;
     calls().get_queue_info(handle, opencl::cl::k_queue_references, sizeof told, &told, nullptr);
     return told;
   }
-  [[nodiscard]] ref<queue> adopted(opencl::queue_handle handle, owner keep = {}) const {
+  [[nodiscard]] Ref<Queue> adopted(opencl::QueueHandle handle, Owner keep = {}) const {
     auto made = where().home().adopt_queue(where(), handle, std::move(keep));
     EXPECT_TRUE(made) << made.failure().message();
     return *std::move(made);
@@ -51,7 +51,7 @@ TEST_P(opencl_adopt, the_owner_is_released_once_at_the_end) {
   auto* handle = foreign_queue(0);
   {
     const auto queue =
-        adopted(handle, owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
+        adopted(handle, Owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
     finish(queue->fence({}));
     EXPECT_EQ(released, 0);
   }
@@ -95,18 +95,18 @@ TEST_P(opencl_adopt, an_out_of_order_queue_lingers_and_is_given_back) {
 // holder of the last reference has to handle them.
 TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_leaves_behind_goes_once_it_is_empty) {
   bool is_gone = false;
-  opencl::code outcome = 0;
+  opencl::Code outcome = 0;
   auto* held =
-      calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
+      calls().create_user_event(static_cast<opencl::ContextHandle>(home().native()), &outcome);
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   auto queue =
-      adopted(handle, owner{{&is_gone, [](void* gone) { *static_cast<bool*>(gone) = true; }}});
+      adopted(handle, Owner{{&is_gone, [](void* gone) { *static_cast<bool*>(gone) = true; }}});
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   queue = nullptr;
   EXPECT_TRUE(is_gone);
   calls().release_queue(handle);
-  const auto end = os::clock::now() + 2500ms;
-  while (os::clock::now() < end) {
+  const auto end = os::Clock::now() + 2500ms;
+  while (os::Clock::now() < end) {
     end_lingering();
     std::this_thread::sleep_for(1ms);
   }
@@ -136,16 +136,16 @@ TEST_P(opencl_adopt, an_out_of_order_queue_may_go_with_the_last_that_was_waited_
 TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   const auto queue = adopted(handle);
-  opencl::code outcome = 0;
+  opencl::Code outcome = 0;
   auto* held =
-      calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
+      calls().create_user_event(static_cast<opencl::ContextHandle>(home().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   auto fence = queue->fence({});
   ASSERT_TRUE(fence);
   std::this_thread::sleep_for(20ms);
   EXPECT_TRUE((*fence)->pending());
   calls().set_user_event(held, 0);
-  EXPECT_TRUE((*fence)->wait(os::clock::now() + 10s));
+  EXPECT_TRUE((*fence)->wait(os::Clock::now() + 10s));
   calls().release_event(held);
   calls().release_queue(handle);
 }
@@ -155,24 +155,24 @@ TEST_P(opencl_adopt, memory_viewed_on_a_lent_queue_waits_for_it) {
   const auto queue = adopted(handle);
   auto own = home().create_queue(where());
   ASSERT_TRUE(own);
-  auto whole = buffer::create(**own, {1000, ISTHMUS_KIND_DEVICE, 0}, nullptr);
+  auto whole = Buffer::create(**own, {1000, ISTHMUS_KIND_DEVICE, 0}, nullptr);
   ASSERT_TRUE(whole);
   auto view = (*whole)->on_queue(*queue);
   ASSERT_TRUE(view);
-  opencl::code outcome = 0;
+  opencl::Code outcome = 0;
   auto* held =
-      calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
+      calls().create_user_event(static_cast<opencl::ContextHandle>(home().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
-  EXPECT_EQ((*whole)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
-  EXPECT_EQ((*view)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ((*whole)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ((*view)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   const auto live = process_live_counts().total(ISTHMUS_KIND_DEVICE).count;
   auto last = *std::move(view);
   last = nullptr;  // dropping it does not end the work on its queue
-  EXPECT_EQ((*whole)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ((*whole)->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   (*whole)->free();
   EXPECT_EQ(process_live_counts().total(ISTHMUS_KIND_DEVICE).count, live) << "in use there";
   calls().set_user_event(held, 0);
-  EXPECT_TRUE(queue->wait(os::clock::now() + 10s));
+  EXPECT_TRUE(queue->wait(os::Clock::now() + 10s));
   calls().release_event(held);
   calls().release_queue(handle);
 }
@@ -184,21 +184,21 @@ TEST_P(opencl_adopt, a_failed_host_event_does_not_break_an_out_of_order_queue) {
   const block made{home(), where(), 4096};
   const auto bytes = numbered(64);
   for (int round = 0; round < 20; ++round) {
-    auto gate = make_ref<host_event>();
-    const std::array<ref<event>, 1> behind_gate{gate};
+    auto gate = make_ref<HostEvent>();
+    const std::array<Ref<Event>, 1> behind_gate{gate};
     auto across = line().copy(made.at(1024), bytes.data(), 64, behind_gate);
-    const std::array<ref<event>, 1> behind_across{*across};
+    const std::array<Ref<Event>, 1> behind_across{*across};
     auto first = queue->copy(made.at(), bytes.data(), 64, behind_gate);
     auto second = queue->copy(made.at(64), bytes.data(), 64, behind_across);
     auto third = queue->copy(made.at(128), bytes.data(), 64, {});
     ASSERT_TRUE(across && first && second && third);
     gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "the worker died"));
     for (const auto& failed : {*across, *first, *second}) {
-      const auto ended = failed->wait(os::clock::now() + 10s);
+      const auto ended = failed->wait(os::Clock::now() + 10s);
       ASSERT_FALSE(ended);
       ASSERT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY) << ended.failure().message();
     }
-    ASSERT_TRUE((*third)->wait(os::clock::now() + 10s));
+    ASSERT_TRUE((*third)->wait(os::Clock::now() + 10s));
   }
   EXPECT_EQ(read(*queue, made.at(128), 64), bytes);
 }
@@ -213,7 +213,7 @@ TEST_P(opencl_adopt, a_queue_without_times_says_so) {
 }
 
 TEST_P(opencl_adopt, contexts_by_handle) {
-  auto made = where().home().adopt_context(where(), home().native(), owner{});
+  auto made = where().home().adopt_context(where(), home().native(), Owner{});
   ASSERT_TRUE(made) << made.failure().message();
   EXPECT_EQ((*made)->key(), home().key());
   EXPECT_FALSE((*made)->is_default());
@@ -223,9 +223,9 @@ TEST_P(opencl_adopt, contexts_by_handle) {
 }
 
 TEST_P(opencl_adopt, null_handles_are_refused) {
-  EXPECT_EQ(where().home().adopt_context(where(), nullptr, owner{}).failure().code(),
+  EXPECT_EQ(where().home().adopt_context(where(), nullptr, Owner{}).failure().code(),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(where().home().adopt_queue(where(), nullptr, owner{}).failure().code(),
+  EXPECT_EQ(where().home().adopt_queue(where(), nullptr, Owner{}).failure().code(),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
 }
 
@@ -252,8 +252,8 @@ TEST_P(opencl_adopt, two_threads_on_an_out_of_order_queue_do_not_mix) {
 // driver, and calls that need it must report the reason.
 TEST_P(opencl_adopt, a_forked_child_calls_no_driver) {
   const auto queue = another_queue();
-  auto gate = make_ref<host_event>();
-  const std::array<ref<event>, 1> after{gate};
+  auto gate = make_ref<HostEvent>();
+  const std::array<Ref<Event>, 1> after{gate};
   auto held = queue->fence(after);
   ASSERT_TRUE(held);
   const auto child = fork();
@@ -261,7 +261,7 @@ TEST_P(opencl_adopt, a_forked_child_calls_no_driver) {
     const bool refused = queue->fence({}).failure().code() == ISTHMUS_ERROR_FORKED &&
                          (*held)->poll() == ISTHMUS_ERROR_FORKED &&
                          (*held)->times().failure().code() == ISTHMUS_ERROR_FORKED;
-    held = result<ref<event>>{completed_event()};
+    held = Result<Ref<Event>>{completed_event()};
     gate->finish({});
     _exit(refused ? 0 : 1);
   }

@@ -71,7 +71,7 @@ TEST_P(opencl_copy, fills_with_every_pattern_at_every_offset) {
   for (const std::size_t pattern_bytes : {1U, 2U, 4U, 8U, 16U}) {
     for (const std::size_t offset : {0U, 1U, 2U, 8U, 13U}) {
       const std::size_t nbytes = 256 * pattern_bytes;
-      fill_pattern pattern;
+      FillPattern pattern;
       pattern.nbytes = pattern_bytes;
       std::copy_n(numbered(16, 5).begin(), pattern_bytes, std::begin(pattern.bytes));
       finish(line().fill(made.at(), {}, 5000, {}));

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-os::deadline in(std::chrono::milliseconds time) { return os::clock::now() + time; }
+os::Deadline in(std::chrono::milliseconds time) { return os::Clock::now() + time; }
 
 class opencl_event : public opencl_test {
  protected:
@@ -25,11 +25,11 @@ class opencl_event : public opencl_test {
     }
   }
   // A copy of `bytes_` after one event, or after several.
-  [[nodiscard]] ref<event> copy_behind(queue& where_to, const ref<event>& before,
+  [[nodiscard]] Ref<Event> copy_behind(Queue& where_to, const Ref<Event>& before,
                                        std::size_t offset = 0) {
     return copy_behind_all(where_to, std::span{&before, 1}, offset);
   }
-  [[nodiscard]] ref<event> copy_behind_all(queue& where_to, wait_list after,
+  [[nodiscard]] Ref<Event> copy_behind_all(Queue& where_to, WaitList after,
                                            std::size_t offset = 0) {
     auto submitted = where_to.copy(made_->at(offset), bytes_.data(), bytes_.size(), after);
     EXPECT_TRUE(submitted) << submitted.failure().message();
@@ -56,10 +56,10 @@ TEST_P(opencl_event, waits_with_and_without_a_deadline) {
 }
 
 TEST_P(opencl_event, a_deadline_passes_and_the_operation_goes_on) {
-  auto gate = make_ref<host_event>();
+  auto gate = make_ref<HostEvent>();
   const auto copied = copy_behind(line(), gate);
   EXPECT_EQ(copied->wait(in(20ms)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
-  EXPECT_EQ(copied->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ(copied->wait(os::Clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
   EXPECT_EQ(copied->times().failure().code(), ISTHMUS_PENDING);
   gate->finish({});
   EXPECT_TRUE(copied->wait(in(10s)));
@@ -87,10 +87,10 @@ TEST_P(opencl_event, times_of_several_commands_span_them_all) {
   EXPECT_GT(told->ended_ns - told->started_ns, 10'000U);
 }
 
-class counted final : public continuation {
+class counted final : public Continuation {
  public:
   explicit counted(std::atomic<int>& runs) : runs_{runs} {}
-  void run(event&) noexcept override {
+  void run(Event&) noexcept override {
     runs_.fetch_add(1);
     delete this;
   }
@@ -114,7 +114,7 @@ TEST_P(opencl_event, continuations_run_once_though_nobody_keeps_the_event) {
 }
 
 TEST_P(opencl_event, what_stands_behind_a_host_event_holds_the_queue) {
-  auto gate = make_ref<host_event>();
+  auto gate = make_ref<HostEvent>();
   const auto held = copy_behind(line(), gate);
   const auto behind = copy_behind(line(), completed_event(), 1024);
   std::this_thread::sleep_for(20ms);
@@ -129,7 +129,7 @@ TEST_P(opencl_event, what_stands_behind_a_host_event_holds_the_queue) {
 }
 
 TEST_P(opencl_event, a_failed_host_event_fails_its_dependents_and_nothing_else) {
-  auto gate = make_ref<host_event>();
+  auto gate = make_ref<HostEvent>();
   const auto other = another_queue();
   const auto held = copy_behind(line(), gate);
   const auto behind = copy_behind(line(), completed_event(), 1024);
@@ -162,8 +162,8 @@ TEST_P(opencl_event, what_a_failure_ends_has_not_ended_before_what_stands_in_fro
   const auto other = another_queue();
   finish(line().fill(large.at(), {}, k_large, {}));
   for (int turn = 0; turn < 3; ++turn) {
-    auto gate = make_ref<host_event>();
-    auto filled = line().fill(large.at(), fill_pattern{{std::byte{1}}}, k_large, {});
+    auto gate = make_ref<HostEvent>();
+    auto filled = line().fill(large.at(), FillPattern{{std::byte{1}}}, k_large, {});
     ASSERT_TRUE(filled);
     const auto first = copy_behind(line(), gate);
     const auto second = copy_behind(line(), first);
@@ -187,8 +187,8 @@ TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it
   constexpr std::size_t k_large = std::size_t{1} << 28;
   const block large{home(), where(), k_large};
   finish(line().fill(large.at(), {}, k_large, {}));
-  auto gate = make_ref<host_event>();
-  auto filled = line().fill(large.at(), fill_pattern{{std::byte{1}}}, k_large, {});
+  auto gate = make_ref<HostEvent>();
+  auto filled = line().fill(large.at(), FillPattern{{std::byte{1}}}, k_large, {});
   ASSERT_TRUE(filled);
   const auto ended = copy_behind(line(), gate);
   std::vector<std::byte> last(64);
@@ -202,8 +202,8 @@ TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it
 }
 
 TEST_P(opencl_event, a_gate_counts_once_by_however_many_ways_it_is_reached) {
-  auto gate = make_ref<host_event>();
-  std::array<ref<event>, 2> two{copy_behind(line(), gate), copy_behind(line(), gate)};
+  auto gate = make_ref<HostEvent>();
+  std::array<Ref<Event>, 2> two{copy_behind(line(), gate), copy_behind(line(), gate)};
   for (int level = 0; level < 40; ++level) {
     for (auto& each : two) {
       auto next = line().fence(two);
@@ -221,9 +221,9 @@ TEST_P(opencl_event, any_number_of_failed_gates_end_an_operation_once) {
   const auto other = another_queue();
   const std::array<std::array<std::size_t, 3>, 3> orders{{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}};
   for (const auto& order : orders) {
-    std::array<ref<host_event>, 3> gates;
-    std::generate(gates.begin(), gates.end(), [] { return make_ref<host_event>(); });
-    const std::array<ref<event>, 3> after{copy_behind(*other, gates[0], 1024), gates[1], gates[2]};
+    std::array<Ref<HostEvent>, 3> gates;
+    std::generate(gates.begin(), gates.end(), [] { return make_ref<HostEvent>(); });
+    const std::array<Ref<Event>, 3> after{copy_behind(*other, gates[0], 1024), gates[1], gates[2]};
     const auto held = copy_behind_all(line(), after);
     const auto behind = copy_behind(line(), completed_event(), 2048);
     for (const auto turn : order) {
@@ -241,14 +241,14 @@ TEST_P(opencl_event, any_number_of_failed_gates_end_an_operation_once) {
 
 TEST_P(opencl_event, one_failed_gate_of_several_ends_an_operation_when_all_have_completed) {
   for (const bool fails_first : {false, true}) {
-    const auto good = make_ref<host_event>();
-    const auto bad = make_ref<host_event>();
-    const std::array<ref<event>, 2> after{good, bad};
+    const auto good = make_ref<HostEvent>();
+    const auto bad = make_ref<HostEvent>();
+    const std::array<Ref<Event>, 2> after{good, bad};
     const auto held = copy_behind_all(line(), after);
     for (const bool failing : {fails_first, !fails_first}) {
       EXPECT_EQ(held->wait(in(5ms)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
       (failing ? bad : good)
-          ->finish(failing ? fail(ISTHMUS_ERROR_CALLBACK, "the worker died") : error{});
+          ->finish(failing ? fail(ISTHMUS_ERROR_CALLBACK, "the worker died") : Error{});
     }
     const auto ended = held->wait(in(10s));
     ASSERT_FALSE(ended);
@@ -260,7 +260,7 @@ TEST_P(opencl_event, one_failed_gate_of_several_ends_an_operation_when_all_have_
 
 TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
   for (int way = 0; way < 4; ++way) {
-    auto gate = make_ref<host_event>();
+    auto gate = make_ref<HostEvent>();
     const auto held = copy_behind(line(), gate);
     std::atomic<int> runs{0};
     if (way == 1) {
@@ -287,8 +287,8 @@ TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
 }
 
 TEST_P(opencl_event, an_abandoned_host_event_hangs_no_queue) {
-  auto* gate = make_ref<host_event>().detach();
-  const auto held = copy_behind(line(), ref<event>{gate});
+  auto* gate = make_ref<HostEvent>().detach();
+  const auto held = copy_behind(line(), Ref<Event>{gate});
   gate->release_handle();
   const auto ended = held->wait(in(10s));
   ASSERT_FALSE(ended);
@@ -298,7 +298,7 @@ TEST_P(opencl_event, an_abandoned_host_event_hangs_no_queue) {
 
 TEST_P(opencl_event, many_failures_leave_the_queue_sound) {
   for (int round = 0; round < 300; ++round) {
-    auto gate = make_ref<host_event>();
+    auto gate = make_ref<HostEvent>();
     const auto held = copy_behind(line(), gate);
     const auto behind = copy_behind(line(), completed_event(), 1024);
     if (round % 3 != 0) {
@@ -312,18 +312,18 @@ TEST_P(opencl_event, many_failures_leave_the_queue_sound) {
 }
 
 TEST_P(opencl_event, a_dependency_that_failed_before_is_refused_at_once) {
-  auto gate = make_ref<host_event>();
+  auto gate = make_ref<HostEvent>();
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "long ago"));
-  const std::array<ref<event>, 1> after{gate};
+  const std::array<Ref<Event>, 1> after{gate};
   const auto submitted = line().fence(after);
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
 }
 
-class told_function final : public host_function {
+class told_function final : public HostFunction {
  public:
-  told_function(std::byte* at, error outcome) : at_{at}, outcome_{std::move(outcome)} {}
-  error run(context& where) noexcept override {
+  told_function(std::byte* at, Error outcome) : at_{at}, outcome_{std::move(outcome)} {}
+  Error run(Context& where) noexcept override {
     if (at_ != nullptr) {
       auto* seen = static_cast<std::byte*>(where.function_address(at_));
       *seen = static_cast<std::byte>(std::to_integer<int>(*seen) + 1);
@@ -333,7 +333,7 @@ class told_function final : public host_function {
 
  private:
   std::byte* at_;
-  error outcome_;
+  Error outcome_;
 };
 
 TEST_P(opencl_event, functions_run_in_the_queues_order_on_device_memory) {
@@ -343,7 +343,7 @@ TEST_P(opencl_event, functions_run_in_the_queues_order_on_device_memory) {
   const block counter{home(), where(), 64};
   finish(line().fill(counter.at(), {}, 64, {}));
   for (int round = 0; round < 20; ++round) {
-    ASSERT_TRUE(line().run(std::make_unique<told_function>(counter.at(), error{}), {}));
+    ASSERT_TRUE(line().run(std::make_unique<told_function>(counter.at(), Error{}), {}));
     ASSERT_TRUE(line().copy(counter.at(1), counter.at(), 1, {}));
   }
   const auto bytes = read(line(), counter.at(), 2);
@@ -371,9 +371,9 @@ TEST(opencl_platforms, wait_for_one_another) {
   auto second = *all[1]->default_queue();
   const block made{second->home(), *all[1], 256};
   const auto bytes = numbered(256);
-  auto gate = make_ref<host_event>();
-  const std::array<ref<event>, 1> behind_gate{gate};
-  const std::array<ref<event>, 1> behind_first{*first->fence(behind_gate)};
+  auto gate = make_ref<HostEvent>();
+  const std::array<Ref<Event>, 1> behind_gate{gate};
+  const std::array<Ref<Event>, 1> behind_first{*first->fence(behind_gate)};
   auto copied = second->copy(made.at(), bytes.data(), 256, behind_first);
   ASSERT_TRUE(copied);
   std::this_thread::sleep_for(10ms);

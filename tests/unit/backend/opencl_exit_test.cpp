@@ -15,9 +15,9 @@ class opencl_exit : public opencl_test {
     opencl_test::SetUp();
     GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child process, started by exec
   }
-  [[noreturn]] void exit_with_copies_behind(wait_list after) const {
+  [[noreturn]] void exit_with_copies_behind(WaitList after) const {
     auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
-    auto adopted = where().home().adopt_queue(where(), handle, owner{});
+    auto adopted = where().home().adopt_queue(where(), handle, Owner{});
     constexpr std::size_t k_bytes = std::size_t{4} << 20;
     const block first{home(), where(), k_bytes};
     const block second{home(), where(), k_bytes};
@@ -30,7 +30,7 @@ class opencl_exit : public opencl_test {
 };
 
 TEST_P(opencl_exit, is_well_with_an_out_of_order_queue_behind_what_never_comes) {
-  const std::array<ref<event>, 2> never{make_ref<host_event>(), make_ref<host_event>()};
+  const std::array<Ref<Event>, 2> never{make_ref<HostEvent>(), make_ref<HostEvent>()};
   EXPECT_EXIT(exit_with_copies_behind(never), ::testing::ExitedWithCode(0), "^$");
 }
 

@@ -27,21 +27,21 @@ inline bool opencl_is_required() {
   return required != nullptr && std::string_view{required} == "1";
 }
 
-inline const std::vector<ref<platform>>& opencl_platforms() {
+inline const std::vector<Ref<Platform>>& opencl_platforms() {
   static const auto* const found = [] {
     auto opened = opencl::open();
     os::watch_process();
     if (!opened) {
       std::printf("no OpenCL: %s\n", opened.failure().message());
     }
-    return new std::vector<ref<platform>>(opened ? *std::move(opened)
-                                                 : std::vector<ref<platform>>{});
+    return new std::vector<Ref<Platform>>(opened ? *std::move(opened)
+                                                 : std::vector<Ref<Platform>>{});
   }();
   return *found;
 }
 
-inline std::vector<device*> opencl_devices() {
-  std::vector<device*> all;
+inline std::vector<Device*> opencl_devices() {
+  std::vector<Device*> all;
   for (const auto& home : opencl_platforms()) {
     for (const auto& member : home->devices()) {
       all.push_back(member.get());
@@ -63,33 +63,33 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
     queue_ = *std::move(made);
   }
 
-  [[nodiscard]] device& where() const { return *device_; }
-  [[nodiscard]] queue& line() const { return *queue_; }
-  [[nodiscard]] context& home() const { return queue_->home(); }
-  [[nodiscard]] const opencl::api& calls() const {
-    return static_cast<opencl::platform&>(device_->home()).calls();
+  [[nodiscard]] Device& where() const { return *device_; }
+  [[nodiscard]] Queue& line() const { return *queue_; }
+  [[nodiscard]] Context& home() const { return queue_->home(); }
+  [[nodiscard]] const opencl::Api& calls() const {
+    return static_cast<opencl::Platform&>(device_->home()).calls();
   }
-  [[nodiscard]] const opencl::device_traits& traits() const {
-    return static_cast<opencl::device*>(device_)->traits();
+  [[nodiscard]] const opencl::DeviceTraits& traits() const {
+    return static_cast<opencl::Device*>(device_)->traits();
   }
-  [[nodiscard]] ref<queue> another_queue() const {
+  [[nodiscard]] Ref<Queue> another_queue() const {
     auto made = home().create_queue(where());
     EXPECT_TRUE(made) << made.failure().message();
     return *std::move(made);
   }
   // A queue created with the driver's own functions, as a program that uses OpenCL would.
-  [[nodiscard]] opencl::queue_handle foreign_queue(opencl::bits properties) const {
-    opencl::code outcome = 0;
-    auto* made = calls().create_queue(static_cast<opencl::context_handle>(home().native()),
-                                      static_cast<opencl::device_handle>(where().native()),
+  [[nodiscard]] opencl::QueueHandle foreign_queue(opencl::Bits properties) const {
+    opencl::Code outcome = 0;
+    auto* made = calls().create_queue(static_cast<opencl::ContextHandle>(home().native()),
+                                      static_cast<opencl::DeviceHandle>(where().native()),
                                       properties, &outcome);
     EXPECT_EQ(outcome, 0);
     return made;
   }
 
  private:
-  device* device_ = nullptr;
-  ref<queue> queue_;
+  Device* device_ = nullptr;
+  Ref<Queue> queue_;
 };
 
 }  // namespace isthmus::opencl_test

@@ -11,9 +11,9 @@ namespace {
 
 class opencl_memory : public opencl_test {
  protected:
-  [[nodiscard]] std::vector<usm_kind> kinds() const {
-    std::vector<usm_kind> offered;
-    for (const usm_kind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+  [[nodiscard]] std::vector<UsmKind> kinds() const {
+    std::vector<UsmKind> offered;
+    for (const UsmKind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
       if (where().can(kind_capability(kind))) {
         offered.push_back(kind);
       }

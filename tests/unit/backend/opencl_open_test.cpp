@@ -39,7 +39,7 @@ TEST(opencl_open, finds_intels_runtime_where_it_is_required) {
     GTEST_SKIP() << "ISTHMUS_REQUIRE_OPENCL is not 1";
   }
   const auto all = opencl_devices();
-  const auto intel = std::find_if(all.begin(), all.end(), [](const device* found) {
+  const auto intel = std::find_if(all.begin(), all.end(), [](const Device* found) {
     return found->home().properties().name == "Intel(R) OpenCL";
   });
   ASSERT_NE(intel, all.end());

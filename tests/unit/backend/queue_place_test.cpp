@@ -15,10 +15,10 @@ using namespace sim_test;
 
 class queue_place : public ::testing::Test {
  protected:
-  ref<event> fence() const { return expect_value(sim.on->fence({})); }
+  Ref<Event> fence() const { return expect_value(sim.on->fence({})); }
 
   const rig sim;
-  const ref<host_event> elsewhere = make_ref<host_event>();
+  const Ref<HostEvent> elsewhere = make_ref<HostEvent>();
 };
 
 TEST_F(queue_place, is_before_what_comes_next) {
@@ -80,26 +80,24 @@ TEST_F(queue_place, that_is_given_up_leaves_nothing) {
 }
 
 // A queue whose driver refuses all operations, fences included.
-class refusing_queue final : public queue {
+class refusing_queue final : public Queue {
  public:
-  explicit refusing_queue(const rig& sim) : queue{*sim.home, *sim.where, false} {}
+  explicit refusing_queue(const rig& sim) : Queue{*sim.home, *sim.where, false} {}
 
   int fences = 0;
   int fences_before_refusal = 0;
-  status refuses_with = ISTHMUS_ERROR_DRIVER;
+  Status refuses_with = ISTHMUS_ERROR_DRIVER;
 
  protected:
-  using given = result<ref<event>>;
-  given do_copy(void*, const void*, std::size_t, wait_list) override { return refuse_all(); }
-  given do_copy_2d(const copy_2d_shape&, wait_list) override { return refuse_all(); }
-  given do_copy_ranges(const ranged_copy&, wait_list) override { return refuse_all(); }
-  given do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
-    return refuse_all();
-  }
-  given do_fence(wait_list) override {
+  using given = Result<Ref<Event>>;
+  given do_copy(void*, const void*, std::size_t, WaitList) override { return refuse_all(); }
+  given do_copy_2d(const Copy2dShape&, WaitList) override { return refuse_all(); }
+  given do_copy_ranges(const RangedCopy&, WaitList) override { return refuse_all(); }
+  given do_fill(void*, const FillPattern&, std::size_t, WaitList) override { return refuse_all(); }
+  given do_fence(WaitList) override {
     return fences++ < fences_before_refusal ? given{completed_event()} : refuse_all();
   }
-  bool knows(event&) const noexcept override { return true; }
+  bool knows(Event&) const noexcept override { return true; }
   void* native() const noexcept override { return const_cast<refusing_queue*>(this); }
 
  private:
@@ -109,8 +107,8 @@ class refusing_queue final : public queue {
 class refused_place : public ::testing::Test {
  protected:
   const rig sim;
-  const ref<refusing_queue> on = make_ref<refusing_queue>(sim);
-  const ref<host_event> elsewhere = make_ref<host_event>();
+  const Ref<refusing_queue> on = make_ref<refusing_queue>(sim);
+  const Ref<HostEvent> elsewhere = make_ref<HostEvent>();
 };
 
 TEST_F(refused_place, waits_for_nothing_where_nobody_else_uses_the_queue) {
@@ -148,12 +146,12 @@ TEST_F(refused_place, keeps_the_handle_from_others) {
 TEST_F(refused_place, fails_the_operation_once_it_has_ended) {
   ASSERT_TRUE(on->lend());
   on->fences_before_refusal = 1;  // the fence that the operation is ordered after
-  touched_memory nothing;
-  transfer_options options;
+  TouchedMemory nothing;
+  TransferOptions options;
   options.blocking = false;
   options.after = {elsewhere};
   const auto put = expect_value(on_queue(*on, *sim.on, nothing, options,
-                                         [&](wait_list after) { return sim.on->fence(after); }));
+                                         [&](WaitList after) { return sim.on->fence(after); }));
   EXPECT_TRUE(put->pending());
   elsewhere->finish({});
   const auto outcome = put->wait({});

@@ -19,12 +19,12 @@ bool in_driver_call() noexcept { return os::detail::calls_of_this_thread != 0; }
 
 // Runs once `may_run` allows it, and calls `at_end` when it is destroyed.
 template <class AtEnd>
-class watched_function final : public host_function {
+class watched_function final : public HostFunction {
  public:
   watched_function(const std::latch& may_run, AtEnd at_end)
       : may_run_{may_run}, at_end_{std::move(at_end)} {}
   ~watched_function() override { at_end_(); }
-  error run(context&) noexcept override {
+  Error run(Context&) noexcept override {
     may_run_.wait();
     return {};
   }
@@ -35,10 +35,10 @@ class watched_function final : public host_function {
 };
 
 template <class Seen>
-class when_complete final : public continuation {
+class when_complete final : public Continuation {
  public:
   explicit when_complete(Seen seen) : seen_{std::move(seen)} {}
-  void run(event&) noexcept override {
+  void run(Event&) noexcept override {
     seen_();
     delete this;
   }

@@ -13,7 +13,7 @@ using sim_test::rig;
 // One byte takes 1 ns over the bus and 0.1 ns within the device.
 constexpr const char* k_model = "bandwidth=1GB/s,device_bandwidth=10GB/s,latency=5us";
 
-event_times times_of(const ref<event>& of) { return expect_value(of->times()); }
+EventTimes times_of(const Ref<Event>& of) { return expect_value(of->times()); }
 
 class sim_clock : public testing::Test {
  protected:
@@ -127,13 +127,13 @@ std::vector<std::uint64_t> walk(const std::string& options) {
   rig sim{options};
   auto* const memory = sim.make(5000);
   std::vector<unsigned char> bytes(5000);
-  std::vector<ref<queue>> queues{sim.on, expect_value(sim.home->create_queue(*sim.where)),
+  std::vector<Ref<Queue>> queues{sim.on, expect_value(sim.home->create_queue(*sim.where)),
                                  expect_value(sim.home->create_queue(*sim.where))};
-  std::vector<ref<event>> made;
+  std::vector<Ref<Event>> made;
   std::vector<std::uint64_t> seen;
   for (std::size_t turn = 0; turn < 60; ++turn) {
     auto& on = queues[turn * 7 % 3];
-    std::vector<ref<event>> after;
+    std::vector<Ref<Event>> after;
     if (turn > 4 && turn % 3 == 0) {
       after.push_back(made[turn - 4]);
     }

@@ -30,7 +30,7 @@ TEST(sim_lifetime, operations_end_before_their_device_goes) {
   unsigned char from = 1;
   unsigned char middle = 0;
   unsigned char to = 0;
-  ref<event> last;
+  Ref<Event> last;
   {
     rig sim{"effect=late"};
     rig other{"effect=late"};
@@ -47,12 +47,12 @@ TEST(sim_lifetime, a_device_waits_for_the_host) {
   for (const auto* effect : {"effect=early", "effect=late"}) {
     unsigned char from = 1;
     unsigned char to = 0;
-    auto gate = make_ref<host_event>();
-    ref<event> copied;
+    auto gate = make_ref<HostEvent>();
+    Ref<Event> copied;
     {
       rig sim{effect};
       const auto own = expect_value(sim.home->create_queue(*sim.where));
-      copied = expect_value(own->copy(&to, &from, 1, std::vector<ref<event>>{gate}));
+      copied = expect_value(own->copy(&to, &from, 1, std::vector<Ref<Event>>{gate}));
     }
     EXPECT_FALSE(copied->settled());
     gate->finish({});
@@ -62,22 +62,22 @@ TEST(sim_lifetime, a_device_waits_for_the_host) {
 }
 
 TEST(sim_lifetime, an_abandoned_gate_lets_all_go) {
-  ref<event> behind;
+  Ref<Event> behind;
   {
     rig sim;
-    auto gate = make_ref<host_event>();
-    behind = expect_value(sim.on->fence(std::vector<ref<event>>{gate}));
-    static_cast<event&>(*gate).release_handle();
+    auto gate = make_ref<HostEvent>();
+    behind = expect_value(sim.on->fence(std::vector<Ref<Event>>{gate}));
+    static_cast<Event&>(*gate).release_handle();
     static_cast<void>(gate.detach());
   }
   expect_failure(behind->wait({}), ISTHMUS_ERROR_DEPENDENCY, "dropped");
 }
 
 TEST(sim_lifetime, a_device_that_waits_for_another_ones_host_abandons) {
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   rig sim;
-  const auto held = expect_value(sim.on->fence(std::vector<ref<event>>{gate}));
-  ref<event> waiting;
+  const auto held = expect_value(sim.on->fence(std::vector<Ref<Event>>{gate}));
+  Ref<Event> waiting;
   {
     rig other{"effect=late"};
     waiting = expect_value(other.on->fence(std::vector{held}));
@@ -120,7 +120,7 @@ TEST(sim_concurrent, threads_share_a_device) {
 TEST(sim_concurrent, gates_opened_elsewhere) {
   rig sim{"effect=random"};
   for (unsigned turn = 0; turn < 200; ++turn) {
-    const auto gate = make_ref<host_event>();
+    const auto gate = make_ref<HostEvent>();
     unsigned char from = 0;
     unsigned char to = 0;
     const auto copied = sim.copy(&to, &from, 1, {gate});
@@ -161,7 +161,7 @@ TEST(sim_concurrent, a_device_lost_under_work) {
         unsigned char to = 0;
         for (int round = 0; round < 50; ++round) {
           auto copied = sim.on->copy(&to, &from, 1, {});
-          auto ended = copied ? (*copied)->wait({}) : result<void>{copied.take_error()};
+          auto ended = copied ? (*copied)->wait({}) : Result<void>{copied.take_error()};
           if (!ended) {
             expect_failure(ended, ISTHMUS_ERROR_DEVICE_LOST);
             return;

@@ -78,10 +78,10 @@ TEST(sim_late, a_wait_without_time_only_looks) {
   EXPECT_TRUE(copied->wait({}));
 }
 
-class note final : public continuation {
+class note final : public Continuation {
  public:
   explicit note(int& runs) : runs_{runs} {}
-  void run(event&) noexcept override { ++runs_; }
+  void run(Event&) noexcept override { ++runs_; }
 
  private:
   int& runs_;
@@ -113,7 +113,7 @@ TEST(sim_early, bytes_move_at_once_and_the_event_takes_its_time) {
 
 TEST(sim_early, what_waited_for_the_host_runs_when_the_host_is_done) {
   rig sim;
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   unsigned char from = 1;
   unsigned char to = 0;
   sim.copy(&to, &from, 1, {gate});

@@ -13,14 +13,14 @@ using sim_test::rig;
 
 struct trial {
   const char* kind;
-  status code;
-  bool (*attempt)(rig&, result<void>&);
+  Status code;
+  bool (*attempt)(rig&, Result<void>&);
 };
 
 template <class T>
-bool keep(result<void>& outcome, result<T> got) {
+bool keep(Result<void>& outcome, Result<T> got) {
   const bool good{got};
-  outcome = good ? result<void>{} : result<void>{got.take_error()};
+  outcome = good ? Result<void>{} : Result<void>{got.take_error()};
   return good;
 }
 
@@ -32,7 +32,7 @@ unsigned char* shared_byte(rig& sim) {
 
 const trial k_trials[] = {
     {"allocate", ISTHMUS_ERROR_OUT_OF_MEMORY,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        auto got = sim.home->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 10, 0});
        if (got) {
          sim.free(*got, 10);
@@ -40,43 +40,43 @@ const trial k_trials[] = {
        return keep(outcome, std::move(got));
      }},
     {"context", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
-       device* const member = sim.where.get();
+     [](rig& sim, Result<void>& outcome) {
+       Device* const member = sim.where.get();
        return keep(outcome, sim.where->home().create_context({&member, 1}));
      }},
     {"queue", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        return keep(outcome, sim.home->create_queue(*sim.where));
      }},
     {"copy", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        static unsigned char to = 0;
        return keep(outcome, sim.on->copy(&to, shared_byte(sim), 1, {}));
      }},
     {"copy_2d", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        static unsigned char to = 0;
        return keep(outcome, sim.on->copy_2d({&to, 1, shared_byte(sim), 1, 1, 1}, {}));
      }},
     {"fill", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        return keep(outcome, sim.on->fill(shared_byte(sim), {}, 1, {}));
      }},
     {"fence", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) { return keep(outcome, sim.on->fence({})); }},
+     [](rig& sim, Result<void>& outcome) { return keep(outcome, sim.on->fence({})); }},
     {"event", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
-       const auto gate = make_ref<host_event>();
-       const bool good = keep(outcome, sim.on->fence(std::vector<ref<event>>{gate}));
+     [](rig& sim, Result<void>& outcome) {
+       const auto gate = make_ref<HostEvent>();
+       const bool good = keep(outcome, sim.on->fence(std::vector<Ref<Event>>{gate}));
        gate->finish({});
        return good;
      }},
     {"prefetch", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        return keep(outcome, sim.on->prefetch(shared_byte(sim), 1, false, {}));
      }},
     {"advise", ISTHMUS_ERROR_DRIVER,
-     [](rig& sim, result<void>& outcome) {
+     [](rig& sim, Result<void>& outcome) {
        return keep(outcome, sim.on->advise(shared_byte(sim), 1, 0, {}));
      }},
 };
@@ -86,7 +86,7 @@ TEST(sim_fault, the_nth_call_of_each_kind_fails_once) {
     rig sim;
     sim.configure(formatted("fail={}:2", kind));
     const auto before = sim.calls(kind);
-    result<void> outcome;
+    Result<void> outcome;
     EXPECT_TRUE(attempt(sim, outcome)) << kind;
     EXPECT_FALSE(attempt(sim, outcome)) << kind;
     expect_failure(outcome, code, formatted("{} call number {}", kind, before + 2));
@@ -121,7 +121,7 @@ TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
     unsigned char first = 0;
     unsigned char failed = 0;
     unsigned char next = 0;
-    const auto gate = make_ref<host_event>();
+    const auto gate = make_ref<HostEvent>();
     sim.configure("fail=operation:2");
     EXPECT_TRUE(sim.copy(&first, &from, 1)->wait({}));
     static_cast<void>(expect_value(sim.on->fence({})));  // moves nothing
@@ -154,7 +154,7 @@ TEST(sim_fault, unknown_kinds_and_devices) {
 
 void expect_all_lost(rig& sim) {
   unsigned char byte = 0;
-  device* const member = sim.where.get();
+  Device* const member = sim.where.get();
   expect_failure(sim.home->allocate(*sim.where, {ISTHMUS_KIND_HOST, 1, 0}),
                  ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.where->home().create_context({&member, 1}), ISTHMUS_ERROR_DEVICE_LOST);
@@ -169,7 +169,7 @@ TEST(sim_lost, everything_pending_ends_and_only_frees_go_on) {
     rig sim{effect};
     auto* const memory = sim.make(16);
     unsigned char byte = 0;
-    const auto gate = make_ref<host_event>();
+    const auto gate = make_ref<HostEvent>();
     const auto running = sim.copy(memory, &byte, 1);
     const auto blocked = sim.copy(memory, &byte, 1, {gate});
     const auto behind = expect_value(sim.on->fence({}));

@@ -14,7 +14,7 @@
 namespace isthmus::sim_test {
 
 template <class T>
-T expect_value(result<T> from) {
+T expect_value(Result<T> from) {
   EXPECT_TRUE(from) << (from ? "" : from.failure().message());
   if (!from) {
     std::abort();
@@ -23,7 +23,7 @@ T expect_value(result<T> from) {
 }
 
 template <class T>
-void expect_failure(const result<T>& from, status code, const std::string& part = "") {
+void expect_failure(const Result<T>& from, Status code, const std::string& part = "") {
   ASSERT_FALSE(from);
   EXPECT_EQ(from.failure().code(), code) << from.failure().message();
   EXPECT_NE(std::string{from.failure().message()}.find(part), std::string::npos)
@@ -51,14 +51,14 @@ struct rig {
   rig(const rig&) = delete;
   rig& operator=(const rig&) = delete;
 
-  unsigned char* make(std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE) {
+  unsigned char* make(std::size_t nbytes, UsmKind kind = ISTHMUS_KIND_DEVICE) {
     return static_cast<unsigned char*>(expect_value(home->allocate(*where, {kind, nbytes, 0})));
   }
-  void free(void* pointer, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE) {
+  void free(void* pointer, std::size_t nbytes, UsmKind kind = ISTHMUS_KIND_DEVICE) {
     home->deallocate(pointer, kind, nbytes);
   }
-  ref<event> copy(void* to, const void* from, std::size_t nbytes,
-                  std::vector<ref<event>> after = {}) {
+  Ref<Event> copy(void* to, const void* from, std::size_t nbytes,
+                  std::vector<Ref<Event>> after = {}) {
     return expect_value(on->copy(to, from, nbytes, after));
   }
   // Reads memory once all operations of the queue have ended.
@@ -79,9 +79,9 @@ struct rig {
     return expect_value(state_of_simulated_device(*where)).clock_ns;
   }
 
-  ref<device> where;
-  ref<context> home;
-  ref<queue> on;
+  Ref<Device> where;
+  Ref<Context> home;
+  Ref<Queue> on;
   std::uint64_t allowed_violations = 0;
 };
 

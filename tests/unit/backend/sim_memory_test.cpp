@@ -124,9 +124,9 @@ TEST(sim_memory, ranges_past_an_allocation_are_refused) {
   expect_failure(sim.on->prefetch(memory, 101, false, {}), ISTHMUS_ERROR_DRIVER);
   expect_failure(sim.on->advise(memory, 101, 0, {}), ISTHMUS_ERROR_DRIVER);
   // The padding after the last row does not count.
-  const copy_2d_shape fits{memory, 60, bytes.data(), 40, 40, 2};
+  const Copy2dShape fits{memory, 60, bytes.data(), 40, 40, 2};
   ASSERT_TRUE(expect_value(sim.on->copy_2d(fits, {}))->wait({}));
-  const copy_2d_shape over{memory, 61, bytes.data(), 40, 40, 2};
+  const Copy2dShape over{memory, 61, bytes.data(), 40, 40, 2};
   expect_failure(sim.on->copy_2d(over, {}), ISTHMUS_ERROR_DRIVER, "invalid pointer");
   sim.free(memory, 100);
 }
@@ -147,7 +147,7 @@ TEST(sim_memory, memory_of_another_context_is_refused) {
   rig sim;
   rig other;
   unsigned char byte = 1;
-  device* const member = sim.where.get();
+  Device* const member = sim.where.get();
   const auto own = expect_value(sim.where->home().create_context({&member, 1}));
   EXPECT_NE(own->key(), sim.home->key());
   auto* const memory = sim.make(16);
@@ -194,7 +194,7 @@ TEST(sim_memory, a_free_of_what_is_not_there_is_a_violation) {
 
 TEST(sim_memory, what_was_not_freed_goes_with_its_context) {
   rig sim{"capacity=1MiB"};
-  device* const member = sim.where.get();
+  Device* const member = sim.where.get();
   {
     const auto own = expect_value(sim.where->home().create_context({&member, 1}));
     static_cast<void>(expect_value(own->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 1000, 0})));

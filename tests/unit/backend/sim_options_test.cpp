@@ -18,7 +18,7 @@ namespace {
 using sim_test::expect_failure;
 using sim_test::expect_value;
 
-options read(std::string_view text, source from = source::creation) {
+Options read(std::string_view text, Source from = Source::creation) {
   return expect_value(parse_options(text, from));
 }
 
@@ -32,7 +32,7 @@ TEST(sim_options, defaults) {
     EXPECT_EQ(chosen.latency_ns, 5'000U);
     EXPECT_EQ(chosen.engines, 2U);
     EXPECT_EQ(chosen.seed, 1U);
-    EXPECT_EQ(chosen.when, effect::early);
+    EXPECT_EQ(chosen.when, Effect::early);
     EXPECT_TRUE(chosen.wait_for_host);
     EXPECT_TRUE(chosen.usm);
     EXPECT_EQ(chosen.kinds, k_all_kinds);
@@ -47,7 +47,7 @@ TEST(sim_options, every_option) {
       ",engines=1,"
       "seed=18446744073709551615,effect=late,fail=copy:3,fail=any:1,lost=7,wait_for_host=0,"
       "kinds=host+device,usm=0,remap=0",
-      source::environment);
+      Source::environment);
   EXPECT_EQ(chosen.devices, 3U);
   EXPECT_EQ(chosen.capacity, 64U << 20);
   EXPECT_EQ(chosen.bandwidth, 12'500'000'000U);
@@ -55,25 +55,25 @@ TEST(sim_options, every_option) {
   EXPECT_EQ(chosen.latency_ns, 1'500'000U);
   EXPECT_EQ(chosen.engines, 1U);
   EXPECT_EQ(chosen.seed, std::numeric_limits<std::uint64_t>::max());
-  EXPECT_EQ(chosen.when, effect::late);
+  EXPECT_EQ(chosen.when, Effect::late);
   ASSERT_EQ(chosen.faults.size(), 2U);
-  EXPECT_EQ(chosen.faults[0].kind, call::copy);
+  EXPECT_EQ(chosen.faults[0].kind, Call::copy);
   EXPECT_EQ(chosen.faults[0].nth, 3U);
-  EXPECT_EQ(chosen.faults[1].kind, call::any);
+  EXPECT_EQ(chosen.faults[1].kind, Call::any);
   EXPECT_EQ(chosen.lost_after, 7U);
   EXPECT_FALSE(chosen.wait_for_host);
   EXPECT_FALSE(chosen.usm);
   EXPECT_FALSE(chosen.remap);
   EXPECT_EQ(chosen.kinds, std::uint64_t{ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_HOST_KIND});
   EXPECT_EQ(read("lost=now").lost_after, 0U);
-  EXPECT_EQ(read("effect=random").when, effect::random);
+  EXPECT_EQ(read("effect=random").when, Effect::random);
 }
 
 TEST(sim_options, none_clears_the_faults_before_it) {
   const auto chosen = read("fail=copy:3,fail=none,fail=fill:1");
   EXPECT_TRUE(chosen.clear_faults);
   ASSERT_EQ(chosen.faults.size(), 1U);
-  EXPECT_EQ(chosen.faults[0].kind, call::fill);
+  EXPECT_EQ(chosen.faults[0].kind, Call::fill);
 }
 
 struct refusal {
@@ -119,7 +119,7 @@ TEST(sim_options, refusals_name_key_and_value) {
            {"seed=1,", "''", "key=value"},
            {"seed=1,,usm=1", "''", "key=value"},
            {"a\nb=\x01", "a?b", "no option"}}) {
-    const auto got = parse_options(text, source::creation);
+    const auto got = parse_options(text, Source::creation);
     expect_failure(got, ISTHMUS_ERROR_INVALID_ARGUMENT, key);
     expect_failure(got, ISTHMUS_ERROR_INVALID_ARGUMENT, value);
   }
@@ -128,10 +128,10 @@ TEST(sim_options, refusals_name_key_and_value) {
 TEST(sim_options, a_living_device_changes_only_what_can) {
   for (const auto* text :
        {"capacity=1GiB", "engines=1", "kinds=device", "usm=1", "wait_for_host=1", "devices=1"}) {
-    expect_failure(parse_options(text, source::change), ISTHMUS_ERROR_INVALID_ARGUMENT,
+    expect_failure(parse_options(text, Source::change), ISTHMUS_ERROR_INVALID_ARGUMENT,
                    "cannot change");
   }
-  const auto changed = read("latency=1us", source::change);
+  const auto changed = read("latency=1us", Source::change);
   EXPECT_EQ(changed.latency_ns, 1'000U);
 }
 
@@ -146,7 +146,7 @@ TEST(sim_options, no_text_breaks_the_reader) {
       text += random() % 3 == 0 ? words[random() % words.size()]
                                 : std::string(1, alphabet[random() % alphabet.size()]);
     }
-    const auto got = parse_options(text, source::environment);
+    const auto got = parse_options(text, Source::environment);
     EXPECT_TRUE(got || got.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT) << text;
   }
 }

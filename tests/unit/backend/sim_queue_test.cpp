@@ -39,9 +39,9 @@ TEST_P(sim_effects, copies_in_every_direction) {
 TEST_P(sim_effects, copies_rows) {
   const auto bytes = counted(20);
   auto* const memory = sim.make(30);
-  fill_pattern zero;
+  FillPattern zero;
   static_cast<void>(expect_value(sim.on->fill(memory, zero, 30, {})));
-  const copy_2d_shape shape{memory, 8, bytes.data(), 5, 3, 4};
+  const Copy2dShape shape{memory, 8, bytes.data(), 5, 3, 4};
   ASSERT_TRUE(expect_value(sim.on->copy_2d(shape, {}))->wait({}));
   std::vector<unsigned char> expected(30);
   for (std::size_t row = 0; row < 4; ++row) {
@@ -54,7 +54,7 @@ TEST_P(sim_effects, copies_rows) {
 TEST_P(sim_effects, fills_with_every_pattern) {
   auto* const memory = sim.make(480);
   for (const std::size_t length : {1U, 2U, 4U, 8U, 16U}) {
-    fill_pattern pattern;
+    FillPattern pattern;
     pattern.nbytes = length;
     const auto bytes = counted(length, 3);
     std::memcpy(pattern.bytes, bytes.data(), length);
@@ -77,7 +77,7 @@ TEST_P(sim_effects, hints_and_fences_complete) {
 }
 
 TEST_P(sim_effects, waits_for_an_event_of_the_host) {
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   auto* const memory = sim.make(4);
   unsigned char value = 1;
   sim.copy(memory, &value, 1, {gate});
@@ -94,7 +94,7 @@ TEST_P(sim_effects, waits_for_an_event_of_the_host) {
 TEST_P(sim_effects, waits_for_other_queues_and_devices) {
   rig other{GetParam()};
   const auto second = expect_value(sim.home->create_queue(*sim.where));
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   unsigned char value = 5;
   unsigned char between = 0;
   unsigned char end = 0;
@@ -115,14 +115,14 @@ TEST_P(sim_effects, waits_for_other_queues_and_devices) {
 
 TEST_P(sim_effects, what_comes_only_after_a_failed_event_succeeds) {
   rig other{GetParam()};
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   unsigned char from = 1;
   unsigned char to = 0;
   const auto failed = sim.copy(&to, &from, 1, {gate});
   const auto second = expect_value(sim.home->create_queue(*sim.where));
   const auto here = expect_value(second->fence(std::vector{order_only(failed)}));
   const auto there = expect_value(other.on->fence(std::vector{order_only(failed)}));
-  const auto foreign = expect_value(second->fence(std::vector{order_only(ref<event>{gate})}));
+  const auto foreign = expect_value(second->fence(std::vector{order_only(Ref<Event>{gate})}));
   EXPECT_FALSE(here->settled());
   EXPECT_FALSE(there->settled());
   EXPECT_FALSE(foreign->settled());
@@ -135,7 +135,7 @@ TEST_P(sim_effects, what_comes_only_after_a_failed_event_succeeds) {
 }
 
 TEST_P(sim_effects, a_failed_event_fails_what_waits_for_it_and_nothing_else) {
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   unsigned char from = 1;
   unsigned char to = 0;
   unsigned char also = 0;
@@ -152,10 +152,10 @@ TEST_P(sim_effects, a_failed_event_fails_what_waits_for_it_and_nothing_else) {
   EXPECT_TRUE(sim.on->wait({}));
 }
 
-class add_one final : public host_function {
+class add_one final : public HostFunction {
  public:
   explicit add_one(unsigned char* at) : at_{at} {}
-  error run(context& where) noexcept override {
+  Error run(Context& where) noexcept override {
     ++*static_cast<unsigned char*>(where.function_address(at_));
     return {};
   }
@@ -176,10 +176,10 @@ TEST_P(sim_effects, functions_run_in_order_on_device_memory) {
 
 TEST_P(sim_effects, many_in_a_row_need_no_stack) {
   const auto second = expect_value(sim.home->create_queue(*sim.where));
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   unsigned char from = 7;
   unsigned char to = 0;
-  auto last = expect_value(sim.on->fence(std::vector<ref<event>>{gate}));
+  auto last = expect_value(sim.on->fence(std::vector<Ref<Event>>{gate}));
   for (int turn = 0; turn < 20'000; ++turn) {
     auto& on = turn % 2 == 0 ? second : sim.on;
     last = expect_value(on->fence(std::vector{last}));
@@ -201,7 +201,7 @@ TEST(sim_queue, a_device_may_be_unable_to_wait_for_the_host) {
   rig sim{"wait_for_host=0"};
   EXPECT_FALSE(sim.where->can(ISTHMUS_CAN_WAIT_FOR_HOST));
   EXPECT_FALSE(sim.where->can(ISTHMUS_CAN_RUN_FUNCTIONS));
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   unsigned char from = 1;
   unsigned char to = 0;
   const auto before = sim.copy(&to, &from, 1);

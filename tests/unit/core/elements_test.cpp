@@ -69,13 +69,13 @@ TEST(blocks, large_enough_for_several_threads) {
   for (const std::size_t width : {std::size_t{4}, std::size_t{300'000}}) {
     const std::size_t inner = width == 4 ? 700 : 2;
     const auto outer = source.size() / (2 * width * inner * 3) * 2;
-    strided_copy what;
+    StridedCopy what;
     what.width = width;
     what.source = source.data();
     what.append({outer, inner * 2 * width, inner * 2 * width});
     what.append({2, width, inner * width});
     what.append({inner, 2 * width, width});
-    bytes got(what.extent(side::destination)), want(got.size());
+    bytes got(what.extent(Side::destination)), want(got.size());
     what.destination = got.data();
     for (const auto& run : list_runs(what)) {
       std::memcpy(want.data() + run.destination_offset, source.data() + run.source_offset, width);

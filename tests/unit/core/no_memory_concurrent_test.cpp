@@ -14,7 +14,7 @@ namespace {
 
 using support::without_memory;
 
-error fail_without_memory(int number) {
+Error fail_without_memory(int number) {
   const without_memory now;
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "number {} of {}", number, "some");
 }
@@ -29,18 +29,18 @@ TEST(no_memory, a_long_text_is_cut_off) {
   const std::string text(5000, 'x');
   const auto in_full = fail(ISTHMUS_ERROR_DRIVER, "{}", text);
   EXPECT_EQ(in_full.message(), text);
-  error cut;
+  Error cut;
   {
     const without_memory now;
     cut = fail(ISTHMUS_ERROR_DRIVER, "{}", text);
   }
   EXPECT_EQ(cut.code(), ISTHMUS_ERROR_DRIVER);
-  EXPECT_EQ(cut.message(), text.substr(0, error::k_longest_without_memory));
+  EXPECT_EQ(cut.message(), text.substr(0, Error::k_longest_without_memory));
 }
 
 TEST(no_memory, room_is_used_again_and_what_is_more_says_no_memory) {
   for (int round = 0; round < 3; ++round) {
-    std::vector<error> all(1000);
+    std::vector<Error> all(1000);
     int told = 0;
     for (auto& each : all) {
       each = fail_without_memory(round);

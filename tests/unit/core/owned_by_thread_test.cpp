@@ -21,9 +21,9 @@ struct letter {
   ~letter();
 };
 
-thread_local constinit owned_by_thread<letter<'a'>> a;
-thread_local constinit owned_by_thread<letter<'b'>> b;
-thread_local constinit owned_by_thread<letter<'c'>> c;
+thread_local constinit OwnedByThread<letter<'a'>> a;
+thread_local constinit OwnedByThread<letter<'b'>> b;
+thread_local constinit OwnedByThread<letter<'c'>> c;
 
 template <char name>
 letter<name>::~letter() {

@@ -7,8 +7,8 @@
 namespace isthmus {
 
 // A pattern of `width` bytes: 1, 2, 3 and so on.
-inline fill_pattern numbered_pattern(std::size_t width) {
-  fill_pattern made;
+inline FillPattern numbered_pattern(std::size_t width) {
+  FillPattern made;
   made.nbytes = width;
   for (std::size_t index = 0; index < width; ++index) {
     made.bytes[index] = static_cast<std::byte>(index + 1);

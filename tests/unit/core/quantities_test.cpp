@@ -9,21 +9,21 @@ namespace isthmus {
 namespace {
 
 TEST(quantities, have_units) {
-  EXPECT_EQ(parse_quantity("1.5KiB", unit::bytes), 1536U);
-  EXPECT_EQ(parse_quantity("123", unit::bytes), 123U);
-  EXPECT_EQ(parse_quantity("0", unit::time), 0U);
-  EXPECT_EQ(parse_quantity("0.001us", unit::time), 1U);
-  EXPECT_EQ(parse_quantity("2s", unit::time), 2'000'000'000U);
-  EXPECT_EQ(parse_quantity("18446744073709551615", unit::none),
+  EXPECT_EQ(parse_quantity("1.5KiB", Unit::bytes), 1536U);
+  EXPECT_EQ(parse_quantity("123", Unit::bytes), 123U);
+  EXPECT_EQ(parse_quantity("0", Unit::time), 0U);
+  EXPECT_EQ(parse_quantity("0.001us", Unit::time), 1U);
+  EXPECT_EQ(parse_quantity("2s", Unit::time), 2'000'000'000U);
+  EXPECT_EQ(parse_quantity("18446744073709551615", Unit::none),
             std::numeric_limits<std::uint64_t>::max());
   for (const auto* text : {"", "1 KiB", "KiB", ".5KiB", "1.KiB", "-1", "+1", "1e3", "0x10", "1kib",
                            "18446744073709551616", "18446744073709551615KiB", "16777216TiB",
                            "1.0000001KiB", "1.5.5KiB", "1,5KiB"}) {
-    EXPECT_FALSE(parse_quantity(text, unit::bytes)) << text;
+    EXPECT_FALSE(parse_quantity(text, Unit::bytes)) << text;
   }
-  EXPECT_FALSE(parse_quantity("5", unit::time));
-  EXPECT_FALSE(parse_quantity("1.5", unit::none));
-  EXPECT_FALSE(parse_quantity("16GB", unit::bandwidth));
+  EXPECT_FALSE(parse_quantity("5", Unit::time));
+  EXPECT_FALSE(parse_quantity("1.5", Unit::none));
+  EXPECT_FALSE(parse_quantity("16GB", Unit::bandwidth));
 }
 
 TEST(shares, are_of_a_whole) {

@@ -16,7 +16,7 @@ using model = std::vector<bool>;
 
 constexpr std::size_t k_bytes = 200;
 
-model modelled(const range_set& of) {
+model modelled(const RangeSet& of) {
   model all(k_bytes);
   for (const auto& each : of) {
     std::fill(all.begin() + static_cast<std::ptrdiff_t>(each.begin),
@@ -32,7 +32,7 @@ model combined(const model& one, const model& other, Combine combine) {
   return all;
 }
 
-void expect_in_order(const range_set& all) {
+void expect_in_order(const RangeSet& all) {
   for (auto each = all.begin(); each != all.end(); ++each) {
     EXPECT_LT(each->begin, each->end);
     EXPECT_TRUE(each == all.begin() || std::prev(each)->end < each->begin);
@@ -41,12 +41,12 @@ void expect_in_order(const range_set& all) {
 
 class range_set_test : public testing::Test {
  protected:
-  byte_range any_range() {
+  ByteRange any_range() {
     const auto begin = random_() % k_bytes;
     return {begin, begin + random_() % std::min<std::size_t>(k_bytes - begin + 1, 20)};
   }
-  range_set any_set() {
-    range_set made;
+  RangeSet any_set() {
+    RangeSet made;
     for (auto left = random_() % 12; left != 0; --left) {
       made.add(any_range());
     }
@@ -57,7 +57,7 @@ class range_set_test : public testing::Test {
 
 TEST_F(range_set_test, has_what_was_added) {
   for (int round = 0; round < 2000; ++round) {
-    range_set all;
+    RangeSet all;
     model want(k_bytes);
     for (int i = 0; i < 12; ++i) {
       const auto next = any_range();
@@ -114,28 +114,28 @@ TEST_F(range_set_test, tells_of_common_bytes) {
   for (int round = 0; round < 5000; ++round) {
     const auto all = any_set();
     const auto asked = any_range();
-    range_set one;
+    RangeSet one;
     one.add(asked);
     EXPECT_EQ(all.overlaps(asked), !all.common(one).empty());
   }
 }
 
 TEST_F(range_set_test, fills_small_gaps) {
-  const range_set all{{0, 10}, {14, 20}, {25, 30}};
+  const RangeSet all{{0, 10}, {14, 20}, {25, 30}};
   EXPECT_EQ(all.joined(0), all);
-  EXPECT_EQ(all.joined(4), (range_set{{0, 20}, {25, 30}}));
-  EXPECT_EQ(all.joined(5), (range_set{{0, 30}}));
-  EXPECT_EQ(range_set{}.joined(5), range_set{});
+  EXPECT_EQ(all.joined(4), (RangeSet{{0, 20}, {25, 30}}));
+  EXPECT_EQ(all.joined(5), (RangeSet{{0, 30}}));
+  EXPECT_EQ(RangeSet{}.joined(5), RangeSet{});
 }
 
 TEST_F(range_set_test, of_empty_ranges_is_empty) {
-  range_set all{{5, 5}, {9, 3}};
+  RangeSet all{{5, 5}, {9, 3}};
   EXPECT_TRUE(all.empty());
-  all.add(range_set{});
-  all.remove(range_set{{0, 100}});
+  all.add(RangeSet{});
+  all.remove(RangeSet{{0, 100}});
   EXPECT_TRUE(all.empty());
   EXPECT_FALSE(all.overlaps({0, 100}));
-  all.add(byte_range{3, 4});
+  all.add(ByteRange{3, 4});
   EXPECT_FALSE(all.overlaps({3, 3}));
   all.clear();
   EXPECT_EQ(all.size(), 0U);

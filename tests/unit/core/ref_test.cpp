@@ -8,17 +8,17 @@
 namespace isthmus {
 namespace {
 
-struct noted : ref_counted {
+struct noted : RefCounted {
   explicit noted(int& ends) : ends_{ends} {}
   ~noted() override { ++ends_; }
   int& ends_;
 };
 
-struct part : ref_counted {
-  explicit part(ref_counted& whole) : ref_counted{&whole} {}
+struct part : RefCounted {
+  explicit part(RefCounted& whole) : RefCounted{&whole} {}
 };
 
-struct whole : ref_counted {
+struct whole : RefCounted {
   explicit whole(int& ends) : ends_{ends}, member_{std::make_unique<part>(*this)} {}
   ~whole() override { ++ends_; }
   int& ends_;
@@ -30,7 +30,7 @@ TEST(ref, the_last_reference_ends_the_object) {
   {
     auto first = make_ref<noted>(ends);
     EXPECT_TRUE(first->unique());
-    ref<ref_counted> second = first;
+    Ref<RefCounted> second = first;
     EXPECT_FALSE(first->unique());
     first = nullptr;
     EXPECT_EQ(ends, 0);
@@ -40,10 +40,10 @@ TEST(ref, the_last_reference_ends_the_object) {
 
 TEST(ref, a_part_keeps_its_whole_alive) {
   int ends = 0;
-  ref<part> held;
+  Ref<part> held;
   {
     const auto all = make_ref<whole>(ends);
-    held = ref<part>{all->member_.get()};
+    held = Ref<part>{all->member_.get()};
   }
   EXPECT_EQ(ends, 0);
   held = nullptr;
@@ -64,7 +64,7 @@ TEST(ref, nobody_counts_what_stays_for_ever) {
   const std::unique_ptr<whole> ended_below{all.get()};
   all->stay_for_ever();
   {
-    const ref<part> held{all->member_.get()};
+    const Ref<part> held{all->member_.get()};
     EXPECT_EQ(all->references(), UINT32_MAX);
     EXPECT_FALSE(held->unique());
     all = nullptr;

@@ -15,12 +15,12 @@ namespace isthmus {
 namespace {
 
 constexpr auto k_last = std::numeric_limits<std::size_t>::max();
-using index_of_numbers = span_index<int, const int>;
+using index_of_numbers = SpanIndex<int, const int>;
 
 class span_index_test : public testing::Test {
  protected:
   // A short or long range, near the beginning, the end or the middle of the addresses.
-  byte_range any() {
+  ByteRange any() {
     constexpr std::array<std::size_t, 4> k_bases{0, k_last / 2 - 50, k_last / 2 + 50, k_last - 100};
     const auto place = [&] { return k_bases.at(random_() % k_bases.size()) + random_() % 100; };
     for (;;) {
@@ -38,7 +38,7 @@ TEST_F(span_index_test, finds_all_that_overlap) {
   constexpr int k_items = 40;
   for (int round = 0; round < 500; ++round) {
     std::array<int, k_items> numbers{};
-    std::vector<byte_range> spans;
+    std::vector<ByteRange> spans;
     index_of_numbers index;
     for (int each = 0; each < k_items; ++each) {
       numbers.at(static_cast<std::size_t>(each)) = each;

@@ -25,7 +25,7 @@ TEST(threads, of_the_library_take_no_signals_but_their_own_faults) {
     blocked = is_blocked(SIGTERM) && is_blocked(SIGINT);
     faults = !is_blocked(SIGSEGV) && !is_blocked(SIGFPE);
     ours = on_library_thread();
-    const signals_of_starter meanwhile;
+    const SignalsOfStarter meanwhile;
     as_before = !is_blocked(SIGTERM) && is_blocked(SIGUSR2);
   }).join();
   pthread_sigmask(SIG_UNBLOCK, &one, nullptr);

@@ -20,11 +20,11 @@ struct number {
   int key = 0;
   std::uint32_t priority = 0;
   int count = 0;  // of nodes in this subtree
-  tree_links<number> links{};
+  TreeLinks<number> links{};
 };
 
 struct number_traits {
-  static tree_links<number>& links(number& of) { return of.links; }
+  static TreeLinks<number>& links(number& of) { return of.links; }
   static bool is_before(const number& a, const number& b) { return a.key < b.key; }
   static void update(number& above) {
     above.count = 1;
@@ -34,7 +34,7 @@ struct number_traits {
   }
 };
 
-using tree = treap<number, number_traits>;
+using tree = Treap<number, number_traits>;
 
 void list(const number* top, std::vector<int>& into) {
   if (top != nullptr) {

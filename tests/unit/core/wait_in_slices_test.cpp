@@ -37,7 +37,7 @@ TEST_F(interrupt, without_a_function_there_is_one_wait) {
         return is_over;
       });
       ASSERT_TRUE(waited);
-      EXPECT_EQ(*result<bool>{waited}, is_over);
+      EXPECT_EQ(*Result<bool>{waited}, is_over);
     }
   }
 }

@@ -14,11 +14,11 @@ namespace isthmus {
 namespace {
 
 // The operations of a custom resource that must not be used.
-custom_resource::operations never_asked() {
-  custom_resource::operations made{};
+CustomResource::Operations never_asked() {
+  CustomResource::Operations made{};
   made.struct_size = sizeof made;
   made.allocate = [](void*, std::size_t, std::size_t, isthmus_queue_t*, void**, const char**) {
-    return status{ISTHMUS_ERROR_OUT_OF_MEMORY};
+    return Status{ISTHMUS_ERROR_OUT_OF_MEMORY};
   };
   made.deallocate = [](void*, void*, std::size_t, isthmus_queue_t*) { ADD_FAILURE(); };
   return made;
@@ -34,23 +34,23 @@ class over_others : public ::testing::Test {
     auto made = (*home)->create_queue(**found);
     ASSERT_TRUE(made);
     on_ = *std::move(made);
-    auto from = pool::create(**home, **found, ISTHMUS_KIND_HOST, {});
+    auto from = Pool::create(**home, **found, ISTHMUS_KIND_HOST, {});
     ASSERT_TRUE(from);
     pool_ = *std::move(from);
-    custom_ = make_ref<custom_resource>(**home, **found, ISTHMUS_KIND_HOST, never_asked(), owner{});
-    provider_ = make_ref<provider>(**home, **found, ISTHMUS_KIND_HOST);
+    custom_ = make_ref<CustomResource>(**home, **found, ISTHMUS_KIND_HOST, never_asked(), Owner{});
+    provider_ = make_ref<Provider>(**home, **found, ISTHMUS_KIND_HOST);
   }
 
-  ref<queue> on_;
-  ref<memory_resource> pool_, custom_, provider_;
+  Ref<Queue> on_;
+  Ref<MemoryResource> pool_, custom_, provider_;
 };
 
 // A record costs some hundred nanoseconds and marks the pool's slab permanently.
 TEST_F(over_others, blocks_of_a_pool_get_no_record) {
-  auto bins = binning_resource::create(*provider_, {{100, pool_}, {200, custom_}});
+  auto bins = BinningResource::create(*provider_, {{100, pool_}, {200, custom_}});
   ASSERT_TRUE(bins);
-  for (const auto& over : {ref<memory_resource>{make_ref<fallback_resource>(*pool_, *custom_)},
-                           ref<memory_resource>{*bins}}) {
+  for (const auto& over : {Ref<MemoryResource>{make_ref<FallbackResource>(*pool_, *custom_)},
+                           Ref<MemoryResource>{*bins}}) {
     EXPECT_FALSE(over->orders_frees());
     auto block = hand_out(*over, 64, 0, *on_);
     ASSERT_TRUE(block);
@@ -67,7 +67,7 @@ TEST_F(over_others, blocks_of_a_pool_get_no_record) {
 }
 
 TEST(pointer_table, is_empty_once_all_notes_were_taken) {
-  pointer_table<int> table;
+  PointerTable<int> table;
   int place = 0;
   table.put(&place, 1);
   auto taken = table.take(&place);

@@ -27,27 +27,27 @@ using support::k_mib;
 
 // A pool whose regions neither move nor are allocated in advance, so that all counts are
 // predictable.
-ref<pool> member_of(const ref<budget>& shared, rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE,
+Ref<Pool> member_of(const Ref<Budget>& shared, rig& on, UsmKind kind = ISTHMUS_KIND_DEVICE,
                     std::size_t initial_bytes = 0) {
-  return expect_value(pool::create(
+  return expect_value(Pool::create(
       *on.home, *on.where, kind,
       {.growth_bytes = k_mib, .initial_bytes = initial_bytes, .remaps = false, .shared = shared}));
 }
 
-result<void*> take(pool& from, queue& on, std::size_t mib) {
+Result<void*> take(Pool& from, Queue& on, std::size_t mib) {
   return from.allocate(mib * k_mib, 0, on);
 }
-void give(pool& to, queue& on, void* pointer, std::size_t mib) {
+void give(Pool& to, Queue& on, void* pointer, std::size_t mib) {
   EXPECT_TRUE(to.deallocate(pointer, mib * k_mib, &on));
 }
 // Allocates and frees, so that the pool caches the memory.
-void warm(pool& of, queue& on, std::size_t mib) {
+void warm(Pool& of, Queue& on, std::size_t mib) {
   give(of, on, expect_value(take(of, on, mib)), mib);
 }
 
 TEST(budget, counts_what_is_in_use_and_what_is_free) {
   rig sim;
-  const auto shared = make_ref<budget>(64 * k_mib);
+  const auto shared = make_ref<Budget>(64 * k_mib);
   const auto first = member_of(shared, sim);
   const auto second = member_of(shared, sim, ISTHMUS_KIND_HOST);
   auto* block = expect_value(take(*first, *sim.on, 3));
@@ -69,7 +69,7 @@ TEST(budget, counts_what_is_in_use_and_what_is_free) {
 
 TEST(budget, a_pool_gives_back_its_own_before_it_asks_others) {
   rig sim;
-  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto shared = make_ref<Budget>(8 * k_mib);
   const auto first = member_of(shared, sim);
   const auto second = member_of(shared, sim);
   warm(*first, *sim.on, 5);
@@ -83,7 +83,7 @@ TEST(budget, a_pool_gives_back_its_own_before_it_asks_others) {
 
 TEST(budget, others_give_way_with_what_they_have_free) {
   rig sim;
-  const auto shared = make_ref<budget>(16 * k_mib);
+  const auto shared = make_ref<Budget>(16 * k_mib);
   const auto first = member_of(shared, sim);
   const auto second = member_of(shared, sim, ISTHMUS_KIND_SHARED);
   const auto third = member_of(shared, sim, ISTHMUS_KIND_HOST);
@@ -102,7 +102,7 @@ TEST(budget, others_give_way_with_what_they_have_free) {
 
 TEST(budget, does_not_ask_for_more_than_is_missing) {
   rig sim;
-  const auto shared = make_ref<budget>(16 * k_mib);
+  const auto shared = make_ref<Budget>(16 * k_mib);
   const auto first = member_of(shared, sim);
   const auto second = member_of(shared, sim);
   std::vector<void*> blocks;
@@ -119,7 +119,7 @@ TEST(budget, does_not_ask_for_more_than_is_missing) {
 
 TEST(budget, says_who_holds_what) {
   rig sim;
-  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto shared = make_ref<Budget>(8 * k_mib);
   const auto first = member_of(shared, sim);
   const auto second = member_of(shared, sim, ISTHMUS_KIND_HOST);
   auto* one = expect_value(take(*first, *sim.on, 5));
@@ -139,13 +139,13 @@ TEST(budget, says_who_holds_what) {
 
 TEST(budget, is_held_to_by_a_pools_first_bytes_too) {
   rig sim;
-  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto shared = make_ref<Budget>(8 * k_mib);
   const auto first = member_of(shared, sim, ISTHMUS_KIND_DEVICE, 6 * k_mib);
   EXPECT_EQ(shared->now().held_bytes, 6 * k_mib);
   const auto second = member_of(shared, sim, ISTHMUS_KIND_DEVICE, 4 * k_mib);
   EXPECT_EQ(first->usage().held_bytes, 0U);
   auto* block = expect_value(take(*second, *sim.on, 3));
-  const auto third = pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+  const auto third = Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
                                   {.initial_bytes = 6 * k_mib, .shared = shared});
   expect_failure(third, ISTHMUS_ERROR_OUT_OF_MEMORY, "budget");
   EXPECT_EQ(shared->now().pools, 2U);
@@ -154,10 +154,10 @@ TEST(budget, is_held_to_by_a_pools_first_bytes_too) {
 
 TEST(budget, a_pool_at_its_own_limit_asks_nobody) {
   rig sim;
-  const auto shared = make_ref<budget>(64 * k_mib);
+  const auto shared = make_ref<Budget>(64 * k_mib);
   const auto first = member_of(shared, sim);
   const auto limited =
-      expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+      expect_value(Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
                                 {.limit_bytes = 2 * k_mib, .remaps = false, .shared = shared}));
   warm(*first, *sim.on, 4);
   expect_failure(take(*limited, *sim.on, 3), ISTHMUS_ERROR_OUT_OF_MEMORY, "at most 2 MiB");
@@ -166,9 +166,9 @@ TEST(budget, a_pool_at_its_own_limit_asks_nobody) {
 
 TEST(budget, moving_memory_is_counted_once) {
   rig sim;
-  const auto shared = make_ref<budget>(48 * k_mib);
+  const auto shared = make_ref<Budget>(48 * k_mib);
   const auto only =
-      expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE, {.shared = shared}));
+      expect_value(Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE, {.shared = shared}));
   std::vector<void*> blocks;
   for (int each = 0; each < 8; ++each) {
     blocks.push_back(expect_value(take(*only, *sim.on, 4)));
@@ -188,12 +188,12 @@ TEST(budget, moving_memory_is_counted_once) {
 
 TEST(budget, counts_pools_that_have_gone_till_their_memory_has) {
   rig sim{"effect=late"};
-  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto shared = make_ref<Budget>(8 * k_mib);
   auto first = member_of(shared, sim);
   const auto second = member_of(shared, sim);
   auto* block = expect_value(take(*first, *sim.on, 6));
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   ASSERT_TRUE(sim.on->fence(after));
   give(*first, *sim.on, block, 6);
   first = {};
@@ -215,12 +215,12 @@ TEST(budget, loses_nothing_by_a_call_that_fails) {
     rig sim;
     const auto before = sim.calls("any");
     sim.configure("fail=any:" + std::to_string(failing));
-    const auto shared = make_ref<budget>(8 * k_mib);
+    const auto shared = make_ref<Budget>(8 * k_mib);
     int failures = 0;
     for (const bool remaps : {false, true}) {
-      auto first = pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+      auto first = Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
                                 {.remaps = remaps, .shared = shared});
-      auto second = pool::create(*sim.home, *sim.where, ISTHMUS_KIND_SHARED,
+      auto second = Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_SHARED,
                                  {.remaps = remaps, .shared = shared});
       ASSERT_TRUE(first && second);
       for (const std::size_t mib : {2U, 5U, 3U, 6U, 1U}) {
@@ -249,7 +249,7 @@ TEST(budget, loses_nothing_by_a_call_that_fails) {
 // constantly, while pools are created and destroyed.
 TEST(budget, pools_that_ask_one_another_do_not_wait_for_one_another) {
   rig sim{"capacity=1GiB"};
-  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto shared = make_ref<Budget>(8 * k_mib);
   std::atomic<int> taken{0};
   std::vector<std::thread> threads;
   for (unsigned number = 0; number < 3; ++number) {

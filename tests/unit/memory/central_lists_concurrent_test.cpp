@@ -19,11 +19,11 @@ namespace isthmus {
 namespace {
 
 constexpr std::size_t k_block_bytes = 4096;
-constexpr auto k_slab_shape = slab_shape::of_first(k_block_bytes);
-constexpr size_classes k_finest{size_classes::k_smallest_unit};
+constexpr auto k_slab_shape = SlabShape::of_first(k_block_bytes);
+constexpr SizeClasses k_finest{SizeClasses::k_smallest_unit};
 constexpr unsigned k_class = k_finest.class_of(k_block_bytes);
 constexpr std::size_t k_in_batch = 16;
-constexpr queue_slots::slot k_whoever = queue_slots::k_quiet;
+constexpr QueueSlots::Slot k_whoever = QueueSlots::k_quiet;
 
 // Slabs at addresses that are never accessed.
 class central_shards : public testing::Test {
@@ -72,7 +72,7 @@ class central_shards : public testing::Test {
     return length(lists_.give(k_class, given, {}, shard));
   }
   std::size_t flush() { return length(lists_.flush(k_class)); }
-  static std::size_t length(const slab* first) {
+  static std::size_t length(const Slab* first) {
     std::size_t count = 0;
     for (; first != nullptr; first = first->after) {
       ++count;
@@ -85,15 +85,15 @@ class central_shards : public testing::Test {
   static constexpr std::size_t k_grains = k_slabs * k_slab_shape.grains;
   static_assert(k_slab_shape.blocks == 64);
 
-  ref<queue_slots> slots_ = make_ref<queue_slots>();
-  central_lists lists_{*slots_, {}, k_finest, [](std::size_t) { return k_in_batch; }};
-  std::vector<slab*> made_;
+  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
+  CentralLists lists_{*slots_, {}, k_finest, [](std::size_t) { return k_in_batch; }};
+  std::vector<Slab*> made_;
 
  private:
   static std::byte* at(std::size_t grain) {
     return reinterpret_cast<std::byte*>((std::uintptr_t{7} << 40) + grain * k_grain_bytes);
   }
-  alignas(64) std::array<grain, k_grains> records_{};
+  alignas(64) std::array<Grain, k_grains> records_{};
 };
 
 TEST_F(central_shards, give_their_own_threads_first) {

@@ -21,21 +21,21 @@ namespace {
 constexpr std::size_t k_bytes = 96;
 enum class outcome : std::uint8_t { pending, succeeded, failed };
 
-std::size_t copies_of(content_list& list, const byte_range& range) {
-  std::vector<ref<event>> after;
+std::size_t copies_of(ContentList& list, const ByteRange& range) {
+  std::vector<Ref<Event>> after;
   list.collect(range, after);
   return after.size();
 }
 
 TEST(content_list, awaits_without_memory) {
-  content_list list;
-  const auto first = make_ref<host_event>();
-  const auto second = make_ref<host_event>();
+  ContentList list;
+  const auto first = make_ref<HostEvent>();
+  const auto second = make_ref<HostEvent>();
   second->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
-  range_set begin{{0, 8}};
-  range_set end{{8, 16}};
-  content_list::seat one;
-  content_list::seat other;
+  RangeSet begin{{0, 8}};
+  RangeSet end{{8, 16}};
+  ContentList::Seat one;
+  ContentList::Seat other;
   {
     const support::without_memory now;
     list.await(std::move(one), std::move(begin), first);
@@ -47,8 +47,8 @@ TEST(content_list, awaits_without_memory) {
 }
 
 TEST(content_list, forgets_what_is_filled_in_another_way) {
-  content_list list;
-  const auto copy = make_ref<host_event>();
+  ContentList list;
+  const auto copy = make_ref<HostEvent>();
   list.await({}, {{0, 16}}, copy);
   list.forget({{0, 8}});
   EXPECT_EQ(copies_of(list, {0, 8}), 0U);
@@ -59,10 +59,10 @@ TEST(content_list, forgets_what_is_filled_in_another_way) {
 }
 
 TEST(content_list, asks_for_the_copy_again_where_what_was_to_replace_it_fails) {
-  content_list list;
-  const auto copy = make_ref<host_event>();
-  const auto written = make_ref<host_event>();
-  const auto failed = make_ref<host_event>();
+  ContentList list;
+  const auto copy = make_ref<HostEvent>();
+  const auto written = make_ref<HostEvent>();
+  const auto failed = make_ref<HostEvent>();
   list.await({}, {{0, 16}}, copy);
   list.replace({{0, 8}}, written);
   list.replace({{8, 12}}, failed);
@@ -83,17 +83,17 @@ TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_su
   for (const bool is_first : {false, true}) {
     for (const bool ends_first : {false, true}) {
       SCOPED_TRACE(testing::Message() << "first " << is_first << ", ends first " << ends_first);
-      content_list list;
-      const auto copy = make_ref<host_event>();
-      const auto first = make_ref<host_event>();
-      const auto second = make_ref<host_event>();
+      ContentList list;
+      const auto copy = make_ref<HostEvent>();
+      const auto first = make_ref<HostEvent>();
+      const auto second = make_ref<HostEvent>();
       list.await({}, {{0, 16}}, copy);
       copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
       list.replace({{0, 16}}, first);
       list.replace({{0, 8}}, second);
-      const auto end = [&](const ref<host_event>& which) {
+      const auto end = [&](const Ref<HostEvent>& which) {
         const bool succeeds = is_first == (which.get() == first.get());
-        which->finish(succeeds ? error{} : fail(ISTHMUS_ERROR_DRIVER, "failed"));
+        which->finish(succeeds ? Error{} : fail(ISTHMUS_ERROR_DRIVER, "failed"));
       };
       end(ends_first ? first : second);
       end(ends_first ? second : first);
@@ -104,13 +104,13 @@ TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_su
 }
 
 TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fail) {
-  content_list list;
-  const auto copy = make_ref<host_event>();
+  ContentList list;
+  const auto copy = make_ref<HostEvent>();
   list.await({}, {{0, 16}}, copy);
   copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
-  std::vector<ref<host_event>> writes;
+  std::vector<Ref<HostEvent>> writes;
   for (int each = 0; each < 3; ++each) {
-    writes.push_back(make_ref<host_event>());
+    writes.push_back(make_ref<HostEvent>());
     list.replace({{0, 16}}, writes.back());
     list.replace({{0, 16}}, writes.back());
   }
@@ -124,13 +124,13 @@ TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fai
 // The model: for each byte the entry that determines its content, if any.
 class byte_model {
  public:
-  void await(const range_set& ranges, std::size_t copy) {
+  void await(const RangeSet& ranges, std::size_t copy) {
     for_each(ranges, [&](cell& each) { each = {copy, {}}; });
   }
-  void forget(const range_set& ranges) {
+  void forget(const RangeSet& ranges) {
     for_each(ranges, [](cell& each) { each = {}; });
   }
-  void replace(const range_set& ranges, std::size_t written) {
+  void replace(const RangeSet& ranges, std::size_t written) {
     for_each(ranges, [&](cell& each) {
       if (each.copy) {
         each.writes.push_back(written);
@@ -138,7 +138,7 @@ class byte_model {
     });
   }
   // The copies that a reader depends on. `state` returns the outcome of each event.
-  [[nodiscard]] std::set<std::size_t> collect(const byte_range& range, auto&& state) const {
+  [[nodiscard]] std::set<std::size_t> collect(const ByteRange& range, auto&& state) const {
     std::set<std::size_t> found;
     for (auto at = range.begin; at < range.end; ++at) {
       const auto& [copy, writes] = cells_.at(at);
@@ -156,7 +156,7 @@ class byte_model {
     std::optional<std::size_t> copy;
     std::vector<std::size_t> writes;
   };
-  void for_each(const range_set& ranges, auto&& change) {
+  void for_each(const RangeSet& ranges, auto&& change) {
     for (const auto& each : ranges) {
       for (auto at = each.begin; at < each.end; ++at) {
         change(cells_.at(at));
@@ -166,11 +166,11 @@ class byte_model {
   std::array<cell, k_bytes> cells_;
 };
 
-range_set some_ranges(std::mt19937& random) {
-  range_set made;
+RangeSet some_ranges(std::mt19937& random) {
+  RangeSet made;
   for (auto count = 1 + random() % 3; count > 0; --count) {
     const auto begin = random() % k_bytes;
-    made.add(byte_range{begin, std::min<std::size_t>(k_bytes, begin + 1 + random() % 24)});
+    made.add(ByteRange{begin, std::min<std::size_t>(k_bytes, begin + 1 + random() % 24)});
   }
   return made;
 }
@@ -180,13 +180,13 @@ TEST(content_list, is_as_a_model_of_each_byte) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random{seed};
-    content_list list;
+    ContentList list;
     byte_model model;
-    std::vector<ref<host_event>> events;
+    std::vector<Ref<HostEvent>> events;
     std::vector<outcome> ends;
     const auto state = [&](std::size_t which) { return ends[which]; };
     const auto make = [&] {
-      events.push_back(make_ref<host_event>());
+      events.push_back(make_ref<HostEvent>());
       ends.push_back(outcome::pending);
       return events.size() - 1;
     };
@@ -209,18 +209,18 @@ TEST(content_list, is_as_a_model_of_each_byte) {
         default:
           if (ended < events.size()) {
             const bool fails = random() % 2 == 0;
-            events[ended]->finish(fails ? fail(ISTHMUS_ERROR_DRIVER, "failed") : error{});
+            events[ended]->finish(fails ? fail(ISTHMUS_ERROR_DRIVER, "failed") : Error{});
             ends[ended++] = fails ? outcome::failed : outcome::succeeded;
           }
       }
       const auto range = *some_ranges(random).begin();
-      std::vector<ref<event>> after;
+      std::vector<Ref<Event>> after;
       list.collect(range, after);
       std::set<std::size_t> found;
       for (const auto& each : after) {
         found.insert(static_cast<std::size_t>(
             std::ranges::find(events, each.get(),
-                              [](auto& one) { return static_cast<event*>(one.get()); }) -
+                              [](auto& one) { return static_cast<Event*>(one.get()); }) -
             events.begin()));
       }
       ASSERT_EQ(found, model.collect(range, state)) << "step " << step;
@@ -231,10 +231,10 @@ TEST(content_list, is_as_a_model_of_each_byte) {
 // Any call removes entries of copies that have succeeded, however many there are.
 TEST(content_list, is_empty_after_some_looks_once_all_copies_succeeded) {
   constexpr std::size_t k_copies = 3000;
-  content_list list;
-  std::vector<ref<host_event>> copies;
+  ContentList list;
+  std::vector<Ref<HostEvent>> copies;
   for (std::size_t each = 0; each < k_copies; ++each) {
-    copies.push_back(make_ref<host_event>());
+    copies.push_back(make_ref<HostEvent>());
     list.await({}, {{2 * each, 2 * each + 1}}, copies.back());
   }
   EXPECT_EQ(copies_of(list, {0, 2 * k_copies}), k_copies);
@@ -252,15 +252,15 @@ TEST(content_list, is_empty_after_one_look_at_all_bytes_once_all_copies_succeede
   constexpr std::size_t k_copies = 3000;
   for (const bool writes : {false, true}) {
     SCOPED_TRACE(writes ? "written over" : "read");
-    content_list list;
-    const auto copy = make_ref<host_event>();
+    ContentList list;
+    const auto copy = make_ref<HostEvent>();
     for (std::size_t each = 0; each < k_copies; ++each) {
       list.await({}, {{2 * each, 2 * each + 1}}, copy);
     }
     copy->finish({});
-    const byte_range all{0, 2 * k_copies};
+    const ByteRange all{0, 2 * k_copies};
     if (writes) {
-      list.replace({all}, make_ref<host_event>());
+      list.replace({all}, make_ref<HostEvent>());
     } else {
       EXPECT_EQ(copies_of(list, all), 0U);
     }

@@ -14,14 +14,14 @@ TEST_F(cuda_test, borrowed_streams_are_not_asked_once_their_memory_is_behind_a_f
   constexpr std::size_t k_bytes = 4 * k_mib;
   constexpr int k_turns = 50;
   const auto from =
-      *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+      *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
                     {.limit_bytes = 2 * k_bytes, .longest_wait = std::chrono::seconds{60}});
-  fill_pattern pattern;
+  FillPattern pattern;
   pattern.nbytes = 1;
   for (int turn = 0; turn < k_turns; ++turn) {
     auto* const stream = foreign_stream();
     {
-      auto borrowed = where().home().adopt_queue(where(), stream, owner{});
+      auto borrowed = where().home().adopt_queue(where(), stream, Owner{});
       ASSERT_TRUE(borrowed) << borrowed.failure().message();
       auto block = from->allocate(k_bytes, 0, **borrowed);
       ASSERT_TRUE(block) << block.failure().message();
@@ -29,7 +29,7 @@ TEST_F(cuda_test, borrowed_streams_are_not_asked_once_their_memory_is_behind_a_f
       ASSERT_TRUE(from->deallocate(*block, k_bytes, borrowed->get()));
     }
     {
-      const cuda::made_current here{calls(), primary()};
+      const cuda::MadeCurrent here{calls(), primary()};
       EXPECT_EQ(calls().destroy_stream(stream), 0U);
     }
     auto next = from->allocate(2 * k_bytes, 0, line());

@@ -27,12 +27,12 @@ class cuda_moves : public cuda_test {
     if (!where().can(ISTHMUS_CAN_REMAP)) {
       GTEST_SKIP() << "its memory does not move";
     }
-    from_ = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+    from_ = *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
                           {.limit_bytes = 4 * k_chunk, .longest_wait = std::chrono::seconds{60}});
     for (auto& each : blocks_) {
       each = take(k_chunk);
     }
-    const std::vector<ref<event>> after{gate_};
+    const std::vector<Ref<Event>> after{gate_};
     ASSERT_TRUE(line().fence(after));
     give(blocks_[0], k_chunk, &line());
     give(blocks_[2], k_chunk, &line());
@@ -57,17 +57,17 @@ class cuda_moves : public cuda_test {
     EXPECT_TRUE(taken) << taken.failure().message();
     return taken ? *taken : nullptr;
   }
-  void give(void* gone, std::size_t nbytes, queue* behind) const {
+  void give(void* gone, std::size_t nbytes, Queue* behind) const {
     EXPECT_TRUE(from_->deallocate(gone, nbytes, behind));
   }
   [[nodiscard]] std::size_t held() const { return from_->usage().held_bytes; }
-  [[nodiscard]] pool& from() const { return *from_; }
-  [[nodiscard]] host_event& gate() const { return *gate_; }
+  [[nodiscard]] Pool& from() const { return *from_; }
+  [[nodiscard]] HostEvent& gate() const { return *gate_; }
 
  private:
-  ref<pool> from_;
+  Ref<Pool> from_;
   std::array<void*, 4> blocks_{};
-  ref<host_event> gate_ = make_ref<host_event>();
+  Ref<HostEvent> gate_ = make_ref<HostEvent>();
 };
 
 TEST_F(cuda_moves, a_chunk_is_held_as_long_as_it_is_at_an_old_place_too) {
@@ -92,7 +92,7 @@ TEST_F(cuda_moves, a_chunk_is_held_as_long_as_it_is_at_an_old_place_too) {
 // One half of each chunk is no longer in use; the other half only by the requesting queue.
 TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) {
   constexpr auto k_half = k_chunk / 2;
-  const auto from = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+  const auto from = *Pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
                                   {.growth_bytes = k_chunk, .limit_bytes = 3 * k_chunk});
   std::array<void*, 6> halves{};
   for (auto& each : halves) {
@@ -121,7 +121,7 @@ TEST_F(cuda_moves, a_request_waits_for_the_work_of_its_own_queue_on_chunks_that_
   }
   refuse(1);
   std::thread opens{[&] {
-    EXPECT_TRUE(patiently([&] { return from().under_pressure().of(rung::wait).tried != 0; }));
+    EXPECT_TRUE(patiently([&] { return from().under_pressure().of(Rung::wait).tried != 0; }));
     gate().finish({});
   }};
   void* const served = take(2 * k_chunk);

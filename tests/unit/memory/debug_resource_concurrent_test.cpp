@@ -32,11 +32,11 @@ class debug_resource_test : public testing::TestWithParam<bool> {
     ASSERT_TRUE(made);
     on_ = *std::move(made);
     if (GetParam()) {
-      auto from = pool::create(**home, **found, ISTHMUS_KIND_HOST, {.limit_bytes = 8 * k_mib});
+      auto from = Pool::create(**home, **found, ISTHMUS_KIND_HOST, {.limit_bytes = 8 * k_mib});
       ASSERT_TRUE(from);
       upstream_ = *std::move(from);
     } else {
-      upstream_ = make_ref<provider>(**home, **found, ISTHMUS_KIND_HOST);
+      upstream_ = make_ref<Provider>(**home, **found, ISTHMUS_KIND_HOST);
     }
     make(k_mib);
     testing::internal::CaptureStderr();
@@ -47,7 +47,7 @@ class debug_resource_test : public testing::TestWithParam<bool> {
     EXPECT_EQ(std::count(told_.begin(), told_.end(), '\n'), expected_);
   }
   void make(std::size_t kept_bytes) {
-    auto over = debug_resource::create(*upstream_, kept_bytes);
+    auto over = DebugResource::create(*upstream_, kept_bytes);
     ASSERT_TRUE(over);
     over_ = *std::move(over);
   }
@@ -56,17 +56,17 @@ class debug_resource_test : public testing::TestWithParam<bool> {
     EXPECT_TRUE(got) << got.failure().message();
     return got ? static_cast<std::byte*>(*got) : nullptr;
   }
-  [[nodiscard]] result<void> give(void* pointer, std::size_t nbytes) {
+  [[nodiscard]] Result<void> give(void* pointer, std::size_t nbytes) {
     return over_->deallocate(pointer, nbytes, on_.get());
   }
-  static bool says(const result<void>& outcome, std::string_view part) {
+  static bool says(const Result<void>& outcome, std::string_view part) {
     return !outcome && outcome.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT &&
            std::string_view{outcome.failure().message()}.find(part) != std::string_view::npos;
   }
 
-  ref<queue> on_;
-  ref<memory_resource> upstream_;
-  ref<debug_resource> over_;
+  Ref<Queue> on_;
+  Ref<MemoryResource> upstream_;
+  Ref<DebugResource> over_;
   std::string told_;
   int expected_ = 0;  // lines expected on the standard error stream
 };
@@ -141,8 +141,8 @@ TEST_P(debug_resource_test, odd_requests_are_upstreams_to_refuse) {
 }
 
 TEST_P(debug_resource_test, an_allocation_waits_for_its_queue) {
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   ASSERT_TRUE(on_->fence(after));
   std::atomic<bool> taken{false};
   std::thread takes([&] {
@@ -159,8 +159,8 @@ TEST_P(debug_resource_test, an_allocation_waits_for_its_queue) {
 
 // In a callback, and wherever else waiting is not allowed.
 TEST_P(debug_resource_test, where_it_may_not_wait_blocks_pass_unchecked) {
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   ASSERT_TRUE(on_->fence(after));
   no_wait = true;
   auto* const got = take(100);
@@ -217,8 +217,8 @@ TEST(debug_resource, device_memory_is_refused) {
   ASSERT_TRUE(found);
   auto home = (*found)->home().default_context();
   ASSERT_TRUE(home);
-  const auto from = make_ref<provider>(**home, **found, ISTHMUS_KIND_DEVICE);
-  auto over = debug_resource::create(*from, k_mib);
+  const auto from = make_ref<Provider>(**home, **found, ISTHMUS_KIND_DEVICE);
+  auto over = DebugResource::create(*from, k_mib);
   ASSERT_FALSE(over);
   EXPECT_EQ(over.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
 }

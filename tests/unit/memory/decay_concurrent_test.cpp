@@ -24,28 +24,28 @@ using sim_test::rig;
 
 using support::k_mib;
 
-ref<pool> pool_with(rig& on, std::chrono::nanoseconds decay, bool remaps = false) {
-  return expect_value(pool::create(*on.home, *on.where, ISTHMUS_KIND_DEVICE,
+Ref<Pool> pool_with(rig& on, std::chrono::nanoseconds decay, bool remaps = false) {
+  return expect_value(Pool::create(*on.home, *on.where, ISTHMUS_KIND_DEVICE,
                                    {.growth_bytes = k_mib, .remaps = remaps, .decay = decay}));
 }
 
-std::vector<void*> take(pool& from, queue& on, std::size_t count) {
+std::vector<void*> take(Pool& from, Queue& on, std::size_t count) {
   std::vector<void*> blocks;
   for (std::size_t each = 0; each < count; ++each) {
     blocks.push_back(expect_value(from.allocate(k_mib, 0, on)));
   }
   return blocks;
 }
-void give(pool& to, queue& on, const std::vector<void*>& blocks) {
+void give(Pool& to, Queue& on, const std::vector<void*>& blocks) {
   for (auto* each : blocks) {
     EXPECT_TRUE(to.deallocate(each, k_mib, &on));
   }
 }
 
 TEST(decay_window, turns_once_its_time_has_passed) {
-  const auto before = os::clock::now();
-  decay_window window{10s};
-  const auto after = os::clock::now();
+  const auto before = os::Clock::now();
+  DecayWindow window{10s};
+  const auto after = os::Clock::now();
   EXPECT_TRUE(window.is_on());
   EXPECT_GE(window.end(), before + 10s);
   EXPECT_LE(window.end(), after + 10s);
@@ -57,20 +57,20 @@ TEST(decay_window, turns_once_its_time_has_passed) {
 }
 
 TEST(decay_window, may_be_for_ever_or_none) {
-  decay_window none{0ns};
+  DecayWindow none{0ns};
   EXPECT_FALSE(none.is_on());
-  EXPECT_FALSE(none.turn(os::clock::time_point::max()));
-  decay_window longest{os::clock::duration::max()};
+  EXPECT_FALSE(none.turn(os::Clock::time_point::max()));
+  DecayWindow longest{os::Clock::duration::max()};
   EXPECT_TRUE(longest.is_on());
-  EXPECT_EQ(longest.end(), os::clock::time_point::max());
-  EXPECT_FALSE(longest.turn(os::clock::now() + 1000h));
+  EXPECT_EQ(longest.end(), os::Clock::time_point::max());
+  EXPECT_FALSE(longest.turn(os::Clock::now() + 1000h));
 }
 
 // Windows so long that no library thread sees their end.
 TEST(decay, gives_back_what_was_free_for_a_whole_window) {
   rig sim;
   const auto from = pool_with(sim, 1h);
-  const auto now = decay_window::clock::now();
+  const auto now = DecayWindow::Clock::now();
   give(*from, *sim.on, take(*from, *sim.on, 4));
   EXPECT_EQ(from->decay(now + 2h), 0U) << "it was in use in this window";
   EXPECT_EQ(from->usage().held_bytes, 4 * k_mib);
@@ -81,7 +81,7 @@ TEST(decay, gives_back_what_was_free_for_a_whole_window) {
 TEST(decay, keeps_what_was_needed_for_a_moment) {
   rig sim;
   const auto from = pool_with(sim, 1h);
-  const auto now = decay_window::clock::now();
+  const auto now = DecayWindow::Clock::now();
   give(*from, *sim.on, take(*from, *sim.on, 4));
   EXPECT_EQ(from->decay(now + 2h), 0U);
   give(*from, *sim.on, take(*from, *sim.on, 3));
@@ -117,8 +117,8 @@ TEST(decay, leaves_what_work_in_flight_uses) {
   rig sim{"effect=late"};
   const auto from = pool_with(sim, 1ns);
   const auto blocks = take(*from, *sim.on, 2);
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   ASSERT_TRUE(sim.on->fence(after));
   give(*from, *sim.on, blocks);
   for (int each = 0; each < 4; ++each) {
@@ -130,15 +130,15 @@ TEST(decay, leaves_what_work_in_flight_uses) {
 
 void start_a_library_thread() {
   std::atomic<bool> ran{false};
-  run_on_library_thread([&] { ran = true; }, [](const error& why) { FAIL() << why.message(); });
+  run_on_library_thread([&] { ran = true; }, [](const Error& why) { FAIL() << why.message(); });
   while (!ran) {
     std::this_thread::yield();
   }
 }
 
-bool comes_to_hold(pool& of, std::size_t nbytes) {
-  const auto patience = os::clock::now() + 20s;
-  while (of.usage().held_bytes != nbytes && os::clock::now() < patience) {
+bool comes_to_hold(Pool& of, std::size_t nbytes) {
+  const auto patience = os::Clock::now() + 20s;
+  while (of.usage().held_bytes != nbytes && os::Clock::now() < patience) {
     std::this_thread::sleep_for(1ms);
   }
   return of.usage().held_bytes == nbytes;

@@ -25,10 +25,10 @@ using sim_test::expect_value;
 using sim_test::rig;
 using support::k_mib;
 using support::settled;
-using use = default_pools::use;
+using use = DefaultPools::Use;
 
-ref<pool> find(rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE, use by = use::buffers) {
-  return expect_value(default_pools::only().find(*on.home, *on.where, kind, by));
+Ref<Pool> find(rig& on, UsmKind kind = ISTHMUS_KIND_DEVICE, use by = use::buffers) {
+  return expect_value(DefaultPools::only().find(*on.home, *on.where, kind, by));
 }
 
 TEST(default_pools, are_one_for_each_kind_device_and_context) {
@@ -40,16 +40,16 @@ TEST(default_pools, are_one_for_each_kind_device_and_context) {
       << "no other memory can be shared there either";
   EXPECT_NE(find(one, ISTHMUS_KIND_HOST).get(), first.get());
   EXPECT_NE(find(two).get(), first.get());
-  const std::array<device*, 1> members{one.where.get()};
+  const std::array<Device*, 1> members{one.where.get()};
   auto other = expect_value(one.where->home().create_context(members));
   auto there = expect_value(
-      default_pools::only().find(*other, *one.where, ISTHMUS_KIND_DEVICE, use::buffers));
+      DefaultPools::only().find(*other, *one.where, ISTHMUS_KIND_DEVICE, use::buffers));
   EXPECT_NE(there.get(), first.get());
 }
 
 TEST(default_pools, refuse_what_the_device_lacks) {
   rig sim;
-  expect_failure(default_pools::only().find(*sim.home, *sim.where, 7, use::buffers),
+  expect_failure(DefaultPools::only().find(*sim.home, *sim.where, 7, use::buffers),
                  ISTHMUS_ERROR_INVALID_ARGUMENT, "not a USM kind");
 }
 
@@ -58,7 +58,7 @@ TEST(default_pools, serve_buffers_without_a_resource) {
   const auto from = find(sim);
   const auto calls = sim.calls("allocate");
   for (int each = 0; each < 100; ++each) {
-    const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    const auto made = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
     ASSERT_NE(made->pointer(), nullptr);
   }
   EXPECT_LE(sim.calls("allocate"), calls + 1);
@@ -67,8 +67,8 @@ TEST(default_pools, serve_buffers_without_a_resource) {
 
 TEST(default_pools, are_left_out_in_a_function_that_a_resource_asks) {
   rig sim;
-  const driver_serves_thread meanwhile;
-  const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  const DriverServesThread meanwhile;
+  const auto made = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
   EXPECT_EQ(sim.calls("allocate"), 1U);
   EXPECT_EQ(find(sim)->usage().held_bytes, 0U);
 }
@@ -76,10 +76,10 @@ TEST(default_pools, are_left_out_in_a_function_that_a_resource_asks) {
 TEST(default_pools, return_by_age_what_was_not_needed) {
   rig sim;
   auto from = find(sim);
-  EXPECT_LE(from->window().end(), decay_window::clock::now() + default_pools::k_decay);
-  auto made = expect_value(buffer::create(*sim.on, {2 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+  EXPECT_LE(from->window().end(), DecayWindow::Clock::now() + DefaultPools::k_decay);
+  auto made = expect_value(Buffer::create(*sim.on, {2 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
   made = {};
-  const auto now = decay_window::clock::now();
+  const auto now = DecayWindow::Clock::now();
   static_cast<void>(from->decay(now + 15s));
   EXPECT_GE(from->usage().held_bytes, 2 * k_mib) << "it was in use in this window";
   static_cast<void>(from->decay(now + 30s));
@@ -91,11 +91,11 @@ TEST(default_pools, call_no_driver_in_a_program_that_repeats_its_steps) {
   rig sim;
   auto from = find(sim);
   const auto step = [&] {
-    auto large = expect_value(buffer::create(*sim.on, {3 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
-    auto small = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    auto large = expect_value(Buffer::create(*sim.on, {3 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+    auto small = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
   };
   step();
-  auto now = decay_window::clock::now();
+  auto now = DecayWindow::Clock::now();
   static_cast<void>(from->decay(now += 11s));
   step();
   static_cast<void>(from->decay(now += 11s));
@@ -110,9 +110,9 @@ TEST(default_pools, call_no_driver_in_a_program_that_repeats_its_steps) {
   EXPECT_EQ(after.unmaps, before.unmaps);
 }
 
-live_total live() {
+LiveTotal live() {
   auto total = process_live_counts().total(ISTHMUS_KIND_UNKNOWN);
-  default_pools::only().count_blocks(total, ISTHMUS_KIND_UNKNOWN);
+  DefaultPools::only().count_blocks(total, ISTHMUS_KIND_UNKNOWN);
   return total;
 }
 
@@ -121,18 +121,18 @@ live_total live() {
 TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   rig sim;
   static_cast<void>(settled(&live));
-  const auto kept = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  const auto kept = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
   const auto before = live();
   std::atomic<bool> stop{false};
   std::atomic<int> returned{0};
   std::thread returning{[&] {
     while (!stop) {
-      returned += default_pools::only().trim() != 0 ? 1 : 0;
+      returned += DefaultPools::only().trim() != 0 ? 1 : 0;
     }
   }};
   int different = 0;
   while (returned < 200) {
-    static_cast<void>(buffer::create(*sim.on, {8 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+    static_cast<void>(Buffer::create(*sim.on, {8 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
     for (int look = 0; look < 20; ++look) {
       const auto now = live();
       different += now.count != before.count || now.bytes != before.bytes ? 1 : 0;
@@ -148,13 +148,13 @@ TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
 TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
   static_cast<void>(settled(&live));
   for (int round = 0; round < 100; ++round) {
-    static_cast<void>(default_pools::only().trim());  // from the previous round
+    static_cast<void>(DefaultPools::only().trim());  // from the previous round
     std::array<rig, 4> others;
-    std::array<ref<pool>, 4> unused;
+    std::array<Ref<Pool>, 4> unused;
     std::transform(others.begin(), others.end(), unused.begin(),
                    [](rig& each) { return find(each); });
     rig sim;
-    const auto kept = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    const auto kept = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
     const auto before = live();
     std::atomic<bool> looking{false};
     std::atomic<bool> dropped{false};
@@ -163,7 +163,7 @@ TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
         std::this_thread::yield();
       }
       unused = {};
-      default_pools::only().drop_unused();
+      DefaultPools::only().drop_unused();
       dropped = true;
     }};
     while (!dropped) {
@@ -178,32 +178,32 @@ TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
 
 TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
   rig sim;
-  static_cast<void>(default_pools::only().trim());  // pools that other tests left
-  const auto before = default_pools::only().count();
+  static_cast<void>(DefaultPools::only().trim());  // pools that other tests left
+  const auto before = DefaultPools::only().count();
   {
-    const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
-    default_pools::only().drop_unused();
-    EXPECT_EQ(default_pools::only().count(), before + 1);
+    const auto made = expect_value(Buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    DefaultPools::only().drop_unused();
+    EXPECT_EQ(DefaultPools::only().count(), before + 1);
   }
-  default_pools::only().drop_unused();
-  EXPECT_EQ(default_pools::only().count(), before + 1) << "it holds memory";
+  DefaultPools::only().drop_unused();
+  EXPECT_EQ(DefaultPools::only().count(), before + 1) << "it holds memory";
   find(sim)->trim(0);
-  default_pools::only().drop_unused();
-  EXPECT_EQ(default_pools::only().count(), before);
+  DefaultPools::only().drop_unused();
+  EXPECT_EQ(DefaultPools::only().count(), before);
 }
 
 // A destroyed device leaves nothing once its pool is empty.
 TEST(default_pools, let_their_context_go) {
-  static_cast<void>(default_pools::only().trim());
+  static_cast<void>(DefaultPools::only().trim());
   std::size_t before = 0;
   {
     rig sim;
     const auto kept = find(sim);  // keeps the pool until it has been counted
-    before = default_pools::only().count();
+    before = DefaultPools::only().count();
   }
   EXPECT_GE(before, 1U);
-  default_pools::only().drop_unused();
-  EXPECT_LT(default_pools::only().count(), before);
+  DefaultPools::only().drop_unused();
+  EXPECT_LT(DefaultPools::only().count(), before);
 }
 
 }  // namespace

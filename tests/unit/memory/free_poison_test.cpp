@@ -35,7 +35,7 @@ void read_byte(const std::byte* at) {
 
 struct way {
   const char* name;
-  usm_kind kind;
+  UsmKind kind;
   bool remaps;
 };
 
@@ -48,18 +48,18 @@ class free_poison_test : public testing::TestWithParam<way> {
     device_ = expect_value(find_device("host"));
     on_ = expect_value(expect_value(device_->home().default_context())->create_queue(*device_));
     from_ = expect_value(
-        pool::create(on_->home(), *device_, GetParam().kind, {.remaps = GetParam().remaps}));
+        Pool::create(on_->home(), *device_, GetParam().kind, {.remaps = GetParam().remaps}));
   }
   std::byte* take(std::size_t nbytes) {
     return static_cast<std::byte*>(expect_value(from_->allocate(nbytes, 0, *on_)));
   }
-  void give(std::byte* block, std::size_t nbytes, queue* behind) {
+  void give(std::byte* block, std::size_t nbytes, Queue* behind) {
     EXPECT_TRUE(from_->deallocate(block, nbytes, behind));
   }
 
-  device* device_ = nullptr;
-  ref<queue> on_;
-  ref<pool> from_;
+  Device* device_ = nullptr;
+  Ref<Queue> on_;
+  Ref<Pool> from_;
 };
 INSTANTIATE_TEST_SUITE_P(ways, free_poison_test,
                          testing::Values(way{"device", ISTHMUS_KIND_DEVICE, true},
@@ -126,8 +126,8 @@ TEST_P(free_poison_test, is_not_on_what_work_still_uses) {
     auto* const block = take(nbytes);
     std::memset(block, 7, nbytes);
     std::vector<std::byte> copied(nbytes);
-    const auto gate = make_ref<host_event>();
-    const std::vector<ref<event>> after{gate};
+    const auto gate = make_ref<HostEvent>();
+    const std::vector<Ref<Event>> after{gate};
     const auto done = expect_value(on_->copy(copied.data(), block, nbytes, after));
     give(block, nbytes, on_.get());
     EXPECT_EQ(poisoned_in(block, nbytes), nullptr);
@@ -144,8 +144,8 @@ TEST_P(free_poison_test, comes_when_the_pool_learns_that_work_has_ended) {
     auto* const live = take(nbytes);  // keeps its slab in use
     auto* const late = take(nbytes);
     auto* const block = take(nbytes);
-    const auto gate = make_ref<host_event>();
-    const std::vector<ref<event>> after{gate};
+    const auto gate = make_ref<HostEvent>();
+    const std::vector<Ref<Event>> after{gate};
     const auto done = expect_value(on_->fence(after));
     give(block, nbytes, on_.get());
     from_->trim(SIZE_MAX);
@@ -190,7 +190,7 @@ TEST_P(free_poison_test, does_not_stay_where_memory_left) {
   for (std::size_t each = 0; each < blocks.size(); each += 2) {
     give(blocks[each], k_nbytes, nullptr);
   }
-  lane::empty_own(*from_);
+  Lane::empty_own(*from_);
   auto* const large = take(4 * k_nbytes);
   EXPECT_EQ(poisoned_in(large, 4 * k_nbytes), nullptr);
   std::size_t left = 0;
@@ -216,8 +216,8 @@ TEST(free_poison_of_a_device, is_where_the_host_reaches_the_memory) {
     GTEST_SKIP() << "only a build with AddressSanitizer has poison";
   }
   rig sim;
-  for (const usm_kind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
-    const auto from = expect_value(pool::create(*sim.home, *sim.where, kind, {}));
+  for (const UsmKind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+    const auto from = expect_value(Pool::create(*sim.home, *sim.where, kind, {}));
     for (const std::size_t nbytes : {std::size_t{1024}, k_mib}) {
       auto* const block = expect_value(from->allocate(nbytes, 0, *sim.on));
       EXPECT_TRUE(from->deallocate(block, nbytes, nullptr));

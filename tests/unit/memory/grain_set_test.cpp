@@ -10,24 +10,24 @@
 namespace isthmus {
 namespace {
 
-using index = grain_set::index;
+using index = GrainSet::Index;
 
 index next_in(const std::set<index>& known, index from) {
   const auto found = known.lower_bound(from);
-  return found == known.end() ? grain_set::k_none : *found;
+  return found == known.end() ? GrainSet::k_none : *found;
 }
 
 TEST(grain_set, has_its_first_and_last_number) {
-  const auto set = std::make_unique<grain_set>();
-  EXPECT_EQ(set->next(1), grain_set::k_none);
+  const auto set = std::make_unique<GrainSet>();
+  EXPECT_EQ(set->next(1), GrainSet::k_none);
   set->insert(1);
-  set->insert(grain_set::k_end - 1);
+  set->insert(GrainSet::k_end - 1);
   EXPECT_EQ(set->next(1), 1U);
-  EXPECT_EQ(set->next(2), grain_set::k_end - 1);
-  EXPECT_EQ(set->next(grain_set::k_end - 1), grain_set::k_end - 1);
-  EXPECT_EQ(set->next(grain_set::k_end), grain_set::k_none);
-  set->erase(grain_set::k_end - 1);
-  EXPECT_EQ(set->next(2), grain_set::k_none);
+  EXPECT_EQ(set->next(2), GrainSet::k_end - 1);
+  EXPECT_EQ(set->next(GrainSet::k_end - 1), GrainSet::k_end - 1);
+  EXPECT_EQ(set->next(GrainSet::k_end), GrainSet::k_none);
+  set->erase(GrainSet::k_end - 1);
+  EXPECT_EQ(set->next(2), GrainSet::k_none);
   EXPECT_EQ(set->size(), 1U);
 }
 
@@ -36,7 +36,7 @@ index some_number(std::mt19937& random) {
   const auto below = [&](index end) { return static_cast<index>(random()) % end; };
   const auto near_border = [&](unsigned bits) { return ((1 + below(3)) << bits) - 2 + below(4); };
   switch (below(5)) {
-    case 0: return 1 + below(grain_set::k_end - 1);
+    case 0: return 1 + below(GrainSet::k_end - 1);
     case 1: return near_border(6);
     case 2: return near_border(12);
     case 3: return near_border(18);
@@ -45,7 +45,7 @@ index some_number(std::mt19937& random) {
 }
 
 TEST(grain_set, does_what_a_sorted_set_does) {
-  const auto set = std::make_unique<grain_set>();
+  const auto set = std::make_unique<GrainSet>();
   std::set<index> known;
   std::mt19937 random{3};
   for (int step = 0; step < 100'000; ++step) {
@@ -66,7 +66,7 @@ TEST(grain_set, does_what_a_sorted_set_does) {
     set->erase(*known.begin());
     known.erase(known.begin());
   }
-  EXPECT_EQ(set->next(1), grain_set::k_none);
+  EXPECT_EQ(set->next(1), GrainSet::k_none);
 }
 
 }  // namespace

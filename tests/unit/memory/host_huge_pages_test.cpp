@@ -65,8 +65,8 @@ class host_huge_pages : public ::testing::Test {
     home_ = *home;
   }
 
-  device* where_ = nullptr;
-  ref<context> home_;
+  Device* where_ = nullptr;
+  Ref<Context> home_;
 };
 
 TEST_F(host_huge_pages, are_asked_for_from_their_size_up) {
@@ -83,7 +83,7 @@ TEST_F(host_huge_pages, are_asked_for_from_their_size_up) {
 TEST_F(host_huge_pages, cover_the_regions_of_a_pool_that_does_not_remap) {
   auto queue = home_->create_queue(*where_);
   ASSERT_TRUE(queue);
-  auto from = pool::create(*home_, *where_, ISTHMUS_KIND_HOST, {.remaps = false});
+  auto from = Pool::create(*home_, *where_, ISTHMUS_KIND_HOST, {.remaps = false});
   ASSERT_TRUE(from);
   auto block = (*from)->allocate(12 * k_mib, 0, **queue);
   ASSERT_TRUE(block);

@@ -34,15 +34,15 @@ class host_memory_of_numbers : public ::testing::Test {
   void process(std::size_t resident, std::size_t swapped = 0) {
     files.process(resident / os::page_size(), swapped / 1024);
   }
-  result<void> take(std::size_t nbytes) {
+  Result<void> take(std::size_t nbytes) {
     return memory.take(*where, {ISTHMUS_KIND_HOST, nbytes, 0});
   }
   void give_back(std::size_t nbytes) { memory.give_back(*where, nbytes); }
 
   support::kernel_files files;
-  const os::memory_bounds bounds{files.root()};
-  host_memory memory{bounds, 1000 * k_mib};
-  device* where = expect_value(find_device("host"));
+  const os::MemoryBounds bounds{files.root()};
+  HostMemory memory{bounds, 1000 * k_mib};
+  Device* where = expect_value(find_device("host"));
 };
 
 TEST_F(host_memory_of_numbers, is_refused_beyond_what_is_available) {

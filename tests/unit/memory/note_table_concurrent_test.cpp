@@ -13,13 +13,13 @@ namespace {
 constexpr std::uint64_t k_rounds = 200'000;
 
 // All fields follow from the number of the note.
-block_note numbered(const void* pointer, std::uint64_t number) {
+BlockNote numbered(const void* pointer, std::uint64_t number) {
   const std::size_t nbytes = 4096 + number % 1000;
   const auto* const text = reinterpret_cast<const char*>(number + 1);
   return {pointer, nbytes, number, number, 1, text, text};
 }
 
-bool is_whole(const block_note& of) {
+bool is_whole(const BlockNote& of) {
   const auto want = numbered(of.pointer, of.order);
   return of.nbytes == want.nbytes && of.queue == want.queue && of.tag == want.tag &&
          of.stack == want.stack;
@@ -28,7 +28,7 @@ bool is_whole(const block_note& of) {
 // As for a block that another library freed: nothing has taken its note.
 TEST(note_table, overwritten_notes_are_read_as_a_whole) {
   const void* const pointer = reinterpret_cast<const void*>(std::uintptr_t{1} << 30);
-  note_table notes;
+  NoteTable notes;
   std::atomic<bool> ended{false};
   std::thread writer{[&] {
     for (std::uint64_t number = 1; number <= k_rounds; ++number) {
@@ -38,14 +38,14 @@ TEST(note_table, overwritten_notes_are_read_as_a_whole) {
   }};
   std::uint64_t torn = 0;
   while (!ended.load()) {
-    block_note found;
+    BlockNote found;
     if (notes.find(pointer, found) && !is_whole(found)) {
       ++torn;
     }
   }
   writer.join();
   EXPECT_EQ(torn, 0U);
-  block_note last;
+  BlockNote last;
   ASSERT_TRUE(notes.find(pointer, last));
   EXPECT_EQ(last.order, k_rounds);
 }

@@ -27,11 +27,11 @@ class other_pools : public testing::Test {
  protected:
   other_pools() : sim_{"capacity=8MiB"} {}
 
-  ref<pool> make(const pool::options& how = {.growth_bytes = k_mib}) {
-    return expect_value(pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
+  Ref<Pool> make(const Pool::Options& how = {.growth_bytes = k_mib}) {
+    return expect_value(Pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
   }
   // The pool holds all memory of the device, and all of it is free.
-  void fill(memory_resource& with) {
+  void fill(MemoryResource& with) {
     std::vector<void*> blocks;
     for (std::size_t each = 0; each < k_blocks; ++each) {
       blocks.push_back(expect_value(with.allocate(k_mib, 0, *sim_.on)));
@@ -48,9 +48,9 @@ class other_pools : public testing::Test {
 TEST_F(other_pools, serve_a_buffer_without_a_pool) {
   const auto full = make();
   fill(*full);
-  const auto provider = make_ref<isthmus::provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
+  const auto provider = make_ref<isthmus::Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
   const auto made =
-      expect_value(buffer::create(*sim_.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, provider.get()));
+      expect_value(Buffer::create(*sim_.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, provider.get()));
   EXPECT_LT(full->usage().held_bytes, k_blocks * k_mib);
   EXPECT_GE(full->usage().held_bytes, (k_blocks - 2) * k_mib) << "no more than was missing";
 }
@@ -58,7 +58,7 @@ TEST_F(other_pools, serve_a_buffer_without_a_pool) {
 TEST_F(other_pools, serve_a_bare_request_to_the_driver) {
   const auto full = make();
   fill(*full);
-  const auto provider = make_ref<isthmus::provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
+  const auto provider = make_ref<isthmus::Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
   auto* const block = expect_value(hand_out(*provider, 8 * k_mib, 0, *sim_.on));
   EXPECT_EQ(full->usage().held_bytes, 0U);
   EXPECT_TRUE(take_back(*provider, block, 8 * k_mib, sim_.on.get()));
@@ -70,7 +70,7 @@ TEST_F(other_pools, serve_another_pool) {
   const auto other = make();
   auto* const block = expect_value(other->allocate(2 * k_mib, 0, *sim_.on));
   EXPECT_LT(full->usage().held_bytes, k_blocks * k_mib);
-  EXPECT_EQ(other->under_pressure().of(rung::budget).served, 1U);
+  EXPECT_EQ(other->under_pressure().of(Rung::budget).served, 1U);
   EXPECT_TRUE(other->deallocate(block, 0, sim_.on.get()));
 }
 
@@ -82,16 +82,16 @@ TEST_F(other_pools, serve_what_a_pool_begins_with) {
 }
 
 TEST_F(other_pools, over_other_resources_serve_too) {
-  const auto below = make_ref<isthmus::provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
+  const auto below = make_ref<isthmus::Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
   const auto full = make({.growth_bytes = k_mib, .upstream = below});
   fill(*full);
-  const auto made = buffer::create(*sim_.on, {4 * k_mib, ISTHMUS_KIND_DEVICE, 0}, below.get());
+  const auto made = Buffer::create(*sim_.on, {4 * k_mib, ISTHMUS_KIND_DEVICE, 0}, below.get());
   EXPECT_TRUE(made) << made.failure().message();
 }
 
 TEST_F(other_pools, of_the_default_serve_one_that_is_named) {
-  auto full = expect_value(default_pools::only().find(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
-                                                      default_pools::use::arrays));
+  auto full = expect_value(DefaultPools::only().find(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
+                                                     DefaultPools::Use::arrays));
   auto* const block = expect_value(full->allocate(7 * k_mib, 0, *sim_.on));
   EXPECT_TRUE(full->deallocate(block, 0, sim_.on.get()));
   EXPECT_GE(full->usage().held_bytes, 7 * k_mib);
@@ -106,8 +106,8 @@ TEST_F(other_pools, keep_what_is_live_and_what_a_limit_refused) {
   for (std::size_t each = 0; each < k_blocks; ++each) {
     blocks.push_back(expect_value(full->allocate(k_mib, 0, *sim_.on)));
   }
-  const auto provider = make_ref<isthmus::provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
-  expect_failure(buffer::create(*sim_.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, provider.get()),
+  const auto provider = make_ref<isthmus::Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
+  expect_failure(Buffer::create(*sim_.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, provider.get()),
                  ISTHMUS_ERROR_OUT_OF_MEMORY);
   for (auto* each : blocks) {
     EXPECT_TRUE(full->deallocate(each, k_mib, sim_.on.get()));
@@ -122,9 +122,9 @@ TEST_F(other_pools, of_other_devices_keep_theirs) {
   fill(*full);
   const rig elsewhere{"capacity=1MiB"};
   const auto there =
-      make_ref<isthmus::provider>(*elsewhere.home, *elsewhere.where, ISTHMUS_KIND_DEVICE);
+      make_ref<isthmus::Provider>(*elsewhere.home, *elsewhere.where, ISTHMUS_KIND_DEVICE);
   const auto all = expect_value(there->allocate(k_mib, 0, *elsewhere.on));
-  expect_failure(buffer::create(*elsewhere.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, there.get()),
+  expect_failure(Buffer::create(*elsewhere.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, there.get()),
                  ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(full->usage().held_bytes, k_blocks * k_mib);
   EXPECT_TRUE(there->deallocate(all, k_mib, elsewhere.on.get()));
@@ -133,9 +133,9 @@ TEST_F(other_pools, of_other_devices_keep_theirs) {
 TEST_F(other_pools, are_left_alone_where_a_request_may_not_wait) {
   const auto full = make();
   fill(*full);
-  const auto provider = make_ref<isthmus::provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
+  const auto provider = make_ref<isthmus::Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
   no_wait = 1;
-  const auto made = buffer::create(*sim_.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, provider.get());
+  const auto made = Buffer::create(*sim_.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, provider.get());
   no_wait = 0;
   expect_failure(made, ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(full->usage().held_bytes, k_blocks * k_mib);

@@ -26,14 +26,14 @@ class page_maps : public testing::Test {
   static const void* at(std::size_t grain, std::size_t offset = 0) {
     return reinterpret_cast<const void*>(k_map_base + (grain - 2) * k_grain_bytes + offset);
   }
-  [[nodiscard]] map_entry::seen seen(std::size_t grain) const {
+  [[nodiscard]] MapEntry::Seen seen(std::size_t grain) const {
     return map_->at(at(grain, k_grain_bytes - 1)).look();
   }
 
-  static constexpr auto k_shape = slab_shape::of_first(4096);
-  std::unique_ptr<page_map> map_ = std::make_unique<page_map>();
-  alignas(sizeof(grain) * k_mapped_grains) std::array<grain, k_mapped_grains> records_{};
-  slab slab_{k_shape};
+  static constexpr auto k_shape = SlabShape::of_first(4096);
+  std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>();
+  alignas(sizeof(Grain) * k_mapped_grains) std::array<Grain, k_mapped_grains> records_{};
+  Slab slab_{k_shape};
 };
 
 TEST_F(page_maps, lead_from_any_address_to_the_record_of_its_grain) {

@@ -21,12 +21,12 @@ namespace {
 constexpr std::size_t k_page = 4096;
 
 // Records what is registered, and counts violations: what a driver would refuse.
-class pinning_device final : public device {
+class pinning_device final : public Device {
  public:
-  using device::device;
+  using Device::Device;
 
   bool registers_host_memory() const noexcept override { return true; }
-  result<bool> register_host(const host_range& what) override {
+  Result<bool> register_host(const HostRange& what) override {
     const std::lock_guard hold{lock_};
     if (calls_before_failure_ == 0) {
       calls_before_failure_ = -1;
@@ -70,10 +70,10 @@ class pinning_device final : public device {
   bool belongs_to_others_ = false;
 };
 
-class pinning_platform final : public platform {
+class pinning_platform final : public Platform {
  public:
-  pinning_platform() : platform{{"fake", "Fake", "", "", ""}} {
-    device_properties told;
+  pinning_platform() : Platform{{"fake", "Fake", "", "", ""}} {
+    DeviceProperties told;
     told.filter = "fake:gpu:0";
     add(std::make_unique<pinning_device>(*this, told));
   }
@@ -82,7 +82,7 @@ class pinning_platform final : public platform {
   }
 
  protected:
-  result<ref<context>> make_context(std::vector<device*>, platform*) override {
+  Result<Ref<Context>> make_context(std::vector<Device*>, Platform*) override {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "none");
   }
 };
@@ -96,23 +96,23 @@ class pins : public ::testing::Test {
     EXPECT_EQ(driver().violations(), 0) << "a page twice, or one that was not";
     EXPECT_FALSE(table().any());
   }
-  static pin_table& table() noexcept { return process_pins(); }
+  static PinTable& table() noexcept { return process_pins(); }
   [[nodiscard]] pinning_device& driver() const noexcept { return home_->only(); }
-  static host_range pages(std::size_t first, std::size_t count) {
+  static HostRange pages(std::size_t first, std::size_t count) {
     return {reinterpret_cast<std::byte*>(first * k_page), count * k_page, false};
   }
-  [[nodiscard]] result<pinned_ranges> try_add(std::size_t first, std::size_t count) const {
+  [[nodiscard]] Result<PinnedRanges> try_add(std::size_t first, std::size_t count) const {
     return table().pin(driver(), pages(first, count), nullptr);
   }
-  [[nodiscard]] pinned_ranges add(std::size_t first, std::size_t count) const {
+  [[nodiscard]] PinnedRanges add(std::size_t first, std::size_t count) const {
     return *try_add(first, count);
   }
-  static void remove(const pinned_ranges& what, bool wait = true) { table().unpin(what, wait); }
-  [[nodiscard]] pinned_ranges hold(std::size_t page) const {
+  static void remove(const PinnedRanges& what, bool wait = true) { table().unpin(what, wait); }
+  [[nodiscard]] PinnedRanges hold(std::size_t page) const {
     return table().hold(*home_, pages(page, 1).start + 5, 10);
   }
 
-  ref<pinning_platform> home_ = make_ref<pinning_platform>();
+  Ref<pinning_platform> home_ = make_ref<pinning_platform>();
 };
 
 TEST_F(pins, share_what_is_there_and_add_what_is_not) {

@@ -30,21 +30,21 @@ class pool_test : public testing::Test {
     device_ = *found;
     auto standard = device_->default_queue();
     ASSERT_TRUE(standard);
-    queue_ = ref<queue>{*standard};
+    queue_ = Ref<Queue>{*standard};
   }
-  [[nodiscard]] ref<pool> make(pool::options how = {}) {
-    auto made = pool::create(queue_->home(), *device_, ISTHMUS_KIND_HOST, how);
+  [[nodiscard]] Ref<Pool> make(Pool::Options how = {}) {
+    auto made = Pool::create(queue_->home(), *device_, ISTHMUS_KIND_HOST, how);
     EXPECT_TRUE(made);
     return *std::move(made);
   }
-  [[nodiscard]] void* take(pool& from, std::size_t nbytes, std::size_t alignment = 0) {
+  [[nodiscard]] void* take(Pool& from, std::size_t nbytes, std::size_t alignment = 0) {
     auto got = from.allocate(nbytes, alignment, *queue_);
     EXPECT_TRUE(got) << got.failure().message();
     return *got;
   }
 
   // Allocates `count` blocks, all live at the same time, and then frees them.
-  void take_and_give_all(pool& from, int count, std::size_t nbytes) {
+  void take_and_give_all(Pool& from, int count, std::size_t nbytes) {
     std::vector<void*> all;
     for (int each = 0; each < count; ++each) {
       all.push_back(take(from, nbytes));
@@ -54,8 +54,8 @@ class pool_test : public testing::Test {
     }
   }
 
-  device* device_ = nullptr;
-  ref<queue> queue_;
+  Device* device_ = nullptr;
+  Ref<Queue> queue_;
 };
 
 TEST_F(pool_test, gives_what_was_freed_last) {
@@ -83,7 +83,7 @@ TEST_F(pool_test, blocks_are_aligned_as_asked) {
 TEST_F(pool_test, misuse_is_told_and_changes_nothing) {
   const auto from = make();
   const auto other = make();
-  const auto refused = [](result<void> outcome, const char* says) {
+  const auto refused = [](Result<void> outcome, const char* says) {
     return !outcome && outcome.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT &&
            std::string_view{outcome.failure().message()}.find(says) != std::string_view::npos;
   };
@@ -171,7 +171,7 @@ std::size_t random_size(std::mt19937& random) {
                                (random() % (std::size_t{1} << (4 + random() % (most - 3)))) & ~7U);
 }
 
-void churn(pool& of, queue& on, exchange& between, unsigned seed, int steps) {
+void churn(Pool& of, Queue& on, exchange& between, unsigned seed, int steps) {
   std::mt19937 random{seed};
   std::vector<block> mine;
   const auto free_one = [&](const block& gone) {
@@ -234,11 +234,11 @@ TEST_F(pool_test, no_two_blocks_overlap_whoever_frees_them) {
 }
 
 TEST_F(pool_test, one_thread_may_use_more_pools_than_it_has_lanes) {
-  std::vector<ref<pool>> all;
+  std::vector<Ref<Pool>> all;
   for (int each = 0; each < 20; ++each) {
     all.push_back(make());
   }
-  std::vector<std::pair<pool*, void*>> taken;
+  std::vector<std::pair<Pool*, void*>> taken;
   for (int round = 0; round < 50; ++round) {
     for (const auto& each : all) {
       taken.emplace_back(each.get(), take(*each, 1000));

@@ -14,14 +14,14 @@ class pool_lent_queue : public opencl_test {};
 INSTANTIATE_TEST_SUITE_P(opencl, pool_lent_queue, ::testing::Range<std::size_t>(0, 4));
 
 TEST_P(pool_lent_queue, keeps_what_was_freed_till_its_fence_has_passed) {
-  auto made = pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
+  auto made = Pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
   ASSERT_TRUE(made) << made.failure().message();
   auto& from = **made;
   auto on = home().create_queue(where());
   ASSERT_TRUE(on);
   ASSERT_NE(*(*on)->lend(), nullptr);
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   auto held_up = (*on)->fence(after);
   ASSERT_TRUE(held_up);
   auto block = from.allocate(1000, 0, **on);

@@ -18,30 +18,30 @@
 namespace isthmus::sim_test {
 namespace {
 
-fill_pattern byte_pattern(unsigned value) {
-  fill_pattern made;
+FillPattern byte_pattern(unsigned value) {
+  FillPattern made;
   made.nbytes = 1;
   made.bytes[0] = static_cast<std::byte>(value);
   return made;
 }
 
-void finish(queue& on) { EXPECT_TRUE(expect_value(on.pending())->wait({})); }
+void finish(Queue& on) { EXPECT_TRUE(expect_value(on.pending())->wait({})); }
 
 class pool_order : public testing::Test {
  protected:
-  [[nodiscard]] ref<queue> another_queue() {
+  [[nodiscard]] Ref<Queue> another_queue() {
     return expect_value(sim_.home->create_queue(*sim_.where));
   }
-  [[nodiscard]] ref<pool> make(pool::options how = {}) {
-    return expect_value(pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
+  [[nodiscard]] Ref<Pool> make(Pool::Options how = {}) {
+    return expect_value(Pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
   }
   // Nothing submitted to the queue afterwards runs before the gate is completed.
-  static void hold_up(queue& on, const ref<host_event>& gate) {
-    const std::vector<ref<event>> after{gate};
+  static void hold_up(Queue& on, const Ref<HostEvent>& gate) {
+    const std::vector<Ref<Event>> after{gate};
     static_cast<void>(expect_value(on.fence(after)));
   }
 
-  static void take_and_give(pool& from, queue& on, std::size_t nbytes) {
+  static void take_and_give(Pool& from, Queue& on, std::size_t nbytes) {
     EXPECT_TRUE(from.deallocate(expect_value(from.allocate(nbytes, 0, on)), nbytes, &on));
   }
 
@@ -54,7 +54,7 @@ TEST_F(pool_order, is_the_queues_own) {
   const auto second = another_queue();
   for (const std::size_t nbytes :
        {std::size_t{1000}, std::size_t{100} << 10, std::size_t{3} << 20}) {
-    const auto gate = make_ref<host_event>();
+    const auto gate = make_ref<HostEvent>();
     hold_up(*first, gate);
     auto* block = expect_value(from->allocate(nbytes, 0, *first));
     EXPECT_TRUE(from->deallocate(block, nbytes, first.get()));
@@ -73,11 +73,11 @@ TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
   const auto from = make({.growth_bytes = k_nbytes});
   const auto first = another_queue();
   const auto second = another_queue();
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   hold_up(*first, gate);
   EXPECT_TRUE(
       from->deallocate(expect_value(from->allocate(k_nbytes, 0, *first)), k_nbytes, first.get()));
-  lane::empty_own(*from);
+  Lane::empty_own(*from);
   EXPECT_TRUE(
       from->deallocate(expect_value(from->allocate(k_nbytes, 0, *second)), k_nbytes, second.get()));
   EXPECT_EQ(from->usage().held_bytes, 2 * k_nbytes) << "the first waits";
@@ -97,7 +97,7 @@ TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
 TEST_F(pool_order, nothing_goes_back_to_the_driver_under_work) {
   const auto from = make();
   const auto on = another_queue();
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   hold_up(*on, gate);
   EXPECT_TRUE(from->deallocate(expect_value(from->allocate(1000, 0, *on)), 1000, on.get()));
   EXPECT_EQ(from->trim(0), 0U);
@@ -108,7 +108,7 @@ TEST_F(pool_order, nothing_goes_back_to_the_driver_under_work) {
 }
 
 // Expects that what a pool left after its last reference is released, once no work runs.
-void expect_that_all_goes(const live_total& before) {
+void expect_that_all_goes(const LiveTotal& before) {
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
   while (process_live_counts().total(ISTHMUS_KIND_UNKNOWN).bytes != before.bytes &&
          std::chrono::steady_clock::now() < patience) {
@@ -120,14 +120,14 @@ void expect_that_all_goes(const live_total& before) {
 TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
   const auto before =
       support::settled([] { return process_live_counts().total(ISTHMUS_KIND_UNKNOWN); });
-  const std::vector<ref<queue>> busy{another_queue(), another_queue()};
+  const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
   const auto busiest = another_queue();
-  const auto gate = make_ref<host_event>();
-  const auto last_gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
+  const auto last_gate = make_ref<HostEvent>();
   {
     const auto from = make();
     take_and_give(*from, *busiest, 1000);
-    lane::empty_own(*from);
+    Lane::empty_own(*from);
     from->trim(SIZE_MAX);  // no free memory of the pool waits for the busiest queue
     hold_up(*busiest, last_gate);
     std::vector<void*> blocks;
@@ -156,7 +156,7 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
   const auto from = make({.growth_bytes = std::size_t{64} << 20});
   const auto mine = another_queue();
   const auto others = another_queue();
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   hold_up(*mine, gate);
   hold_up(*others, gate);
   std::vector<void*> blocks;
@@ -171,7 +171,7 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
     }
   }
   EXPECT_TRUE(from->deallocate(run, 1, mine.get()));
-  lane::empty_own(*from);
+  Lane::empty_own(*from);
   const auto held = from->usage().held_bytes;
   std::vector<void*> found;
   for (int each = 0; each < 100; ++each) {
@@ -199,8 +199,8 @@ TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
                             .remaps = false,
                             .longest_wait = std::chrono::nanoseconds{0},
                             .device_wait = true});
-    const std::vector<ref<queue>> busy{another_queue(), another_queue()};
-    const std::vector<ref<host_event>> gates{make_ref<host_event>(), make_ref<host_event>()};
+    const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
+    const std::vector<Ref<HostEvent>> gates{make_ref<HostEvent>(), make_ref<HostEvent>()};
     std::vector<void*> halves;
     for (std::size_t each = 0; each < 2; ++each) {
       hold_up(*busy[each], gates[each]);
@@ -211,7 +211,7 @@ TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
     }
     const auto on = another_queue();
     auto* whole = expect_value(from->allocate(2 * k_half, 0, *on));
-    EXPECT_EQ(from->under_pressure().of(rung::device_wait).served, 1U);
+    EXPECT_EQ(from->under_pressure().of(Rung::device_wait).served, 1U);
     const auto reached = expect_value(on->fence({}));
     gates[first_to_end]->finish({});
     finish(*busy[first_to_end]);
@@ -231,12 +231,12 @@ TEST_F(pool_order, memory_that_a_queue_cannot_wait_for_is_left_as_it_was) {
                           .device_wait = true});
   const auto busy = another_queue();
   const auto closed = another_queue();
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   hold_up(*busy, gate);
   take_and_give(*from, *busy, k_nbytes);
   closed->close();
   EXPECT_FALSE(from->allocate(k_nbytes, 0, *closed));
-  EXPECT_EQ(from->under_pressure().of(rung::device_wait).served, 0U);
+  EXPECT_EQ(from->under_pressure().of(Rung::device_wait).served, 0U);
   gate->finish({});
   finish(*busy);
   from->trim(0);
@@ -252,7 +252,7 @@ TEST_F(pool_order, thousands_of_queues_come_and_go_without_a_wait) {
     take_and_give(*second, *on, 128);
   }
   const auto on = another_queue();
-  const auto gate = make_ref<host_event>();
+  const auto gate = make_ref<HostEvent>();
   hold_up(*on, gate);
   take_and_give(*first, *on, 128);
   take_and_give(*first, *on, 4096);
@@ -263,14 +263,14 @@ TEST_F(pool_order, thousands_of_queues_come_and_go_without_a_wait) {
 // The frees return while the work that they are ordered after is still waiting.
 TEST_F(pool_order, frees_on_two_thousand_busy_queues_wait_for_none) {
   const auto from = make();
-  const auto gate = make_ref<host_event>();
-  std::vector<ref<queue>> busy;
+  const auto gate = make_ref<HostEvent>();
+  std::vector<Ref<Queue>> busy;
   for (int each = 0; each < 2000; ++each) {
     busy.push_back(another_queue());
     hold_up(*busy.back(), gate);
     take_and_give(*from, *busy.back(), 128);
     take_and_give(*from, *busy.back(), std::size_t{64} << 10);
-    EXPECT_NE(from->slots().find(busy.back().get()), queue_slots::k_quiet);
+    EXPECT_NE(from->slots().find(busy.back().get()), QueueSlots::k_quiet);
   }
   EXPECT_EQ(from->slots().find(busy.front()->serial()).get(), busy.front().get());
   gate->finish({});
@@ -286,7 +286,7 @@ struct sent {
 };
 
 // Writes a block, copies it out and frees it without waiting. The copies are compared at the end.
-void write_copy_and_free(pool& from, queue& on, unsigned seed, int rounds) {
+void write_copy_and_free(Pool& from, Queue& on, unsigned seed, int rounds) {
   std::mt19937 random{seed};
   std::vector<std::byte> out(std::size_t{24} << 20);
   std::vector<sent> all;
@@ -304,7 +304,7 @@ void write_copy_and_free(pool& from, queue& on, unsigned seed, int rounds) {
     all.push_back({used, nbytes, static_cast<std::byte>(value)});
     used += nbytes;
     if (random() % 64 == 0) {
-      lane::empty_own(from);
+      Lane::empty_own(from);
     }
   }
   finish(on);

@@ -33,7 +33,7 @@ struct taken {
 
 class holder {
  public:
-  holder(ref<pool> from, queue& on) : from_{std::move(from)}, on_{on} {}
+  holder(Ref<Pool> from, Queue& on) : from_{std::move(from)}, on_{on} {}
   holder(const holder&) = delete;
   holder& operator=(const holder&) = delete;
   ~holder() {
@@ -42,7 +42,7 @@ class holder {
     }
   }
 
-  [[nodiscard]] pool& from() const noexcept { return *from_; }
+  [[nodiscard]] Pool& from() const noexcept { return *from_; }
   [[nodiscard]] std::size_t held() const { return from_->usage().held_bytes; }
   std::byte* take(std::size_t nbytes) {
     all_.push_back({expect_value(from_->allocate(nbytes, 0, on_)), nbytes});
@@ -70,13 +70,13 @@ class holder {
  private:
   void give(const taken& gone) { EXPECT_TRUE(from_->deallocate(gone.start, gone.nbytes, &on_)); }
 
-  ref<pool> from_;
-  queue& on_;
+  Ref<Pool> from_;
+  Queue& on_;
   std::vector<taken> all_;
 };
 
-[[nodiscard]] ref<pool> pool_on(queue& on, usm_kind kind, const pool::options& how) {
-  return expect_value(pool::create(on.home(), on.where(), kind, how));
+[[nodiscard]] Ref<Pool> pool_on(Queue& on, UsmKind kind, const Pool::Options& how) {
+  return expect_value(Pool::create(on.home(), on.where(), kind, how));
 }
 
 class pool_remap : public testing::TestWithParam<const char*> {
@@ -88,13 +88,13 @@ class pool_remap : public testing::TestWithParam<const char*> {
       if (!device->can(ISTHMUS_CAN_REMAP)) {
         GTEST_SKIP() << "the kernel cannot move pages";
       }
-      on_ = ref<queue>{expect_value(device->default_queue())};
+      on_ = Ref<Queue>{expect_value(device->default_queue())};
     } else if (wanted == "cuda") {
       usual_ = ISTHMUS_KIND_HOST;
       set_up_cuda();
     } else {
       sim_.emplace(GetParam());
-      on_ = ref<queue>{sim_->on};
+      on_ = Ref<Queue>{sim_->on};
     }
   }
   void set_up_cuda() {
@@ -110,25 +110,25 @@ class pool_remap : public testing::TestWithParam<const char*> {
     }
     on_ = expect_value(home->create_queue(**device));
   }
-  [[nodiscard]] ref<pool> make(const pool::options& how = {}) const { return make(how, usual_); }
-  [[nodiscard]] ref<pool> make(const pool::options& how, usm_kind kind) const {
+  [[nodiscard]] Ref<Pool> make(const Pool::Options& how = {}) const { return make(how, usual_); }
+  [[nodiscard]] Ref<Pool> make(const Pool::Options& how, UsmKind kind) const {
     return pool_on(*on_, kind, how);
   }
   [[nodiscard]] bool divides() const { return std::string_view{GetParam()} == "host"; }
   // On CUDA managed memory cannot be remapped.
-  [[nodiscard]] std::vector<usm_kind> kinds_that_move() const {
+  [[nodiscard]] std::vector<UsmKind> kinds_that_move() const {
     return usual_ == ISTHMUS_KIND_HOST
-               ? std::vector<usm_kind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_HOST}
-               : std::vector<usm_kind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST};
+               ? std::vector<UsmKind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_HOST}
+               : std::vector<UsmKind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST};
   }
 
   std::optional<rig> sim_;
-  ref<queue> on_;
-  usm_kind usual_ = ISTHMUS_KIND_DEVICE;
+  Ref<Queue> on_;
+  UsmKind usual_ = ISTHMUS_KIND_DEVICE;
 };
 
 TEST_P(pool_remap, pieces_become_one_run) {
-  for (const usm_kind kind : kinds_that_move()) {
+  for (const UsmKind kind : kinds_that_move()) {
     holder with{make({}, kind), *on_};
     with.take_and_give_every_other(8, 4 * k_mib);
     const auto held = with.held();
@@ -455,10 +455,10 @@ TEST(pool_remap_sim, nothing_moves_under_work) {
   const rig sim{"effect=late"};
   const auto second = expect_value(sim.home->create_queue(*sim.where));
   const auto from = pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib});
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   static_cast<void>(expect_value(sim.on->fence(after)));
-  fill_pattern ones;
+  FillPattern ones;
   ones.nbytes = 1;
   for (int each = 0; each < 8; ++each) {
     auto* block = expect_value(from->allocate(4 * k_mib, 0, *sim.on));

@@ -22,27 +22,27 @@ class spared_region_test : public testing::Test {
     ASSERT_TRUE(found);
     auto standard = (*found)->default_queue();
     ASSERT_TRUE(standard);
-    queue_ = ref<queue>{*standard};
+    queue_ = Ref<Queue>{*standard};
   }
-  [[nodiscard]] ref<pool> make(std::size_t initial_bytes = 0, std::size_t growth_bytes = 0,
+  [[nodiscard]] Ref<Pool> make(std::size_t initial_bytes = 0, std::size_t growth_bytes = 0,
                                std::size_t limit_bytes = SIZE_MAX) {
-    pool::options how;
+    Pool::Options how;
     how.remaps = false;
     how.initial_bytes = initial_bytes;
     how.growth_bytes = growth_bytes;
     how.limit_bytes = limit_bytes;
-    auto made = pool::create(queue_->home(), queue_->where(), ISTHMUS_KIND_HOST, how);
+    auto made = Pool::create(queue_->home(), queue_->where(), ISTHMUS_KIND_HOST, how);
     EXPECT_TRUE(made);
     return *std::move(made);
   }
-  [[nodiscard]] void* take(pool& from, std::size_t nbytes) {
+  [[nodiscard]] void* take(Pool& from, std::size_t nbytes) {
     auto got = from.allocate(nbytes, 0, *queue_);
     EXPECT_TRUE(got) << got.failure().message();
     return got ? *got : nullptr;
   }
-  void give(pool& to, void* pointer) { EXPECT_TRUE(to.deallocate(pointer, 0, queue_.get())); }
+  void give(Pool& to, void* pointer) { EXPECT_TRUE(to.deallocate(pointer, 0, queue_.get())); }
 
-  ref<queue> queue_;
+  Ref<Queue> queue_;
 };
 
 TEST_F(spared_region_test, goes_back_for_a_small_request) {
@@ -113,8 +113,8 @@ TEST_F(spared_region_test, what_was_asked_for_at_first_stays) {
 TEST_F(spared_region_test, in_use_by_work_it_is_cut_for_its_own_queue) {
   const auto from = make(0, 0, 512 * k_mib);
   auto* const whole = take(*from, 512 * k_mib);
-  const auto gate = make_ref<host_event>();
-  const std::vector<ref<event>> after{gate};
+  const auto gate = make_ref<HostEvent>();
+  const std::vector<Ref<Event>> after{gate};
   ASSERT_TRUE(queue_->fence(after));
   give(*from, whole);
   auto* const little = take(*from, 40 * k_mib);

@@ -10,20 +10,20 @@
 namespace isthmus {
 namespace {
 
-constexpr queue_slot_table::index k_reserved = 2;
+constexpr QueueSlotTable::Index k_reserved = 2;
 
 class queue_slot_tables : public testing::Test {
  protected:
-  std::unique_ptr<queue_slot_table> table_ = std::make_unique<queue_slot_table>(k_reserved);
+  std::unique_ptr<QueueSlotTable> table_ = std::make_unique<QueueSlotTable>(k_reserved);
 };
 
 TEST_F(queue_slot_tables, find_what_was_assigned_last_and_nothing_else) {
   std::mt19937_64 random{1};
-  std::unordered_map<queue_slot_table::index, std::uint64_t> model;
+  std::unordered_map<QueueSlotTable::Index, std::uint64_t> model;
   std::uint64_t last_serial = 0;
   for (int step = 0; step < 20'000; ++step) {
     last_serial += 1 + random() % 3 * 512;  // many in one hash chain
-    auto slot = static_cast<queue_slot_table::index>(k_reserved + random() % (model.size() + 1));
+    auto slot = static_cast<QueueSlotTable::Index>(k_reserved + random() % (model.size() + 1));
     if (slot == table_->used()) {
       slot = table_->add();
     }
@@ -36,16 +36,16 @@ TEST_F(queue_slot_tables, find_what_was_assigned_last_and_nothing_else) {
   for (const auto& [slot, serial] : model) {
     ASSERT_EQ(table_->find(serial), slot);
   }
-  EXPECT_EQ(table_->find(last_serial + 1), queue_slot_table::k_none);
-  EXPECT_EQ(table_->find(0), queue_slot_table::k_none);
+  EXPECT_EQ(table_->find(last_serial + 1), QueueSlotTable::k_none);
+  EXPECT_EQ(table_->find(0), QueueSlotTable::k_none);
 }
 
 TEST_F(queue_slot_tables, have_as_many_slots_as_tickets_can_name) {
-  for (auto expected = k_reserved; expected < queue_slot_table::k_max; ++expected) {
+  for (auto expected = k_reserved; expected < QueueSlotTable::k_max; ++expected) {
     ASSERT_EQ(table_->add(), expected);
   }
-  EXPECT_EQ(table_->add(), queue_slot_table::k_none);
-  EXPECT_EQ(table_->used(), queue_slot_table::k_max);
+  EXPECT_EQ(table_->add(), QueueSlotTable::k_none);
+  EXPECT_EQ(table_->used(), QueueSlotTable::k_max);
 }
 
 }  // namespace

@@ -21,21 +21,21 @@ namespace {
 class queue_slots_race : public testing::Test {
  protected:
   void TearDown() override { slots_->forget_queues(); }
-  ref<queue> another_queue() { return expect_value(sim_.home->create_queue(*sim_.where)); }
-  ticket next(queue& on) { return slots_->next(slots_->find(&on)); }
-  static void hold_up(queue& on, const ref<host_event>& gate) {
-    const std::vector<ref<event>> after{gate};
+  Ref<Queue> another_queue() { return expect_value(sim_.home->create_queue(*sim_.where)); }
+  Ticket next(Queue& on) { return slots_->next(slots_->find(&on)); }
+  static void hold_up(Queue& on, const Ref<HostEvent>& gate) {
+    const std::vector<Ref<Event>> after{gate};
     static_cast<void>(expect_value(on.fence(after)));
   }
 
   rig sim_{};
-  ref<queue_slots> slots_ = make_ref<queue_slots>();
+  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
 };
 
 TEST_F(queue_slots_race, a_ticket_of_several_passes_with_no_fence_that_it_came_too_late_for) {
   constexpr int k_rounds = 4000 / support::k_slower;
-  const std::vector<ref<queue>> busy{another_queue(), another_queue()};
-  const std::vector<ref<queue>> idle{another_queue(), another_queue()};
+  const std::vector<Ref<Queue>> busy{another_queue(), another_queue()};
+  const std::vector<Ref<Queue>> idle{another_queue(), another_queue()};
   std::barrier begin{2}, end{2};
   std::thread fences{[&] {
     for (int round = 0; round < k_rounds; ++round) {
@@ -47,7 +47,7 @@ TEST_F(queue_slots_race, a_ticket_of_several_passes_with_no_fence_that_it_came_t
   for (int round = 0; round < k_rounds; ++round) {
     // Makes the fences already cover an earlier ticket of several queues.
     static_cast<void>(slots_->joined(next(*idle[0]), next(*idle[1])));
-    const auto gate = make_ref<host_event>();
+    const auto gate = make_ref<HostEvent>();
     for (const auto& each : busy) {
       hold_up(*each, gate);
     }

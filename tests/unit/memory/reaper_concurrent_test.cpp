@@ -25,7 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Retires itself again at once until `till` is set.
-class busy final : public reclaimable {
+class busy final : public Reclaimable {
  public:
   explicit busy(const std::atomic<bool>& till) : till_{till} {}
   void let_go() noexcept override {
@@ -43,7 +43,7 @@ class busy final : public reclaimable {
 };
 
 // Is released only at the fourth attempt.
-class stubborn final : public reclaimable {
+class stubborn final : public Reclaimable {
  public:
   void let_go() noexcept override {
     if (++tries_ < 4) {
@@ -60,39 +60,39 @@ class stubborn final : public reclaimable {
 };
 
 // A queue that temporarily cannot report its work, like a CUDA stream that is being captured.
-class captured_queue final : public queue {
+class captured_queue final : public Queue {
  public:
-  captured_queue(context& home, device& where) : queue{home, where, false} { mark_lent(); }
+  captured_queue(Context& home, Device& where) : Queue{home, where, false} { mark_lent(); }
   void end_capture() noexcept { captured_.store(false); }
-  using queue::mark_asked_on_demand;
+  using Queue::mark_asked_on_demand;
   [[nodiscard]] int asked() const noexcept { return asked_.load(); }
 
  private:
-  static error refuses() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "it is being captured"); }
-  result<ref<event>> do_copy(void*, const void*, std::size_t, wait_list) override {
+  static Error refuses() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "it is being captured"); }
+  Result<Ref<Event>> do_copy(void*, const void*, std::size_t, WaitList) override {
     return refuses();
   }
-  result<ref<event>> do_copy_2d(const copy_2d_shape&, wait_list) override { return refuses(); }
-  result<ref<event>> do_copy_ranges(const ranged_copy&, wait_list) override { return refuses(); }
-  result<ref<event>> do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
+  Result<Ref<Event>> do_copy_2d(const Copy2dShape&, WaitList) override { return refuses(); }
+  Result<Ref<Event>> do_copy_ranges(const RangedCopy&, WaitList) override { return refuses(); }
+  Result<Ref<Event>> do_fill(void*, const FillPattern&, std::size_t, WaitList) override {
     return refuses();
   }
-  result<ref<event>> do_fence(wait_list) override {
+  Result<Ref<Event>> do_fence(WaitList) override {
     asked_.fetch_add(1);
-    return captured_.load() ? result<ref<event>>{refuses()} : completed_event();
+    return captured_.load() ? Result<Ref<Event>>{refuses()} : completed_event();
   }
-  [[nodiscard]] bool knows(event&) const noexcept override { return false; }
+  [[nodiscard]] bool knows(Event&) const noexcept override { return false; }
 
   std::atomic<bool> captured_{true};
   std::atomic<int> asked_{0};
 };
 
 // Is released once the work on its queue has ended.
-class used_there final : public reclaimable {
+class used_there final : public Reclaimable {
  public:
-  explicit used_there(queue& on) : on_{&on} {}
+  explicit used_there(Queue& on) : on_{&on} {}
   void let_go() noexcept override { ADD_FAILURE() << "nobody asked its queue"; }
-  [[nodiscard]] ref<queue> only_user() noexcept override { return on_; }
+  [[nodiscard]] Ref<Queue> only_user() noexcept override { return on_; }
   [[nodiscard]] bool goes_on_demand() noexcept override { return on_->is_asked_on_demand(); }
   void let_go_unused() noexcept override {
     on_ = nullptr;
@@ -101,12 +101,12 @@ class used_there final : public reclaimable {
   [[nodiscard]] bool gone() const noexcept { return gone_.load(); }
 
  private:
-  ref<queue> on_;
+  Ref<Queue> on_;
   std::atomic<bool> gone_{false};
 };
 
 // Blocks the deferred release thread until it is opened.
-class gate final : public reclaimable {
+class gate final : public Reclaimable {
  public:
   void let_go() noexcept override {
     is_entered_.store(true);
@@ -134,8 +134,8 @@ bool comes_true(Condition&& condition) {
 TEST(reaper_concurrent, what_was_put_off_goes_while_other_things_come_all_the_time) {
   // Static, because the `reaper` still refers to them if the test fails.
   static std::atomic<bool> enough{false};
-  static never_destroyed<busy> always{enough};
-  static never_destroyed<stubborn> late;
+  static NeverDestroyed<busy> always{enough};
+  static NeverDestroyed<stubborn> late;
   retire_later(*always);
   let_go_again(*late);
   EXPECT_TRUE(comes_true([] { return (*late).gone(); }));
@@ -154,7 +154,7 @@ TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
       other->end_capture();
     }
     // Static, because the `reaper` still refers to it if the test fails.
-    static never_destroyed<std::vector<std::unique_ptr<gate>>> gates;
+    static NeverDestroyed<std::vector<std::unique_ptr<gate>>> gates;
     gate& held = *(*gates).emplace_back(std::make_unique<gate>());
     retire_later(held);
     ASSERT_TRUE(comes_true([&] { return held.is_entered(); }));
@@ -240,7 +240,7 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
   const auto host = *find_device("host");
   const auto home = *host->home().default_context();
   for (int turn = 0; turn < 300; ++turn) {
-    std::vector<ref<captured_queue>> queues;
+    std::vector<Ref<captured_queue>> queues;
     std::vector<std::unique_ptr<used_there>> all;
     for (int each = 0; each < 4; ++each) {
       queues.push_back(make_ref<captured_queue>(*home, *host));
@@ -251,11 +251,11 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
     const auto asked = [&] {
       return std::ranges::count_if(queues, [](const auto& each) { return each->asked() != 0; });
     };
-    const auto began = os::clock::now();
+    const auto began = os::Clock::now();
     static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
     const auto then = asked();
     // A call waits for 4 ms at most. A busy machine may not run the `reaper` in that time.
-    const bool may_be_in_vain = os::clock::now() - began >= 4ms;
+    const bool may_be_in_vain = os::Clock::now() - began >= 4ms;
     std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(may_be_in_vain || asked() == then);
     EXPECT_TRUE(comes_true([&] {
@@ -271,7 +271,7 @@ TEST(reaper_concurrent, nobody_waits_long_for_a_queue_that_blocks_who_asks) {
   const auto on = make_ref<captured_queue>(**host->home().default_context(), *host);
   on->mark_asked_on_demand();
   on->end_capture();
-  static never_destroyed<gate> held;
+  static NeverDestroyed<gate> held;
   retire_later(*held);
   ASSERT_TRUE(comes_true([] { return (*held).is_entered(); }));
   used_there one{*on};
@@ -288,7 +288,7 @@ TEST(reaper_concurrent, nobody_waits_long_for_a_queue_that_blocks_who_asks) {
 TEST(reaper_concurrent, what_is_freed_behind_a_captured_queue_waits_till_that_can_tell) {
   const auto host = *find_device("host");
   const auto on = *host->default_queue();
-  const auto from = *pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, {});
+  const auto from = *Pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, {});
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
     const auto behind = make_ref<captured_queue>(on->home(), on->where());
     void* const block = *from->allocate(nbytes, 0, *on);

@@ -22,18 +22,18 @@
 namespace isthmus {
 namespace {
 
-ref<queue> host_queue() { return *(*find_device("host"))->default_queue(); }
+Ref<Queue> host_queue() { return *(*find_device("host"))->default_queue(); }
 
 TEST(registry, finds_inner_pointers_of_a_random_population) {
   std::mt19937_64 random{7};
   const auto on = host_queue();
   const auto before =
       support::settled([] { return process_live_counts().total(ISTHMUS_KIND_UNKNOWN); });
-  std::map<std::byte*, ref<allocation>> live;
+  std::map<std::byte*, Ref<Allocation>> live;
   for (int step = 0; step < 4000; ++step) {
     if (live.size() < 500 || random() % 2 == 0) {
       const std::size_t nbytes = 1 + random() % (std::size_t{1} << (random() % 20));
-      auto made = allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, nullptr);
+      auto made = Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, nullptr);
       ASSERT_TRUE(made);
       live.emplace(static_cast<std::byte*>((*made)->what().base), *made);
     } else {
@@ -78,7 +78,7 @@ TEST(registry_concurrent, finds_while_others_come_and_go) {
       std::mt19937 random{seed};
       for (int step = 0; step < 2000; ++step) {
         const std::size_t nbytes = 1 + random() % 5000;
-        auto made = allocation::create(*on, {ISTHMUS_KIND_HOST, nbytes, 0}, nullptr);
+        auto made = Allocation::create(*on, {ISTHMUS_KIND_HOST, nbytes, 0}, nullptr);
         auto* base = static_cast<std::byte*>((*made)->what().base);
         EXPECT_EQ(process_registry().find(base + nbytes / 2).get(), (*made).get());
       }
@@ -92,7 +92,7 @@ TEST(registry_concurrent, finds_while_others_come_and_go) {
 // A read without the lock sees one record consistently while chains grow and shrink around it.
 TEST(registry_concurrent, tells_the_whole_truth_while_others_come_and_go) {
   const auto on = host_queue();
-  const auto kept = *allocation::create(*on, {ISTHMUS_KIND_HOST, 12'345, 0}, nullptr);
+  const auto kept = *Allocation::create(*on, {ISTHMUS_KIND_HOST, 12'345, 0}, nullptr);
   std::atomic<std::byte*> newest{nullptr};
   std::atomic<bool> done{false};
   std::vector<std::thread> lookers;
@@ -110,12 +110,12 @@ TEST(registry_concurrent, tells_the_whole_truth_while_others_come_and_go) {
       }
     });
   }
-  std::vector<ref<allocation>> live;
+  std::vector<Ref<Allocation>> live;
   std::vector<std::byte> arena(std::size_t{1} << 22);
   for (int step = 0; step < 20'000; ++step) {
     auto* const base = arena.data() + static_cast<std::size_t>(step) % 1000 * 4096;
     const auto nbytes = 1000 + address(base) / 64 % 1000;
-    auto made = allocation::adopt(*on, {base, nbytes, 1, ISTHMUS_KIND_HOST}, {}, {});
+    auto made = Allocation::adopt(*on, {base, nbytes, 1, ISTHMUS_KIND_HOST}, {}, {});
     ASSERT_TRUE(made);
     newest.store(base + 500);
     live.push_back(*std::move(made));
@@ -130,7 +130,7 @@ TEST(registry_concurrent, tells_the_whole_truth_while_others_come_and_go) {
 }
 
 TEST(registry, knows_the_classes_about_every_byte_of_a_record) {
-  const auto hints = std::make_unique<class_hints>();
+  const auto hints = std::make_unique<ClassHints>();
   std::mt19937_64 random{3};
   for (int step = 0; step < 2000; ++step) {
     const auto size_class = static_cast<unsigned>(random() % 44);
@@ -150,9 +150,9 @@ TEST(registry, tells_of_the_living_where_something_dies) {
   const auto on = host_queue();
   std::vector<std::byte> arena(100'000);
   const auto adopted = [&](std::size_t nbytes) {
-    return *allocation::adopt(*on, {arena.data(), nbytes, 1, ISTHMUS_KIND_HOST}, {}, {});
+    return *Allocation::adopt(*on, {arena.data(), nbytes, 1, ISTHMUS_KIND_HOST}, {}, {});
   };
-  const auto running = make_ref<host_event>();
+  const auto running = make_ref<HostEvent>();
   for (const std::size_t first : {std::size_t{4096}, std::size_t{70'000}}) {
     auto former = adopted(first);
     former->uses().add({0, {0, first}, true}, running, former->uses().begin());
@@ -180,9 +180,9 @@ TEST(registry, tells_of_the_living_where_something_dies) {
 
 TEST(registry, knows_memory_that_was_freed_while_work_used_it) {
   const auto on = host_queue();
-  auto record = *allocation::create(*on, {ISTHMUS_KIND_HOST, 1000, 0}, nullptr);
+  auto record = *Allocation::create(*on, {ISTHMUS_KIND_HOST, 1000, 0}, nullptr);
   const auto* const base = static_cast<const std::byte*>(record->what().base);
-  const auto running = make_ref<host_event>();
+  const auto running = make_ref<HostEvent>();
   record->uses().add({0, {0, 1000}, true}, running, record->uses().begin());
   EXPECT_FALSE(process_registry().is_returning(base));
   EXPECT_TRUE(*allocation_at(base));
@@ -198,8 +198,8 @@ TEST(registry, knows_memory_that_was_freed_while_work_used_it) {
   EXPECT_FALSE(process_registry().is_returning(base));
 }
 
-ref<pool> shared_pool(queue& on) {
-  return *pool::create(on.home(), on.where(), ISTHMUS_KIND_SHARED, {});
+Ref<Pool> shared_pool(Queue& on) {
+  return *Pool::create(on.home(), on.where(), ISTHMUS_KIND_SHARED, {});
 }
 
 TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
@@ -207,14 +207,14 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   const auto from = shared_pool(*on);
   // Marked live by a bit, by a byte, and by the state of a page.
   for (const std::size_t nbytes : {24U, 1000U, 300'000U}) {
-    auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = record->what().base;
     EXPECT_EQ(process_registry().find_block(base).get(), record.get());
     record.detach()->release_last();
     EXPECT_FALSE(process_registry().find_block(base));
     EXPECT_EQ(from->deallocate(base, nbytes, on.get()).failure().code(),
               ISTHMUS_ERROR_INVALID_ARGUMENT);
-    EXPECT_EQ((*allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->what().base,
+    EXPECT_EQ((*Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->what().base,
               base);
   }
   EXPECT_TRUE(from->verify());
@@ -223,11 +223,11 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
 // An unchecked pool cannot detect this by itself, but the block has a record.
 TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
   const auto on = host_queue();
-  pool::options unchecked;
+  Pool::Options unchecked;
   unchecked.checks = false;
-  const auto from = *pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, unchecked);
+  const auto from = *Pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, unchecked);
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
-    const auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    const auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = static_cast<std::byte*>(record->what().base);
     for (const std::size_t offset : {std::size_t{0}, std::size_t{64}}) {
       EXPECT_EQ(from->deallocate(base + offset, nbytes, on.get()).failure().code(),
@@ -240,7 +240,7 @@ TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
 TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
   const auto on = host_queue();
   const auto from = shared_pool(*on);
-  auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
+  auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
   const auto other = record;
   record.detach()->release_last();
   EXPECT_EQ(process_registry().find_block(other->what().base).get(), other.get());
@@ -264,7 +264,7 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   }
   for (int step = 0; step < 20'000; ++step) {
     const std::size_t nbytes = step % 2 == 0 ? 1000 : 300'000;
-    auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     newest.store(static_cast<std::byte*>(record->what().base));
     record.detach()->release_last();
   }
@@ -285,7 +285,7 @@ TEST(registry_concurrent, runs_of_all_lengths_end_and_are_reused) {
   for (unsigned seed = 0; seed < 2; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937 random{seed};
-      std::vector<ref<allocation>> live(24);
+      std::vector<Ref<Allocation>> live(24);
       for (int step = 0; step < 20'000; ++step) {
         auto& record = live[random() % live.size()];
         if (record) {
@@ -294,7 +294,7 @@ TEST(registry_concurrent, runs_of_all_lengths_end_and_are_reused) {
           record.detach()->release_last();
         } else {
           const std::size_t nbytes = 1 + (random() % 12) * k_grain_bytes;
-          record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+          record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
         }
       }
     });

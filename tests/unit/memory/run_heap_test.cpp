@@ -13,7 +13,7 @@
 namespace isthmus {
 namespace {
 
-using index = run_heap::index;
+using index = RunHeap::Index;
 
 // The model: a map of the pages (`grain`) that are allocated.
 class model {
@@ -64,9 +64,9 @@ class model {
   std::map<index, index> runs_;
 };
 
-index run_of(std::vector<grain>& table, index at) {
+index run_of(std::vector<Grain>& table, index at) {
   const auto* first = first_of_run(&table[at]);
-  return first == nullptr ? run_heap::k_none : static_cast<index>(first - table.data());
+  return first == nullptr ? RunHeap::k_none : static_cast<index>(first - table.data());
 }
 
 class run_heap_test : public testing::Test {
@@ -75,55 +75,55 @@ class run_heap_test : public testing::Test {
   [[nodiscard]] std::vector<run> free_runs(index at_least = 1) const {
     std::vector<run> found;
     heap_.visit_free(at_least,
-                     [&](index first, index count, ticket) { found.emplace_back(first, count); });
+                     [&](index first, index count, Ticket) { found.emplace_back(first, count); });
     std::sort(found.begin(), found.end());
     return found;
   }
 
-  index take(index count, queue_slots::slot whom) {
+  index take(index count, QueueSlots::Slot whom) {
     const auto first = heap_.find(count, whom);
-    if (first != run_heap::k_none) {
+    if (first != RunHeap::k_none) {
       heap_.take(first, count);
     }
     return first;
   }
 
   void settle() {
-    run_heap::progress seen;
-    while (seen.next != run_heap::k_none) {
+    RunHeap::Progress seen;
+    while (seen.next != RunHeap::k_none) {
       seen = heap_.settle(seen.next);
     }
   }
-  void unite_all(queue_slots::slot whom) {
-    run_heap::progress seen;
-    while (seen.next != run_heap::k_none) {
+  void unite_all(QueueSlots::Slot whom) {
+    RunHeap::Progress seen;
+    while (seen.next != RunHeap::k_none) {
       seen = heap_.unite_all(seen.next, whom);
     }
   }
   // Other threads use the heap, as `between()` does, while the lock is free.
   template <class Between>
-  [[nodiscard]] index unite(index wanted, queue_slots::slot whom, const Between& between,
-                            int most_looks = run_heap::k_most_looks) {
-    run_heap::search seen;
+  [[nodiscard]] index unite(index wanted, QueueSlots::Slot whom, const Between& between,
+                            int most_looks = RunHeap::k_most_looks) {
+    RunHeap::Search seen;
     heap_.unite(seen, wanted, whom, most_looks);
-    while (seen.next != run_heap::k_none && seen.found == run_heap::k_none) {
+    while (seen.next != RunHeap::k_none && seen.found == RunHeap::k_none) {
       between();
       heap_.unite(seen, wanted, whom, most_looks);
     }
     return seen.found;
   }
-  [[nodiscard]] bool unite(index wanted, queue_slots::slot whom) {
-    return unite(wanted, whom, [] {}) != run_heap::k_none;
+  [[nodiscard]] bool unite(index wanted, QueueSlots::Slot whom) {
+    return unite(wanted, whom, [] {}) != RunHeap::k_none;
   }
   // Frees `count` adjacent runs of one page each. Slot 2 can use all of them, but their tickets
   // keep them from being joined when they are freed.
   std::vector<index> free_apart(index count) {
     std::vector<index> all(count);
     for (auto& each : all) {
-      each = take(1, queue_slots::k_quiet);
+      each = take(1, QueueSlots::k_quiet);
     }
     for (index each = 0; each < count; ++each) {
-      heap_.give(all[each], each % 2 == 0 ? ticket{2, 1} : ticket{});
+      heap_.give(all[each], each % 2 == 0 ? Ticket{2, 1} : Ticket{});
     }
     return all;
   }
@@ -135,24 +135,24 @@ class run_heap_test : public testing::Test {
   }
 
   static constexpr index k_grains = 700;
-  std::vector<grain> table_ = std::vector<grain>(k_grains);
-  std::vector<ticket> tickets_{table_.size()};
-  ref<queue_slots> slots_ = make_ref<queue_slots>();
-  std::unique_ptr<grain_set> borders_ = std::make_unique<grain_set>();
-  run_heap heap_{table_.data(), tickets_.data(), borders_.get(), *slots_};
+  std::vector<Grain> table_ = std::vector<Grain>(k_grains);
+  std::vector<Ticket> tickets_{table_.size()};
+  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
+  std::unique_ptr<GrainSet> borders_ = std::make_unique<GrainSet>();
+  RunHeap heap_{table_.data(), tickets_.data(), borders_.get(), *slots_};
 };
 
 TEST_F(run_heap_test, gives_nothing_before_it_has_a_region) {
-  EXPECT_EQ(take(1, queue_slots::k_quiet), run_heap::k_none);
+  EXPECT_EQ(take(1, QueueSlots::k_quiet), RunHeap::k_none);
   EXPECT_TRUE(free_runs().empty());
 }
 
 TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   heap_.add(1, 100);
-  const auto a = take(30, queue_slots::k_quiet);
-  const auto b = take(30, queue_slots::k_quiet);
-  const auto c = take(40, queue_slots::k_quiet);
-  EXPECT_EQ(take(1, queue_slots::k_quiet), run_heap::k_none);
+  const auto a = take(30, QueueSlots::k_quiet);
+  const auto b = take(30, QueueSlots::k_quiet);
+  const auto c = take(40, QueueSlots::k_quiet);
+  EXPECT_EQ(take(1, QueueSlots::k_quiet), RunHeap::k_none);
   heap_.give(a, {});
   heap_.give(c, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {61, 40}}));
@@ -163,8 +163,8 @@ TEST_F(run_heap_test, joins_what_lies_side_by_side) {
 
 TEST_F(run_heap_test, damage_is_found_where_it_is) {
   heap_.add(1, 100);
-  const auto taken = take(30, queue_slots::k_quiet);
-  EXPECT_EQ(heap_.look_for_damage(1, 100).at, run_heap::k_none);
+  const auto taken = take(30, QueueSlots::k_quiet);
+  EXPECT_EQ(heap_.look_for_damage(1, 100).at, RunHeap::k_none);
   EXPECT_EQ(heap_.look_for_damage(1, 100).free, 70U);
   const auto expect_found = [&](std::atomic<std::uint32_t>& word, index where) {
     const auto was = word.fetch_add(1);
@@ -173,31 +173,31 @@ TEST_F(run_heap_test, damage_is_found_where_it_is) {
   };
   expect_found(table_[taken + 7].span, taken);  // inside the page run
   expect_found(table_[100].span, 31);           // the last page of the free run
-  table_[31].set_links(99, run_heap::k_none);   // not the first in its list
+  table_[31].set_links(99, RunHeap::k_none);    // not the first in its list
   EXPECT_EQ(heap_.look_for_damage(1, 100).at, 31U);
-  table_[31].set_links(run_heap::k_none, run_heap::k_none);
-  EXPECT_EQ(heap_.look_for_damage(1, 100).at, run_heap::k_none);
+  table_[31].set_links(RunHeap::k_none, RunHeap::k_none);
+  EXPECT_EQ(heap_.look_for_damage(1, 100).at, RunHeap::k_none);
 }
 
 TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
-  const ticket waits{2, 1};
+  const Ticket waits{2, 1};
   heap_.add(1, 90);
-  const auto a = take(30, queue_slots::k_quiet);
-  const auto b = take(30, queue_slots::k_quiet);
-  const auto c = take(30, queue_slots::k_quiet);
+  const auto a = take(30, QueueSlots::k_quiet);
+  const auto b = take(30, QueueSlots::k_quiet);
+  const auto c = take(30, QueueSlots::k_quiet);
   heap_.give(a, {});
   heap_.give(b, waits);
   settle();
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {31, 30}}));
   EXPECT_EQ(take(30, 3), a);
   heap_.give(a, {});
-  heap_.give(c, ticket{3, 1});
-  for (queue_slots::slot whom : {0U, 3U}) {
+  heap_.give(c, Ticket{3, 1});
+  for (QueueSlots::Slot whom : {0U, 3U}) {
     EXPECT_FALSE(unite(60, whom));
-    EXPECT_EQ(take(60, whom), run_heap::k_none);
+    EXPECT_EQ(take(60, whom), RunHeap::k_none);
   }
   EXPECT_FALSE(unite(61, 2)) << "what lies behind waits for another queue";
-  EXPECT_EQ(take(60, 2), run_heap::k_none);
+  EXPECT_EQ(take(60, 2), RunHeap::k_none);
   EXPECT_TRUE(unite(60, 2));
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 60}, {61, 30}}));
   EXPECT_EQ(heap_.free_grains(), 90U);
@@ -210,24 +210,24 @@ TEST_F(run_heap_test, goes_on_where_a_look_ended) {
   heap_.add(1, 650);
   std::vector<index> all(650);
   for (auto& each : all) {
-    each = take(1, queue_slots::k_quiet);
+    each = take(1, QueueSlots::k_quiet);
   }
   for (index each = 0; each < 600; ++each) {
-    heap_.give(all[each], ticket{2 + each % 2, 1});
+    heap_.give(all[each], Ticket{2 + each % 2, 1});
   }
-  heap_.give(all[600], ticket{3, 1});
+  heap_.give(all[600], Ticket{3, 1});
   heap_.give(all[601], {});
   EXPECT_EQ(heap_.neighbours(), 600U);
-  run_heap::search one_look;
+  RunHeap::Search one_look;
   heap_.unite(one_look, 3, 3);
-  EXPECT_NE(one_look.next, run_heap::k_none);
-  EXPECT_EQ(one_look.found, run_heap::k_none);
+  EXPECT_NE(one_look.next, RunHeap::k_none);
+  EXPECT_EQ(one_look.found, RunHeap::k_none);
   settle();
   EXPECT_EQ(heap_.neighbours(), 600U) << "nothing joins";
   EXPECT_FALSE(unite(4, 3));
   EXPECT_TRUE(unite(3, 3));
   EXPECT_EQ(take(3, 3), all[599]);
-  EXPECT_EQ(heap_.look_for_damage(1, 650).at, run_heap::k_none);
+  EXPECT_EQ(heap_.look_for_damage(1, 650).at, RunHeap::k_none);
 }
 
 // However many neighbours are usable: other threads wait for the lock during each step.
@@ -238,21 +238,21 @@ TEST_F(run_heap_test, looks_at_and_joins_few_runs_at_a_time) {
   auto left = heap_.neighbours();
   const auto expect_few = [&] {
     ++holds;
-    EXPECT_LE(left - heap_.neighbours(), run_heap::k_most_looks);
+    EXPECT_LE(left - heap_.neighbours(), RunHeap::k_most_looks);
     left = heap_.neighbours();
   };
   EXPECT_EQ(unite(690, 2, expect_few), 1U);
   expect_few();
   EXPECT_GE(holds, 4) << "counted, then joined";
   EXPECT_EQ(left, 0U);
-  EXPECT_EQ(heap_.look_for_damage(1, 690).at, run_heap::k_none);
+  EXPECT_EQ(heap_.look_for_damage(1, 690).at, RunHeap::k_none);
 }
 
 TEST_F(run_heap_test, unites_all_a_few_runs_at_a_time) {
   heap_.add(1, 690);
   free_apart(690);
-  EXPECT_NE(heap_.unite_all(1, 2).next, run_heap::k_none);
-  EXPECT_GE(heap_.neighbours(), 689U - run_heap::k_most_looks);
+  EXPECT_NE(heap_.unite_all(1, 2).next, RunHeap::k_none);
+  EXPECT_GE(heap_.neighbours(), 689U - RunHeap::k_most_looks);
   unite_all(2);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 690}}));
 }
@@ -272,12 +272,12 @@ TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
           is_taken = true;
         }
       });
-      EXPECT_EQ(found != run_heap::k_none, !is_taken);
+      EXPECT_EQ(found != RunHeap::k_none, !is_taken);
       if (is_taken) {
         heap_.give(all[gone], {});
         EXPECT_TRUE(unite(600, 2));
       }
-      EXPECT_EQ(heap_.look_for_damage(1, 600).at, run_heap::k_none);
+      EXPECT_EQ(heap_.look_for_damage(1, 600).at, RunHeap::k_none);
       heap_.remove(1, 1, 600);
     }
   }
@@ -285,11 +285,11 @@ TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
 
 TEST_F(run_heap_test, unites_no_more_than_are_enough) {
   heap_.add(1, 90);
-  const auto a = take(30, queue_slots::k_quiet);
-  const auto b = take(10, queue_slots::k_quiet);
-  const auto c = take(50, queue_slots::k_quiet);
+  const auto a = take(30, QueueSlots::k_quiet);
+  const auto b = take(10, QueueSlots::k_quiet);
+  const auto c = take(50, QueueSlots::k_quiet);
   heap_.give(a, {});
-  heap_.give(b, ticket{2, 1});
+  heap_.give(b, Ticket{2, 1});
   heap_.give(c, {});
   EXPECT_TRUE(unite(40, 2));
   EXPECT_EQ(take(40, 2), a);
@@ -298,14 +298,14 @@ TEST_F(run_heap_test, unites_no_more_than_are_enough) {
 
 TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
   heap_.add(1, 60);
-  const auto waits = ticket{2, 1};
+  const auto waits = Ticket{2, 1};
   std::array<index, 6> all{};
   for (auto& each : all) {
-    each = take(10, queue_slots::k_quiet);
+    each = take(10, QueueSlots::k_quiet);
   }
   heap_.give(all[0], {});
   heap_.give(all[1], waits);
-  heap_.give(all[2], ticket{3, 1});
+  heap_.give(all[2], Ticket{3, 1});
   heap_.give(all[4], waits);
   heap_.give(all[5], {});
   unite_all(2);
@@ -318,9 +318,9 @@ TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
 TEST_F(run_heap_test, never_joins_two_regions) {
   heap_.add(1, 10);
   heap_.add(12, 10);
-  EXPECT_EQ(take(11, queue_slots::k_quiet), run_heap::k_none);
-  const auto a = take(10, queue_slots::k_quiet);
-  const auto b = take(10, queue_slots::k_quiet);
+  EXPECT_EQ(take(11, QueueSlots::k_quiet), RunHeap::k_none);
+  const auto a = take(10, QueueSlots::k_quiet);
+  const auto b = take(10, QueueSlots::k_quiet);
   heap_.give(a, {});
   heap_.give(b, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 10}, {12, 10}}));
@@ -336,17 +336,17 @@ TEST_F(run_heap_test, what_lies_around_a_removed_region_stays) {
   heap_.remove(1, 1, 10);
   heap_.remove(61, 91, 10);
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}}));
-  const auto a = take(30, queue_slots::k_quiet);
+  const auto a = take(30, QueueSlots::k_quiet);
   heap_.give(a, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}})) << "joined over a hole";
 }
 
 TEST_F(run_heap_test, an_exact_length_is_found_again) {
   heap_.add(1, 500);
-  const auto a = take(37, queue_slots::k_quiet);
-  static_cast<void>(take(1, queue_slots::k_quiet));  // keeps it from being joined
+  const auto a = take(37, QueueSlots::k_quiet);
+  static_cast<void>(take(1, QueueSlots::k_quiet));  // keeps it from being joined
   heap_.give(a, {});
-  EXPECT_EQ(take(37, queue_slots::k_quiet), a);
+  EXPECT_EQ(take(37, QueueSlots::k_quiet), a);
 }
 
 TEST_F(run_heap_test, does_what_the_model_does) {
@@ -379,8 +379,8 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     } else if (random() % 2 == 0) {
       const auto count = static_cast<index>(1 + random() % (random() % 4 == 0 ? 200 : 12));
       const auto skip = static_cast<index>(random() % 8 == 0 ? random() % 5 : 0);
-      auto first = take(count + 2 * skip, queue_slots::k_quiet);
-      if (first == run_heap::k_none) {
+      auto first = take(count + 2 * skip, QueueSlots::k_quiet);
+      if (first == RunHeap::k_none) {
         ASSERT_FALSE(known.fits_surely(count + 2 * skip)) << count;
         continue;
       }
@@ -397,7 +397,7 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     }
     ASSERT_EQ(heap_.free_grains(), known.free_grains());
     if (step % 64 == 0) {
-      std::vector<index> owner(k_grains, run_heap::k_none);
+      std::vector<index> owner(k_grains, RunHeap::k_none);
       for (const auto& [first, count] : known.runs()) {
         std::fill_n(owner.begin() + first, count, first);
       }
@@ -416,19 +416,19 @@ TEST_F(run_heap_test, does_what_the_model_does) {
 // Where this count is 0, a refused request skips the search for runs to join.
 TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   constexpr index k_all = 600;
-  const std::array<ticket, 3> tickets{ticket{}, {2, 1}, {3, 1}};
-  const std::array<queue_slots::slot, 3> slots{queue_slots::k_quiet, 2, 3};
+  const std::array<Ticket, 3> tickets{Ticket{}, {2, 1}, {3, 1}};
+  const std::array<QueueSlots::Slot, 3> slots{QueueSlots::k_quiet, 2, 3};
   std::mt19937 random{11};
   std::vector<index> taken;
   std::uint64_t most = 0;
   heap_.add(1, k_all);
-  const auto take_or_give = [&](queue_slots::slot whom) {
+  const auto take_or_give = [&](QueueSlots::Slot whom) {
     if (random() % 2 == 0 && !taken.empty()) {
       std::swap(taken.at(random() % taken.size()), taken.back());
       heap_.give(taken.back(), tickets.at(random() % tickets.size()));
       taken.pop_back();
     } else if (const auto first = take(static_cast<index>(1 + random() % 12), whom);
-               first != run_heap::k_none) {
+               first != RunHeap::k_none) {
       taken.push_back(first);
     }
   };
@@ -442,13 +442,13 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
         const auto found = unite(
             wanted, whom, [&] { take_or_give(slots.at(random() % slots.size())); },
             static_cast<int>(1 + random() % 8));
-        ASSERT_TRUE(found == run_heap::k_none || heap_.length_of(found) >= wanted);
+        ASSERT_TRUE(found == RunHeap::k_none || heap_.length_of(found) >= wanted);
         break;
       }
       default: take_or_give(whom);
     }
     std::uint64_t pairs = 0;
-    auto end = run_heap::k_none;
+    auto end = RunHeap::k_none;
     for (const auto& [first, count] : free_runs()) {
       pairs += first == end ? 1 : 0;
       end = first + count;

@@ -13,7 +13,7 @@
 namespace isthmus {
 namespace {
 
-constexpr size_classes k_slab_classes{size_classes::k_smallest_unit};
+constexpr SizeClasses k_slab_classes{SizeClasses::k_smallest_unit};
 constexpr std::uintptr_t k_slab_base = std::uintptr_t{5} << 30;  // never accessed
 
 const std::byte* slab_address(std::size_t offset) {
@@ -25,7 +25,7 @@ template <class Visit>
 void each_slab(Visit&& visit) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
     const auto nbytes = k_slab_classes.bytes_of(each);
-    for (const auto& shape : {slab_shape::of_first(nbytes), slab_shape::of_later(nbytes)}) {
+    for (const auto& shape : {SlabShape::of_first(nbytes), SlabShape::of_later(nbytes)}) {
       auto* made = take_slab_record(shape);
       ASSERT_NE(made, nullptr);
       made->base.store(const_cast<std::byte*>(slab_address(0)));
@@ -38,20 +38,20 @@ void each_slab(Visit&& visit) {
 }
 
 TEST(slabs, find_the_block_of_every_address) {
-  each_slab([](slab& in) {
+  each_slab([](Slab& in) {
     for (std::uint32_t block = 0; block < in.blocks; ++block) {
       const auto offset = std::size_t{block} * in.block_bytes;
       ASSERT_EQ(in.block_at(slab_address(offset)), block);
       ASSERT_EQ(in.number_of(slab_address(offset)), block);
       ASSERT_EQ(in.block_holding(slab_address(offset + in.block_bytes - 1)), block);
-      ASSERT_EQ(in.block_at(slab_address(offset + 1)), slab::k_no_block);
-      ASSERT_EQ(in.block_at(slab_address(offset + in.block_bytes - 1)), slab::k_no_block);
+      ASSERT_EQ(in.block_at(slab_address(offset + 1)), Slab::k_no_block);
+      ASSERT_EQ(in.block_at(slab_address(offset + in.block_bytes - 1)), Slab::k_no_block);
     }
   });
 }
 
 TEST(slabs, have_no_block_beyond_their_own) {
-  each_slab([](slab& in) {
+  each_slab([](Slab& in) {
     const auto end = std::size_t{in.blocks} * in.block_bytes;
     std::vector<std::size_t> beyond{end, end + 1, std::size_t{0} - 1, std::size_t{0} - 64};
     for (unsigned bit = 22; bit < 64; ++bit) {  // stale pointers, anywhere
@@ -59,14 +59,14 @@ TEST(slabs, have_no_block_beyond_their_own) {
       beyond.push_back((std::size_t{1} << bit) * 3 + in.block_bytes);
     }
     for (const auto offset : beyond) {
-      EXPECT_EQ(in.block_at(slab_address(offset)), slab::k_no_block) << offset;
-      EXPECT_EQ(in.block_holding(slab_address(offset)), slab::k_no_block) << offset;
+      EXPECT_EQ(in.block_at(slab_address(offset)), Slab::k_no_block) << offset;
+      EXPECT_EQ(in.block_holding(slab_address(offset)), Slab::k_no_block) << offset;
     }
   });
 }
 
 TEST(slabs, know_which_blocks_are_live) {
-  each_slab([](slab& in) {
+  each_slab([](Slab& in) {
     EXPECT_EQ(in.count_live(), 0U);
     for (std::uint32_t block = 0; block < in.blocks; block += 3) {
       EXPECT_FALSE(in.mark_dead(block));
@@ -87,15 +87,15 @@ TEST(slabs, know_which_blocks_are_live) {
 }
 
 // The cache lines of a record that change when a block is marked live.
-std::vector<std::uintptr_t> lines_changed_by_mark(slab& in, std::uint32_t block) {
+std::vector<std::uintptr_t> lines_changed_by_mark(Slab& in, std::uint32_t block) {
   const auto record =
-      std::span{reinterpret_cast<const std::byte*>(&in), slab::bytes_for(in.shape())};
+      std::span{reinterpret_cast<const std::byte*>(&in), Slab::bytes_for(in.shape())};
   const std::vector<std::byte> before(record.begin(), record.end());
   in.mark_live(block);
   std::vector<std::uintptr_t> lines;
   for (std::size_t at = 0; at < record.size(); ++at) {
     if (record[at] != before[at]) {
-      lines.push_back(reinterpret_cast<std::uintptr_t>(&record[at]) / slab::k_line);
+      lines.push_back(reinterpret_cast<std::uintptr_t>(&record[at]) / Slab::k_line);
     }
   }
   return lines;
@@ -105,7 +105,7 @@ std::vector<std::uintptr_t> lines_changed_by_mark(slab& in, std::uint32_t block)
 TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
     const auto nbytes = k_slab_classes.bytes_of(each);
-    auto* made = take_slab_record(slab_shape::of_first(nbytes));
+    auto* made = take_slab_record(SlabShape::of_first(nbytes));
     ASSERT_NE(made, nullptr);
     made->forget_live();
     const std::uint32_t together = nbytes <= 4096 ? 8 : nbytes < (64U << 10) ? 4 : 1;
@@ -114,7 +114,7 @@ TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
     ASSERT_EQ(one.size(), 1U) << nbytes;
     ASSERT_EQ(next.size(), 1U) << nbytes;
     EXPECT_NE(one, next) << nbytes;
-    EXPECT_NE(one.front(), reinterpret_cast<std::uintptr_t>(&made->block_bytes) / slab::k_line)
+    EXPECT_NE(one.front(), reinterpret_cast<std::uintptr_t>(&made->block_bytes) / Slab::k_line)
         << "which all threads read";
     made->forget_live();
     give_slab_record(*made);
@@ -124,7 +124,7 @@ TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
 // Marks of a byte or a bit: concurrent changes to neighbouring marks are preserved, and of two
 // concurrent frees of one block one is refused.
 TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
-  for (const auto& shape : {slab_shape::of_first(4096), slab_shape::of_later(4096)}) {
+  for (const auto& shape : {SlabShape::of_first(4096), SlabShape::of_later(4096)}) {
     auto* shared = take_slab_record(shape);
     ASSERT_NE(shared, nullptr);
     shared->forget_live();

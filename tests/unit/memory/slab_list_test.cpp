@@ -14,14 +14,14 @@
 namespace isthmus {
 namespace {
 
-constexpr queue_slots::slot k_mine = 2;
-constexpr queue_slots::slot k_other = 3;
-constexpr ticket k_behind_mine{k_mine, 1};  // no fence of these slots completes in this test
-constexpr ticket k_behind_other{k_other, 1};
+constexpr QueueSlots::Slot k_mine = 2;
+constexpr QueueSlots::Slot k_other = 3;
+constexpr Ticket k_behind_mine{k_mine, 1};  // no fence of these slots completes in this test
+constexpr Ticket k_behind_other{k_other, 1};
 
 class slab_lists : public testing::Test {
  protected:
-  static constexpr auto k_shape = slab_shape::of_first(4096);
+  static constexpr auto k_shape = SlabShape::of_first(4096);
 
   ~slab_lists() override {
     for (auto* each : made_) {
@@ -29,7 +29,7 @@ class slab_lists : public testing::Test {
     }
   }
   // A slab at an address that is never accessed, which has all its blocks.
-  slab& make() {
+  Slab& make() {
     auto& in = *take_slab_record(k_shape);
     made_.push_back(&in);
     in.base.store(reinterpret_cast<std::byte*>(made_.size() << 30));
@@ -40,19 +40,19 @@ class slab_lists : public testing::Test {
     std::fill_n(in.held_back(), in.words(), std::uint64_t{0});
     return in;
   }
-  std::vector<void*> add(slab& made, std::size_t count) {
+  std::vector<void*> add(Slab& made, std::size_t count) {
     std::vector<void*> taken(count);
     taken.resize(list_.add(made, taken));
     return taken;
   }
-  std::vector<void*> take(std::size_t most, queue_slots::slot whom) {
+  std::vector<void*> take(std::size_t most, QueueSlots::Slot whom) {
     std::vector<void*> taken(most);
     taken.resize(list_.take(taken, whom));
     return taken;
   }
   // Returns the slab if it has all its blocks afterwards.
-  slab* give(slab& to, const std::vector<void*>& blocks, ticket freed) {
-    slab* whole = nullptr;
+  Slab* give(Slab& to, const std::vector<void*>& blocks, Ticket freed) {
+    Slab* whole = nullptr;
     for (auto* each : blocks) {
       whole = list_.give(to, each, freed);
     }
@@ -60,9 +60,9 @@ class slab_lists : public testing::Test {
   }
 
   static_assert(k_shape.blocks == 64);
-  ref<queue_slots> slots_ = make_ref<queue_slots>();
-  slab_list list_{*slots_};
-  std::vector<slab*> made_;
+  Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
+  SlabList list_{*slots_};
+  std::vector<Slab*> made_;
 };
 
 TEST_F(slab_lists, give_blocks_of_the_fullest_first) {
@@ -72,10 +72,10 @@ TEST_F(slab_lists, give_blocks_of_the_fullest_first) {
   auto second = add(empty, 1);
   ASSERT_EQ(first.size() + second.size(), 61U);
   for (auto* each : take(4, k_mine)) {
-    EXPECT_NE(full.block_at(each), slab::k_no_block);
+    EXPECT_NE(full.block_at(each), Slab::k_no_block);
   }
   EXPECT_EQ(full.kept, 0U);
-  EXPECT_NE(empty.block_at(take(1, k_mine).at(0)), slab::k_no_block);
+  EXPECT_NE(empty.block_at(take(1, k_mine).at(0)), Slab::k_no_block);
 }
 
 TEST_F(slab_lists, damage_is_found) {
@@ -99,7 +99,7 @@ TEST_F(slab_lists, keep_what_waits_for_its_own_queue) {
   EXPECT_EQ(give(in, {taken[0], taken[1]}, k_behind_mine), nullptr);
   EXPECT_EQ(in.waiting, 2U);
   EXPECT_TRUE(take(8, k_other).empty());
-  EXPECT_TRUE(take(8, queue_slots::k_quiet).empty());
+  EXPECT_TRUE(take(8, QueueSlots::k_quiet).empty());
   EXPECT_EQ(take(8, k_mine).size(), 2U);
   EXPECT_EQ(in.waiting, 0U);
 }
@@ -112,7 +112,7 @@ TEST_F(slab_lists, what_waits_holds_nothing_else_back) {
   EXPECT_EQ(give(in, {taken[1]}, k_behind_mine), nullptr);
   EXPECT_EQ(give(in, {taken[2]}, k_behind_other), nullptr);
   EXPECT_TRUE(take(1, k_mine).empty()) << "behind more than one queue";
-  EXPECT_EQ(in.until.slot(), queue_slots::k_several);
+  EXPECT_EQ(in.until.slot(), QueueSlots::k_several);
 }
 
 TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
@@ -128,11 +128,11 @@ TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
 TEST_F(slab_lists, keep_what_somebody_may_use_for_ever) {
   auto& in = make();
   const auto blocks = add(in, 64);
-  EXPECT_EQ(give(in, {blocks[0]}, ticket::never()), nullptr);
+  EXPECT_EQ(give(in, {blocks[0]}, Ticket::never()), nullptr);
   EXPECT_EQ(give(in, {blocks[1]}, k_behind_other), nullptr);
-  EXPECT_EQ(in.until, ticket::never());
-  EXPECT_EQ(slots_->joined(k_behind_mine, ticket::never()), ticket::never());
-  EXPECT_FALSE(slots_->good(ticket::never(), queue_slots::k_anybody));
+  EXPECT_EQ(in.until, Ticket::never());
+  EXPECT_EQ(slots_->joined(k_behind_mine, Ticket::never()), Ticket::never());
+  EXPECT_FALSE(slots_->good(Ticket::never(), QueueSlots::k_anybody));
 }
 
 TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
@@ -151,11 +151,11 @@ TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
 // bytes for each page (`grain`) in the page map and the page table: at most 0.4 %, and 0.2 % for
 // blocks of 4 KiB or more.
 TEST(slab_records, are_small_beside_their_memory) {
-  constexpr size_classes k_all{size_classes::k_smallest_unit};
+  constexpr SizeClasses k_all{SizeClasses::k_smallest_unit};
   for (unsigned each = 0; each < k_all.count(); ++each) {
-    const auto shape = slab_shape::of_later(k_all.bytes_of(each));
+    const auto shape = SlabShape::of_later(k_all.bytes_of(each));
     const auto described = std::size_t{shape.grains} * k_grain_bytes;
-    const auto notes = round_up(slab::bytes_for(shape), slab::k_line) + shape.grains * 40;
+    const auto notes = round_up(Slab::bytes_for(shape), Slab::k_line) + shape.grains * 40;
     const std::size_t bound = shape.block_bytes >= 4 * support::k_kib ? 500 : 250;
     EXPECT_LE(notes * bound, described) << k_all.bytes_of(each);
   }

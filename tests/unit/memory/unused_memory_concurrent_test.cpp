@@ -36,20 +36,20 @@ constexpr int k_rounds = 300 / support::k_slower;
 class sharers {
  public:
   sharers()
-      : driver_{make_ref<provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE)},
+      : driver_{make_ref<Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE)},
         pool_{expect_value(
-            pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
+            Pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
                          {.growth_bytes = k_mib, .longest_wait = std::chrono::nanoseconds{0}}))},
-        shared_{make_ref<arena_resource>(*driver_, UINT64_MAX)} {}
+        shared_{make_ref<ArenaResource>(*driver_, UINT64_MAX)} {}
 
   // A resource that all threads share, or a new one that is destroyed after a few blocks.
-  ref<memory_resource> any(std::uint_fast32_t choice) {
+  Ref<MemoryResource> any(std::uint_fast32_t choice) {
     switch (choice % 6) {
       case 0: return driver_;
       case 1: return pool_;
-      case 2: return make_ref<arena_resource>(*pool_, UINT64_MAX);
-      case 3: return make_ref<fixed_size_resource>(*driver_, k_block, std::size_t{2});
-      case 4: return make_ref<monotonic_resource>(*shared_, k_block);
+      case 2: return make_ref<ArenaResource>(*pool_, UINT64_MAX);
+      case 3: return make_ref<FixedSizeResource>(*driver_, k_block, std::size_t{2});
+      case 4: return make_ref<MonotonicResource>(*shared_, k_block);
       default: return shared_;
     }
   }
@@ -101,9 +101,9 @@ class sharers {
   }
 
   rig sim_{"capacity=8MiB"};
-  ref<memory_resource> driver_;
-  ref<memory_resource> pool_;
-  ref<memory_resource> shared_;
+  Ref<MemoryResource> driver_;
+  Ref<MemoryResource> pool_;
+  Ref<MemoryResource> shared_;
   std::mutex lock_;
   std::set<std::uintptr_t> all_;
 };

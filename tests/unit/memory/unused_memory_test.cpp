@@ -38,22 +38,22 @@ using support::k_mib;
 constexpr std::size_t k_blocks = 8;  // of 1 MiB, all memory of the device
 constexpr std::size_t k_wanted = 4 * k_mib;
 
-using resource = ref<memory_resource>;
+using resource = Ref<MemoryResource>;
 
-resource provider_of(const rig& sim, usm_kind kind = ISTHMUS_KIND_DEVICE) {
-  return make_ref<provider>(*sim.home, *sim.where, kind);
+resource provider_of(const rig& sim, UsmKind kind = ISTHMUS_KIND_DEVICE) {
+  return make_ref<Provider>(*sim.home, *sim.where, kind);
 }
-ref<pool> pool_of(const rig& sim, const pool::options& how = {.growth_bytes = k_mib}) {
-  return expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE, how));
+Ref<Pool> pool_of(const rig& sim, const Pool::Options& how = {.growth_bytes = k_mib}) {
+  return expect_value(Pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE, how));
 }
-resource arena_over(memory_resource& upstream) {
-  return make_ref<arena_resource>(upstream, UINT64_MAX);
+resource arena_over(MemoryResource& upstream) {
+  return make_ref<ArenaResource>(upstream, UINT64_MAX);
 }
-resource fixed_over(memory_resource& upstream, std::size_t in_slab = 1) {
-  return make_ref<fixed_size_resource>(upstream, k_mib, in_slab);
+resource fixed_over(MemoryResource& upstream, std::size_t in_slab = 1) {
+  return make_ref<FixedSizeResource>(upstream, k_mib, in_slab);
 }
-resource monotonic_over(memory_resource& upstream) {
-  return make_ref<monotonic_resource>(upstream, k_mib);
+resource monotonic_over(MemoryResource& upstream) {
+  return make_ref<MonotonicResource>(upstream, k_mib);
 }
 
 struct keeper {
@@ -66,7 +66,7 @@ const keeper k_keepers[] = {
     {"arena_over_arena", [](const rig& sim) { return arena_over(*arena_over(*provider_of(sim))); }},
     {"arena_over_other",
      [](const rig& sim) {
-       return arena_over(*make_ref<aligned_resource>(*provider_of(sim), std::size_t{4096}, k_mib));
+       return arena_over(*make_ref<AlignedResource>(*provider_of(sim), std::size_t{4096}, k_mib));
      }},
     {"fixed", [](const rig& sim) { return fixed_over(*provider_of(sim)); }},
     {"fixed_over_pool", [](const rig& sim) { return fixed_over(*pool_of(sim)); }},
@@ -80,27 +80,27 @@ struct requester {
   const char* name;
   std::function<void(const rig& sim)> take;
 };
-void take_of(const rig& sim, memory_resource& from, std::size_t nbytes = k_wanted) {
+void take_of(const rig& sim, MemoryResource& from, std::size_t nbytes = k_wanted) {
   auto* const block = expect_value(hand_out(from, nbytes, 0, *sim.on));
   EXPECT_TRUE(take_back(from, block, nbytes, sim.on.get()));
 }
 void take_unified(const rig& sim) {
-  unified_request wanted;
+  UnifiedRequest wanted;
   wanted.nbytes = k_wanted;
   wanted.separate = true;
-  const auto made = expect_value(unified_buffer::create(*sim.on, wanted, nullptr));
+  const auto made = expect_value(UnifiedBuffer::create(*sim.on, wanted, nullptr));
   const auto there = made->device({made->all()});
   EXPECT_TRUE(there) << there.failure().message();
 }
 void take_fixed(const rig& sim) {  // its slab is larger than the request
   const auto from = fixed_over(*provider_of(sim), k_wanted / k_mib);
-  const auto made = buffer::create(*sim.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, from.get());
+  const auto made = Buffer::create(*sim.on, {k_mib, ISTHMUS_KIND_DEVICE, 0}, from.get());
   EXPECT_TRUE(made) << made.failure().message();
 }
 const requester k_requesters[] = {
     {"buffer",
      [](const rig& sim) {
-       const auto made = buffer::create(*sim.on, {k_wanted, ISTHMUS_KIND_DEVICE, 0});
+       const auto made = Buffer::create(*sim.on, {k_wanted, ISTHMUS_KIND_DEVICE, 0});
        EXPECT_TRUE(made) << made.failure().message();
      }},
     {"unified", take_unified},
@@ -125,20 +125,20 @@ class unused_memory : public testing::Test {
  protected:
   unused_memory() : sim_{"capacity=8MiB"} {}
 
-  std::vector<void*> take_all(memory_resource& of) {
+  std::vector<void*> take_all(MemoryResource& of) {
     std::vector<void*> blocks;
     for (std::size_t each = 0; each < k_blocks; ++each) {
       blocks.push_back(expect_value(of.allocate(k_mib, 0, *sim_.on)));
     }
     return blocks;
   }
-  void free(memory_resource& of, const std::vector<void*>& blocks) {
+  void free(MemoryResource& of, const std::vector<void*>& blocks) {
     for (auto* each : blocks) {
       EXPECT_TRUE(of.deallocate(each, k_mib, sim_.on.get()));
     }
   }
   // The resource holds all memory of the device. All but one block, which it returns, is free.
-  void* fill(memory_resource& with) {
+  void* fill(MemoryResource& with) {
     auto blocks = take_all(with);
     auto* const live = blocks.front();
     blocks.erase(blocks.begin());
@@ -147,7 +147,7 @@ class unused_memory : public testing::Test {
   }
 
   // The resource serves the next block from memory that it holds.
-  void expect_kept(memory_resource& by) {
+  void expect_kept(MemoryResource& by) {
     const auto calls = sim_.calls("allocate");
     take_of(sim_, by, k_mib);
     EXPECT_EQ(sim_.calls("allocate"), calls);
@@ -203,7 +203,7 @@ TEST_F(unused_memory, serves_the_pool_below_that_waits_for_nothing) {
 TEST_F(unused_memory, stays_where_pools_have_enough) {
   const auto keeps = fixed_over(*provider_of(sim_));
   const auto below = pool_of(sim_);
-  for (auto* of : {keeps.get(), static_cast<memory_resource*>(below.get())}) {
+  for (auto* of : {keeps.get(), static_cast<MemoryResource*>(below.get())}) {
     std::vector<void*> blocks;
     for (std::size_t each = 0; each < k_blocks / 2; ++each) {
       blocks.push_back(expect_value(of->allocate(k_mib, 0, *sim_.on)));
@@ -252,7 +252,7 @@ TEST_F(unused_memory, that_work_still_uses_is_waited_for) {
     for (const auto& of : {k_keepers[0], k_keepers[5], k_keepers[7]}) {
       const auto keeps = of.make(sim_);
       const auto blocks = take_all(*keeps);
-      const auto gate = make_ref<host_event>();
+      const auto gate = make_ref<HostEvent>();
       const auto ended = sim_.copy(blocks.front(), bytes.data(), bytes.size(), {gate});
       free(*keeps, blocks);
       std::thread opener{[&] {
@@ -284,7 +284,7 @@ TEST_F(unused_memory, of_a_monotonic_resource_is_a_chunk_of_which_all_was_freed)
 // The USM kinds that it supports do not count towards the capacity.
 TEST_F(unused_memory, of_a_debug_resource_is_what_it_keeps_to_inspect) {
   const auto below = provider_of(sim_, ISTHMUS_KIND_SHARED);
-  const auto keeps = expect_value(debug_resource::create(*below, 64 * k_mib));
+  const auto keeps = expect_value(DebugResource::create(*below, 64 * k_mib));
   auto* const live = expect_value(keeps->allocate(k_mib, 0, *sim_.on));
   free(*keeps, {expect_value(keeps->allocate(k_mib, 0, *sim_.on))});
   const auto held = below->usage().held_bytes;
@@ -300,29 +300,29 @@ struct locked_source {
   resource upstream;
   std::mutex lock;
 
-  static status allocate(void* self, std::size_t nbytes, std::size_t alignment, isthmus_queue_t* on,
+  static Status allocate(void* self, std::size_t nbytes, std::size_t alignment, isthmus_queue_t* on,
                          void** out, const char**) {
     auto& of = *static_cast<locked_source*>(self);
     const std::lock_guard hold{of.lock};
-    auto made = hand_out(*of.upstream, nbytes, alignment, *reinterpret_cast<queue*>(on));
+    auto made = hand_out(*of.upstream, nbytes, alignment, *reinterpret_cast<Queue*>(on));
     *out = made ? *made : nullptr;
-    return made ? status{ISTHMUS_OK} : made.failure().code();
+    return made ? Status{ISTHMUS_OK} : made.failure().code();
   }
   static void deallocate(void* self, void* pointer, std::size_t nbytes, isthmus_queue_t* on) {
     auto& of = *static_cast<locked_source*>(self);
     const std::lock_guard hold{of.lock};
-    EXPECT_TRUE(take_back(*of.upstream, pointer, nbytes, reinterpret_cast<queue*>(on)));
+    EXPECT_TRUE(take_back(*of.upstream, pointer, nbytes, reinterpret_cast<Queue*>(on)));
   }
 };
 
 TEST_F(unused_memory, is_released_outside_the_locks_of_other_resources) {
   locked_source source{provider_of(sim_), {}};
-  custom_resource::operations calls{};
+  CustomResource::Operations calls{};
   calls.struct_size = sizeof calls;
   calls.allocate = &locked_source::allocate;
   calls.deallocate = &locked_source::deallocate;
-  const auto custom = make_ref<custom_resource>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, calls,
-                                                owner{isthmus_owner_t{&source, nullptr}});
+  const auto custom = make_ref<CustomResource>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, calls,
+                                               Owner{isthmus_owner_t{&source, nullptr}});
   const auto keeps = fixed_over(*custom);
   auto* const live = fill(*keeps);
   take_of(sim_, *custom);

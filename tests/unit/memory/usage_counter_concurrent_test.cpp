@@ -17,12 +17,12 @@
 namespace isthmus {
 namespace {
 
-bool operator==(const usage_counter::level& a, const usage_counter::level& b) {
+bool operator==(const UsageCounter::Level& a, const UsageCounter::Level& b) {
   return a.bytes == b.bytes && a.count == b.count;
 }
 
 struct counts_model {
-  usage_counter::counts now;
+  UsageCounter::Counts now;
 
   void add(std::uint64_t nbytes) {
     now.current.bytes += nbytes, now.current.count += 1;
@@ -34,12 +34,12 @@ struct counts_model {
   void reset() { now.peak = now.current, now.total = {}; }
 };
 
-::testing::AssertionResult are_same(const usage_counter::counts& got,
-                                    const usage_counter::counts& wanted) {
+::testing::AssertionResult are_same(const UsageCounter::Counts& got,
+                                    const UsageCounter::Counts& wanted) {
   if (got.current == wanted.current && got.peak == wanted.peak && got.total == wanted.total) {
     return ::testing::AssertionSuccess();
   }
-  const auto list = [](auto& to, const usage_counter::counts& of) -> auto& {
+  const auto list = [](auto& to, const UsageCounter::Counts& of) -> auto& {
     for (const auto& each : {of.current, of.peak, of.total}) {
       to << ' ' << each.bytes << '/' << each.count;
     }
@@ -66,7 +66,7 @@ class script {
   explicit script(unsigned seed) : random_{seed} {}
 
   // Alternates between mostly allocating and mostly freeing, so that peaks occur only at times.
-  void run(usage_counter& counter, counts_model& wanted, unsigned operations) {
+  void run(UsageCounter& counter, counts_model& wanted, unsigned operations) {
     for (unsigned i = 0; i < operations; ++i, ++done_) {
       const bool grows = done_ / 700 % 3 == 0;
       if (live_.empty() || random_() % 8 < (grows ? 5U : 4U)) {
@@ -99,7 +99,7 @@ class in_turn : public ::testing::TestWithParam<unsigned> {};
 TEST_P(in_turn, counts_as_the_model) {
   constexpr unsigned k_turns = 3000;
   const auto threads = GetParam();
-  usage_counter counter;
+  UsageCounter counter;
   counts_model wanted;
   script all{threads};
   std::atomic<unsigned> turn{0}, whose{0};
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(threads, in_turn, ::testing::Values(1, 2, 3, 8));
 // Occasionally all threads hold the same number of blocks, up to `k_each`, at the same time.
 TEST(usage_counter, misses_no_peak_and_makes_none_up) {
   constexpr unsigned k_threads = 4, k_each = 3, k_rounds = 300;
-  usage_counter counter;
+  UsageCounter counter;
   std::atomic<unsigned> expected{0};
   std::barrier together(k_threads);
   run_threads(k_threads, [&](unsigned self) {
@@ -166,7 +166,7 @@ TEST(usage_counter, misses_no_peak_and_makes_none_up) {
 // Both threads hold a block at the same time, and the peak must count both.
 TEST(usage_counter, sees_two_that_meet) {
   for (int round = 0; round < 2000; ++round) {
-    usage_counter counter;
+    UsageCounter counter;
     std::barrier together(2);
     run_threads(2, [&](unsigned self) {
       counter.add(1);
@@ -187,7 +187,7 @@ TEST(usage_counter, sees_two_that_meet) {
 TEST(usage_counter, sees_what_is_counted_while_slots_are_closed) {
   constexpr int k_rounds = 5'000 / static_cast<int>(support::k_slower);
   constexpr int k_till_slots_may_open = 300;
-  usage_counter counter;
+  UsageCounter counter;
   std::atomic<int> arrived{0};
   const auto meet = [&](int meeting) {
     ++arrived;
@@ -225,7 +225,7 @@ TEST(usage_counter, sees_what_is_counted_while_slots_are_closed) {
 // returned.
 TEST(usage_counter, counts_no_more_than_were_permitted) {
   constexpr unsigned k_threads = 4, k_permits = 3, k_rounds = 20'000;
-  usage_counter counter;
+  UsageCounter counter;
   std::atomic<int> permits{k_permits};
   run_threads(k_threads, [&](unsigned) {
     for (unsigned round = 0; round < k_rounds; ++round) {
@@ -243,7 +243,7 @@ TEST(usage_counter, counts_no_more_than_were_permitted) {
 
 TEST(usage_counter, counts_more_threads_than_have_numbers) {
   constexpr unsigned k_threads = k_thread_numbers + 16;
-  usage_counter counter;
+  UsageCounter counter;
   std::barrier together(k_threads);
   run_threads(k_threads, [&](unsigned self) {
     for (int round = 0; round < 20; ++round) {
@@ -265,13 +265,13 @@ TEST(usage_counter, counts_more_threads_than_have_numbers) {
 // between the two steps of one operation.
 TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
   for (const bool frees : {true, false}) {
-    usage_counter counter;
+    UsageCounter counter;
     counter.add(100);  // makes this thread the first
-    usage_counter numbered;
+    UsageCounter numbered;
     run_threads(1, [&](unsigned) {
       numbered.add(1);
       const auto left = frees ? counter.try_remove(100) : counter.try_add(10);
-      ASSERT_EQ(left, usage_counter::rest::all);
+      ASSERT_EQ(left, UsageCounter::Rest::all);
       run_threads(1, [&](unsigned) { counter.add(7); });
       frees ? counter.finish_remove(100, left) : counter.finish_add(10, left);
     });
@@ -284,7 +284,7 @@ TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
 // Misuse, which the upstream resource detects.
 TEST(usage_counter, takes_back_a_free_of_any_size) {
   constexpr auto k_half = std::uint64_t{1} << 63;
-  usage_counter counter;
+  UsageCounter counter;
   counts_model wanted;
   for (const auto nbytes : {std::uint64_t{SIZE_MAX}, k_half + 1, k_half, k_half - 1}) {
     for (int round = 0; round < 3; ++round) {
@@ -303,7 +303,7 @@ TEST(usage_counter, takes_back_a_free_of_any_size) {
 
 // Each thread reuses the slot of the one before it, with the counts left there.
 TEST(usage_counter, counts_threads_that_end) {
-  usage_counter counter;
+  UsageCounter counter;
   counts_model wanted;
   script all{1};
   for (int i = 0; i < 200; ++i) {

@@ -18,18 +18,18 @@ namespace {
 class indexed_uses {
  public:
   struct one {
-    use what;
-    use_index::node* there = nullptr;  // null once it was removed
-    std::uint64_t stands_for_it = 0;   // the number of the use that replaced it, or 0
+    Use what;
+    UseIndex::Node* there = nullptr;  // null once it was removed
+    std::uint64_t stands_for_it = 0;  // the number of the use that replaced it, or 0
   };
 
-  [[nodiscard]] const use_index& index() const { return index_; }
+  [[nodiscard]] const UseIndex& index() const { return index_; }
   [[nodiscard]] std::uint64_t next_number() const { return made_.size() + 1; }
   [[nodiscard]] const one& at(std::uint64_t number) const { return made_.at(number - 1); }
-  void add(const byte_range& range, bool writes) {
+  void add(const ByteRange& range, bool writes) {
     const auto number = next_number();
-    const pending_use added{{number, range, writes}, completed_event(), number};
-    index_.add_spare(std::make_unique<use_index::node>());
+    const PendingUse added{{number, range, writes}, completed_event(), number};
+    index_.add_spare(std::make_unique<UseIndex::Node>());
     index_.insert(added);
     made_.push_back({added.what, index_.find(added)});
   }
@@ -39,7 +39,7 @@ class indexed_uses {
     for (auto& each : made_) {
       if (&each != &made_.back() && each.there != nullptr && last.range.covers(each.what.range) &&
           (last.writes || !each.what.writes)) {
-        use_index::chain gone;
+        UseIndex::Chain gone;
         index_.remove(*each.there, gone);
         each.there = nullptr;
         each.stands_for_it = made_.size();
@@ -48,16 +48,16 @@ class indexed_uses {
   }
 
  private:
-  use_index index_;
+  UseIndex index_;
   std::vector<one> made_;
 };
 
-byte_range random_range(std::mt19937& random) {
+ByteRange random_range(std::mt19937& random) {
   const std::size_t begin = random() % 64;
   return {begin, begin + 1 + random() % 16};
 }
 
-bool is_wanted(const use& what, const byte_range& range, bool only_writes) {
+bool is_wanted(const Use& what, const ByteRange& range, bool only_writes) {
   return what.range.overlaps(range) && (what.writes || !only_writes);
 }
 
@@ -72,9 +72,9 @@ TEST(use_index, a_walk_in_parts_visits_all_that_stays_once_and_in_order) {
     const auto range = random_range(random);
     const bool only_writes = random() % 2 == 0;
     std::vector<std::uint64_t> visited;
-    use_index::walk walk{range, only_writes};
+    UseIndex::Walk walk{range, only_writes};
     const std::size_t most = 1 + random() % 5;
-    const auto note = [&](const use_index::node& each) { visited.push_back(each.number); };
+    const auto note = [&](const UseIndex::Node& each) { visited.push_back(each.number); };
     while (!walk.visit_next(uses.index(), most, note)) {
       uses.add(random_range(random), random() % 2 == 0);
     }
@@ -99,7 +99,7 @@ TEST(use_index, a_walk_from_a_number_on_visits_no_older_ones) {
     uses.add({each % 10, each % 10 + 1}, true);
   }
   std::set<std::uint64_t> visited;
-  use_index::walk walk{{0, 10}};
+  UseIndex::Walk walk{{0, 10}};
   walk.restart(91);
   EXPECT_TRUE(
       walk.visit_next(uses.index(), 11, [&](const auto& each) { visited.insert(each.number); }));
@@ -113,8 +113,8 @@ TEST(use_index, a_scan_finds_what_stands_for_a_use_that_left_before_it_was_visit
   uses.add({10, 11}, true);
   uses.add({20, 21}, true);
   std::vector<std::uint64_t> visited;
-  const auto note = [&](const use_index::node& each) { visited.push_back(each.number); };
-  use_index::scan scan{{0, 64}};
+  const auto note = [&](const UseIndex::Node& each) { visited.push_back(each.number); };
+  UseIndex::Scan scan{{0, 64}};
   EXPECT_FALSE(scan.visit_next(uses.index(), uses.next_number(), 1, note));
   uses.add({5, 30}, true);
   uses.replace_covered();
@@ -136,8 +136,8 @@ TEST(use_index, a_scan_misses_nothing_in_random_histories) {
     const auto range = random_range(random);
     const bool only_writes = random() % 2 == 0;
     std::set<std::uint64_t> visited;
-    use_index::scan scan{range, only_writes};
-    const auto note = [&](const use_index::node& each) { visited.insert(each.number); };
+    UseIndex::Scan scan{range, only_writes};
+    const auto note = [&](const UseIndex::Node& each) { visited.insert(each.number); };
     for (int added = 0; !scan.visit_next(uses.index(), uses.next_number(), 2, note);) {
       if (random() % 2 == 0 && ++added < 40) {
         uses.add(random_range(random), random() % 2 == 0);

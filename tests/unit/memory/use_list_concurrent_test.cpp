@@ -19,16 +19,16 @@ namespace isthmus {
 namespace {
 
 // Like a driver's event, so that no other event stands for it.
-class driver_event final : public event {
+class driver_event final : public Event {
  public:
   void finish() noexcept { complete({}); }
   [[nodiscard]] void* native() noexcept override { return this; }
 };
 
 struct submission {
-  use what;
-  ref<driver_event> ended;
-  std::vector<ref<event>> after;
+  Use what;
+  Ref<driver_event> ended;
+  std::vector<Ref<Event>> after;
   std::size_t added_before = 0;  // number of submissions added before it collected
 };
 
@@ -53,8 +53,8 @@ class submission_log {
 constexpr std::size_t k_bytes = 400;
 
 // Small uses of many queues of one device, and occasionally a write that covers many of them.
-void submit_some(use_list& uses, submission_log& log, unsigned seed) {
-  const auto* const where = reinterpret_cast<const device*>(64);
+void submit_some(UseList& uses, submission_log& log, unsigned seed) {
+  const auto* const where = reinterpret_cast<const Device*>(64);
   std::mt19937 random{seed};
   for (std::uint64_t each = 0; each < 150; ++each) {
     const std::size_t begin = random() % k_bytes;
@@ -93,7 +93,7 @@ void add_all_before(const std::vector<std::vector<std::size_t>>& after, std::siz
 
 TEST(use_list_concurrent, whoever_collects_waits_for_all_that_was_added_before) {
   for (unsigned round = 0; round < 4; ++round) {
-    use_list uses;
+    UseList uses;
     submission_log log;
     std::vector<std::thread> threads;
     for (unsigned each = 0; each < 4; ++each) {
@@ -103,7 +103,7 @@ TEST(use_list_concurrent, whoever_collects_waits_for_all_that_was_added_before) 
       each.join();
     }
     const auto& all = log.all();
-    std::map<const event*, std::size_t> position;
+    std::map<const Event*, std::size_t> position;
     for (std::size_t each = 0; each < all.size(); ++each) {
       position[all[each].ended.get()] = each;
     }

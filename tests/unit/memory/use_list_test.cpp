@@ -13,26 +13,26 @@ namespace isthmus {
 namespace {
 
 // Only the address is used.
-const device* device_number(std::uintptr_t number) {
-  return reinterpret_cast<const device*>(64 * (number + 1));
+const Device* device_number(std::uintptr_t number) {
+  return reinterpret_cast<const Device*>(64 * (number + 1));
 }
-use ordered_write(std::uint64_t on, byte_range range) {
+Use ordered_write(std::uint64_t on, ByteRange range) {
   return {on, range, true, false, true, device_number(0)};
 }
 
 struct modelled {
-  use what;
-  ref<host_event> ended;
+  Use what;
+  Ref<HostEvent> ended;
 };
 
 // Whether waiting for `waited` implies waiting for `each`: `each` is in it, or precedes an event of
 // its own queue in it.
 bool implied(const std::vector<modelled>& all, std::size_t each,
-             const std::vector<ref<event>>& waited) {
+             const std::vector<Ref<Event>>& waited) {
   for (std::size_t later = each; later < all.size(); ++later) {
     const bool same =
         later == each || (all[each].what.on != 0 && all[later].what.on == all[each].what.on);
-    const bool in = std::any_of(waited.begin(), waited.end(), [&](const ref<event>& one) {
+    const bool in = std::any_of(waited.begin(), waited.end(), [&](const Ref<Event>& one) {
       return one.get() == all[later].ended.get();
     });
     if (same && in) {
@@ -42,26 +42,26 @@ bool implied(const std::vector<modelled>& all, std::size_t each,
   return false;
 }
 
-bool conflicts(const use& a, const use& b) {
+bool conflicts(const Use& a, const Use& b) {
   return (a.on == 0 || a.on != b.on) && (a.writes || b.writes) && a.range.overlaps(b.range);
 }
 
 TEST(use_list, waits_for_every_conflict_of_a_random_history) {
   std::mt19937 random{20261121};
   for (int round = 0; round < 200; ++round) {
-    use_list uses;
+    UseList uses;
     std::vector<modelled> all;
     for (int step = 0; step < 120; ++step) {
       const std::size_t begin = random() % 64;
-      const use next{random() % 4, {begin, begin + 1 + random() % 32}, random() % 2 == 0};
-      std::vector<ref<event>> waited;
+      const Use next{random() % 4, {begin, begin + 1 + random() % 32}, random() % 2 == 0};
+      std::vector<Ref<Event>> waited;
       uses.collect(next, waited);
       for (std::size_t each = 0; each < all.size(); ++each) {
         if (!all[each].ended->settled() && conflicts(next, all[each].what)) {
           ASSERT_TRUE(implied(all, each, waited)) << "round " << round << " step " << step;
         }
       }
-      all.push_back({next, make_ref<host_event>()});
+      all.push_back({next, make_ref<HostEvent>()});
       uses.add(next, all.back().ended, uses.begin());
       // Queues are in order: when an operation ends, those before it on its queue have ended.
       const auto& done = all[random() % all.size()];
@@ -83,14 +83,14 @@ class ordered_history {
  public:
   static constexpr std::size_t k_steps = 160;
   struct operation {
-    use what;
-    ref<host_event> ended;
+    Use what;
+    Ref<HostEvent> ended;
     std::bitset<k_steps> after;
   };
 
   [[nodiscard]] const std::vector<operation>& all() const { return all_; }
   [[nodiscard]] bool has_ended(std::size_t which) const { return all_[which].ended->settled(); }
-  void add(const use& what, ref<host_event> ended) {
+  void add(const Use& what, Ref<HostEvent> ended) {
     operation made{what, std::move(ended), {}};
     for (std::size_t each = 0; each < all_.size(); ++each) {
       const auto& before = all_[each].what;
@@ -113,10 +113,10 @@ class ordered_history {
   }
   // What precedes an operation on the queue `on` that waits for `waited`.
   [[nodiscard]] std::bitset<k_steps> before(std::uint64_t on,
-                                            const std::vector<ref<event>>& waited) const {
+                                            const std::vector<Ref<Event>>& waited) const {
     std::bitset<k_steps> found;
     for (std::size_t each = 0; each < all_.size(); ++each) {
-      const auto is_it = [&](const ref<event>& one) { return one.get() == all_[each].ended.get(); };
+      const auto is_it = [&](const Ref<Event>& one) { return one.get() == all_[each].ended.get(); };
       if ((on != 0 && all_[each].what.on == on) || std::ranges::any_of(waited, is_it)) {
         found |= all_[each].after;
         found.set(each);
@@ -137,17 +137,17 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
   std::size_t found = 0;
   std::size_t waits = 0;
   for (int round = 0; round < 60; ++round) {
-    use_list uses;
+    UseList uses;
     ordered_history history;
     const auto most_queues = 1 + random() % 60;
     for (std::size_t step = 0; step < ordered_history::k_steps; ++step) {
       const std::size_t begin = random() % 64;
       const bool is_ordered = random() % 4 != 0;
       const auto on = random() % most_queues;
-      const use next{on,         {begin, begin + 1 + random() % 48},       random() % 2 == 0, false,
+      const Use next{on,         {begin, begin + 1 + random() % 48},       random() % 2 == 0, false,
                      is_ordered, on == 0 ? nullptr : device_number(on % 2)};
       const auto began_at = uses.begin();
-      std::vector<ref<event>> waited;
+      std::vector<Ref<Event>> waited;
       uses.collect(next, waited);
       const auto before = history.before(next.on, waited);
       for (std::size_t each = 0; each < step; ++each) {
@@ -157,7 +157,7 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
         }
       }
       waits += waited.size();
-      auto ended = make_ref<host_event>();
+      auto ended = make_ref<HostEvent>();
       uses.add(next, ended, began_at);
       history.add(next, std::move(ended));
       if (random() % 3 == 0) {
@@ -170,20 +170,20 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
 
 // Each write waits only for the one before it, and a reader only for the last.
 TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
-  use_list uses;
-  std::vector<ref<host_event>> all;
+  UseList uses;
+  std::vector<Ref<HostEvent>> all;
   for (std::uint64_t on = 1; on <= 2000; ++on) {
     const auto next = ordered_write(on, {0, 8});
     const auto began_at = uses.begin();
-    std::vector<ref<event>> waited;
+    std::vector<Ref<Event>> waited;
     uses.collect(next, waited);
     ASSERT_EQ(waited.size(), on == 1 ? 0U : 1U);
-    all.push_back(make_ref<host_event>());
+    all.push_back(make_ref<HostEvent>());
     uses.add(next, all.back(), began_at);
   }
   EXPECT_EQ(uses.pending({0, 8}).size(), 1U);
   EXPECT_EQ(uses.only_queue(), 2000U);
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   uses.collect({1, {3, 4}, false}, waited);
   ASSERT_EQ(waited.size(), 1U);
   EXPECT_EQ(waited.front().get(), all.back().get());
@@ -195,10 +195,10 @@ TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
 
 // A use that was begun before the write, and added after it, is not in the write's wait list.
 TEST(use_list, a_write_does_not_stand_for_what_it_did_not_see) {
-  use_list uses;
-  const auto other = make_ref<host_event>();
-  const auto write = make_ref<host_event>();
-  const auto wide = make_ref<host_event>();
+  UseList uses;
+  const auto other = make_ref<HostEvent>();
+  const auto write = make_ref<HostEvent>();
+  const auto wide = make_ref<HostEvent>();
   const auto began_at = uses.begin();
   uses.add({1, {0, 8}, false}, other, uses.begin());
   uses.add(ordered_write(2, {0, 8}), write, began_at);
@@ -211,9 +211,9 @@ TEST(use_list, a_write_does_not_stand_for_what_it_did_not_see) {
 // The write's device may be lost. The write then ends although the other device's operation
 // continues.
 TEST(use_list, a_write_does_not_stand_for_another_devices_operation) {
-  use_list uses;
-  const auto other = make_ref<host_event>();
-  const auto write = make_ref<host_event>();
+  UseList uses;
+  const auto other = make_ref<HostEvent>();
+  const auto write = make_ref<HostEvent>();
   uses.add({1, {0, 8}, true, false, true, device_number(1)}, other, uses.begin());
   uses.add(ordered_write(2, {0, 8}), write, uses.begin());
   write->finish(fail(ISTHMUS_ERROR_DEVICE_LOST, "lost"));
@@ -224,17 +224,17 @@ TEST(use_list, a_write_does_not_stand_for_another_devices_operation) {
 
 // Many queues, each with many ranges. None is joined with what lies between.
 TEST(use_list, disjoint_ranges_of_many_queues_stay_apart) {
-  use_list uses;
+  UseList uses;
   constexpr std::size_t k_queues = 500;
   constexpr std::size_t k_ranges = 8;
-  std::vector<ref<host_event>> all;
+  std::vector<Ref<HostEvent>> all;
   for (std::size_t at = 0; at < k_queues * k_ranges; ++at) {
     const auto next = ordered_write(1 + at % k_queues, {at, at + 1});
     const auto began_at = uses.begin();
-    std::vector<ref<event>> waited;
+    std::vector<Ref<Event>> waited;
     uses.collect(next, waited);
     ASSERT_TRUE(waited.empty()) << at;
-    all.push_back(make_ref<host_event>());
+    all.push_back(make_ref<HostEvent>());
     uses.add(next, all.back(), began_at);
   }
   EXPECT_EQ(uses.pending({0, all.size()}).size(), all.size());
@@ -246,28 +246,28 @@ TEST(use_list, disjoint_ranges_of_many_queues_stay_apart) {
 }
 
 TEST(use_list, ranges_of_one_queue_are_joined_before_they_are_many) {
-  use_list uses;
-  const auto ended = make_ref<host_event>();
+  UseList uses;
+  const auto ended = make_ref<HostEvent>();
   for (std::size_t at = 0; at < 10'000; ++at) {
     uses.add({1, {2 * at, 2 * at + 1}, true}, ended, uses.begin());
   }
   EXPECT_LE(uses.pending({0, 20'000}).size(), 33U);
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   uses.collect({2, {0, 1}, false}, waited);
   EXPECT_EQ(waited.size(), 1U);
 }
 
 TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
-  const auto end = make_ref<host_event>();
-  use_list uses;
+  const auto end = make_ref<HostEvent>();
+  UseList uses;
   uses.inherit(7, 4, end);
   EXPECT_TRUE(uses.inherits());
   EXPECT_FALSE(uses.ever_used());
   EXPECT_FALSE(uses.quiet());
   EXPECT_EQ(uses.only_queue(), 7U);
   EXPECT_EQ(uses.pending({0, 1}).size(), 1U);
-  const auto waits = [&](const use& wanted) {
-    std::vector<ref<event>> found;
+  const auto waits = [&](const Use& wanted) {
+    std::vector<Ref<Event>> found;
     uses.collect(wanted, found);
     return found;
   };
@@ -276,7 +276,7 @@ TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
   const auto elsewhere = waits({8, {3, 4}, false});
   ASSERT_EQ(elsewhere.size(), 1U);
   EXPECT_EQ(waits({0, {3, 4}, false}).size(), 1U);
-  const auto own = make_ref<host_event>();
+  const auto own = make_ref<HostEvent>();
   uses.add({8, {0, 4}, true}, own, uses.begin());
   EXPECT_TRUE(uses.ever_used());
   EXPECT_EQ(uses.only_queue(), std::nullopt);
@@ -293,14 +293,14 @@ TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
 // Otherwise each queue that uses the memory later would wait for an event unknown to any driver.
 TEST(use_list, a_write_of_all_on_its_queue_stands_for_what_was_inherited) {
   for (const auto& [write, stands] :
-       {std::pair{use{7, {0, 4}, true}, true}, std::pair{use{7, {0, 3}, true}, false},
-        std::pair{use{7, {0, 4}, false}, false}, std::pair{use{8, {0, 4}, true}, false}}) {
-    use_list uses;
-    const auto end = make_ref<host_event>();
+       {std::pair{Use{7, {0, 4}, true}, true}, std::pair{Use{7, {0, 3}, true}, false},
+        std::pair{Use{7, {0, 4}, false}, false}, std::pair{Use{8, {0, 4}, true}, false}}) {
+    UseList uses;
+    const auto end = make_ref<HostEvent>();
     uses.inherit(7, 4, end);
-    const auto own = make_ref<host_event>();
+    const auto own = make_ref<HostEvent>();
     uses.add(write, own, uses.begin());
-    std::vector<ref<event>> found;
+    std::vector<Ref<Event>> found;
     uses.collect({9, {0, 4}, true}, found);
     EXPECT_EQ(found.size(), stands ? 1U : 2U);
     EXPECT_EQ(found.front().get(), own.get());
@@ -310,9 +310,9 @@ TEST(use_list, a_write_of_all_on_its_queue_stands_for_what_was_inherited) {
 }
 
 TEST(use_list, pending_is_what_has_not_ended) {
-  use_list uses;
-  const auto first = make_ref<host_event>();
-  const auto second = make_ref<host_event>();
+  UseList uses;
+  const auto first = make_ref<HostEvent>();
+  const auto second = make_ref<HostEvent>();
   uses.add({1, {0, 8}, true}, first, uses.begin());
   uses.add({2, {0, 8}, true}, second, uses.begin());
   EXPECT_EQ(uses.pending({0, 100}).size(), 2U);
@@ -322,9 +322,9 @@ TEST(use_list, pending_is_what_has_not_ended) {
 }
 
 TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
-  use_list uses;
-  const auto first = make_ref<host_event>();
-  const auto second = make_ref<host_event>();
+  UseList uses;
+  const auto first = make_ref<HostEvent>();
+  const auto second = make_ref<HostEvent>();
   const auto a = uses.begin();
   const auto b = uses.begin();
   uses.add({1, {0, 8}, true}, first, a);
@@ -333,7 +333,7 @@ TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
 }
 
 // Like a driver's event that does not report its completion.
-class silent_event final : public event {
+class silent_event final : public Event {
  public:
   bool ended = true;
 
@@ -346,14 +346,14 @@ class silent_event final : public event {
 };
 
 TEST(use_list, does_not_grow_by_what_ended_unseen) {
-  use_list uses;
+  UseList uses;
   const auto running = make_ref<silent_event>();
   running->ended = false;
   uses.add({1, {0, 8}, true}, running, uses.begin());
   for (std::uint64_t other = 2; other < 10'000; ++other) {
     uses.add({other, {0, 8}, true}, make_ref<silent_event>(), uses.begin());
   }
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   uses.collect({0, {0, 8}, true}, waited);
   EXPECT_LT(waited.size(), 100U);
   EXPECT_EQ(waited.front().get(), running.get());
@@ -363,14 +363,14 @@ TEST(use_list, does_not_grow_by_what_ended_unseen) {
 
 // Many pending events of the caller: the list stays short, and every one is waited for.
 TEST(use_list, joins_many_events_of_the_callers) {
-  use_list uses;
+  UseList uses;
   constexpr std::size_t k_pending = 20'000;
-  std::vector<ref<host_event>> all;
+  std::vector<Ref<HostEvent>> all;
   for (std::size_t each = 0; each < k_pending; ++each) {
-    all.push_back(make_ref<host_event>());
+    all.push_back(make_ref<HostEvent>());
     uses.add({0, {0, 8}, true}, all.back(), uses.begin());
   }
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   uses.collect({1, {0, 8}, true}, waited);
   EXPECT_LT(waited.size(), 600U);
   const auto last = end_of_all(waited);
@@ -384,11 +384,11 @@ TEST(use_list, joins_many_events_of_the_callers) {
 
 // A caller that waits for one of them may have to complete the others.
 TEST(use_list, only_uses_of_the_same_bytes_and_kind_are_joined) {
-  use_list uses;
+  UseList uses;
   constexpr std::size_t k_each = 600;
-  std::vector<ref<host_event>> all;
-  const auto add = [&](const byte_range& range, bool writes) {
-    all.push_back(make_ref<host_event>());
+  std::vector<Ref<HostEvent>> all;
+  const auto add = [&](const ByteRange& range, bool writes) {
+    all.push_back(make_ref<HostEvent>());
     uses.add({0, range, writes}, all.back(), uses.begin());
   };
   for (std::size_t each = 0; each < k_each; ++each) {
@@ -396,7 +396,7 @@ TEST(use_list, only_uses_of_the_same_bytes_and_kind_are_joined) {
     add({0, 9}, each % 100 == 0);
     add({10 + each, 11 + each}, true);
   }
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   uses.collect({1, {0, 1}, false}, waited);
   EXPECT_EQ(waited.size(), k_each / 100) << "more than what is written there";
   waited.clear();
@@ -410,21 +410,21 @@ TEST(use_list, only_uses_of_the_same_bytes_and_kind_are_joined) {
 }
 
 // Like a driver's event: waiting for it does not hold work back, unlike a library event.
-class native_event final : public event {
+class native_event final : public Event {
  public:
   void finish() noexcept { complete({}); }
   [[nodiscard]] void* native() noexcept override { return this; }
 };
 
 TEST(use_list, drivers_events_stay_what_they_are) {
-  use_list uses;
-  std::vector<ref<event>> all;
+  UseList uses;
+  std::vector<Ref<Event>> all;
   for (std::size_t each = 0; each < 1000; ++each) {
     auto made = make_ref<native_event>();
     uses.add({0, {0, 8}, true}, made, uses.begin());
     all.emplace_back(std::move(made));
   }
-  std::vector<ref<event>> waited;
+  std::vector<Ref<Event>> waited;
   uses.collect({1, {0, 8}, true}, waited);
   const auto is_same = [](const auto& one, const auto& other) { return one.get() == other.get(); };
   EXPECT_TRUE(std::ranges::equal(waited, all, is_same));
@@ -435,7 +435,7 @@ TEST(use_list, drivers_events_stay_what_they_are) {
 }
 
 TEST(use_list, a_use_that_is_given_up_leaves_nothing) {
-  use_list uses;
+  UseList uses;
   static_cast<void>(uses.begin());
   uses.give_up();
   EXPECT_TRUE(uses.pending({0, 8}).empty());

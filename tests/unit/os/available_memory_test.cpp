@@ -18,7 +18,7 @@ using support::k_mib;
 
 using kernel = support::kernel_files;
 
-void expect_room(const memory_bounds& of, std::size_t bytes, const std::string& bound) {
+void expect_room(const MemoryBounds& of, std::size_t bytes, const std::string& bound) {
   const auto found = of.room();
   EXPECT_EQ(found.bytes, bytes);
   EXPECT_EQ(found.bound, bound);
@@ -27,7 +27,7 @@ void expect_room(const memory_bounds& of, std::size_t bytes, const std::string& 
 TEST(available_memory, is_the_machines_without_groups) {
   const kernel files;
   files.machine(2048);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   expect_room(bounds, 2 * k_mib, "MemAvailable");
   EXPECT_EQ(bounds.limit(), SIZE_MAX);
   files.machine(1024);
@@ -38,7 +38,7 @@ TEST(available_memory, is_what_a_group_leaves_without_files_that_nobody_uses) {
   const kernel files;
   files.in_group("/a");
   files.group("/a", "8388608", 5 * k_mib, 2 * k_mib);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   expect_room(bounds, 5 * k_mib, "/groups/a");
   EXPECT_EQ(bounds.limit(), 8 * k_mib);
   files.group("/a", "8388608", 9 * k_mib, 0);
@@ -53,7 +53,7 @@ TEST(available_memory, is_the_least_of_all_groups_above) {
   files.group("/a/b/c", "max", 5 * k_mib, 0);
   files.group("/a/b", std::to_string(64 * k_mib), 5 * k_mib, 0);
   files.group("/a", std::to_string(32 * k_mib), 30 * k_mib, 0);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   expect_room(bounds, 2 * k_mib, "/groups/a");
   EXPECT_EQ(bounds.limit(), 32 * k_mib);
   files.group("/a/b/c", std::to_string(6 * k_mib), 5 * k_mib, 0);
@@ -66,7 +66,7 @@ TEST(available_memory, is_that_of_version_1_too) {
   files.old_group("/job/step", 0x7FFFFFFFFFFFF000, 5 * k_mib, 0);
   files.old_group("/job", 16 * k_mib, 12 * k_mib, 3 * k_mib);
   files.old_group("", 0x7FFFFFFFFFFFF000, 90 * k_mib, 0);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   expect_room(bounds, 7 * k_mib, "/old/job");
   EXPECT_EQ(bounds.limit(), 16 * k_mib);
 }
@@ -75,7 +75,7 @@ TEST(available_memory, need_not_be_exact_where_there_is_enough) {
   const kernel files;
   files.in_group("/a");
   files.group("/a", std::to_string(16 * k_mib), 10 * k_mib, 4 * k_mib);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   EXPECT_EQ(bounds.room(6 * k_mib).bytes, 6 * k_mib);
   EXPECT_EQ(bounds.room(6 * k_mib + 1).bytes, 10 * k_mib);
 }
@@ -86,17 +86,17 @@ TEST(available_memory, is_not_bounded_by_what_cannot_be_read) {
   files.group("/a/b", "garbage", 10 * k_mib, 0);
   files.write("/groups/a/memory.max", 1);  // memory.current is missing
   files.write("/proc/meminfo", "MemTotal: 5 kB\n");
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   EXPECT_EQ(bounds.room().bytes, SIZE_MAX);
   EXPECT_EQ(bounds.resident(), 0U);
   EXPECT_EQ(bounds.swapped(), 0U);
-  EXPECT_EQ(memory_bounds{files.root() + "/nowhere"}.room().bytes, SIZE_MAX);
+  EXPECT_EQ(MemoryBounds{files.root() + "/nowhere"}.room().bytes, SIZE_MAX);
 }
 
 TEST(available_memory, counts_the_process) {
   const kernel files;
   files.process(3, 8);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   EXPECT_EQ(bounds.resident(), 3 * page_size());
   EXPECT_EQ(bounds.swapped(), 8U * 1024);
 }
@@ -105,7 +105,7 @@ TEST(available_memory, is_read_without_allocating) {
   const kernel files;
   files.in_group("/a");
   files.group("/a", std::to_string(16 * k_mib), 10 * k_mib, 4 * k_mib);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   const auto before = mallinfo2().uordblks;
   const auto found = bounds.room();
   EXPECT_EQ(mallinfo2().uordblks, before);
@@ -116,7 +116,7 @@ TEST(available_memory, keeps_no_file_open_for_other_programs) {
   const kernel files;
   files.in_group("/a");
   files.group("/a", "max", 1, 1);
-  const memory_bounds bounds{files.root()};
+  const MemoryBounds bounds{files.root()};
   int ours = 0;
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;

@@ -45,14 +45,14 @@ TEST(second_number, is_that_of_resident_pages) {
 
 TEST(group, is_that_of_its_version) {
   constexpr auto both = "9:name=memory:/no\n4:cpu,memory:/one:two\n0::/unified.slice/a b\n";
-  EXPECT_EQ(cgroup_path(both, cgroup_version::one, "memory"), "/one:two");
-  EXPECT_EQ(cgroup_path(both, cgroup_version::two, "memory"), "/unified.slice/a b");
-  EXPECT_FALSE(cgroup_path("3:cpu:/x\n", cgroup_version::one, "memory"));
-  EXPECT_FALSE(cgroup_path("3:cpu:/x\n", cgroup_version::two, "memory"));
+  EXPECT_EQ(cgroup_path(both, CgroupVersion::one, "memory"), "/one:two");
+  EXPECT_EQ(cgroup_path(both, CgroupVersion::two, "memory"), "/unified.slice/a b");
+  EXPECT_FALSE(cgroup_path("3:cpu:/x\n", CgroupVersion::one, "memory"));
+  EXPECT_FALSE(cgroup_path("3:cpu:/x\n", CgroupVersion::two, "memory"));
   for (const char* damaged :
        {"", ":", "0", "0::", "0::x\n", "4:memory\n", "4:memory:\n", "::/\n"}) {
-    EXPECT_FALSE(cgroup_path(damaged, cgroup_version::one, "memory")) << '"' << damaged << '"';
-    EXPECT_FALSE(cgroup_path(damaged, cgroup_version::two, "memory")) << '"' << damaged << '"';
+    EXPECT_FALSE(cgroup_path(damaged, CgroupVersion::one, "memory")) << '"' << damaged << '"';
+    EXPECT_FALSE(cgroup_path(damaged, CgroupVersion::two, "memory")) << '"' << damaged << '"';
   }
 }
 
@@ -63,46 +63,45 @@ constexpr auto k_one =
 
 TEST(folders, go_from_the_own_group_to_the_root) {
   EXPECT_THAT(
-      cgroup_folders(k_two, "/a.slice/b.scope", cgroup_version::two, "memory"),
+      cgroup_folders(k_two, "/a.slice/b.scope", CgroupVersion::two, "memory"),
       ElementsAre("/sys/fs/cgroup/a.slice/b.scope", "/sys/fs/cgroup/a.slice", "/sys/fs/cgroup"));
-  EXPECT_THAT(cgroup_folders(k_one, "/job", cgroup_version::one, "memory"),
+  EXPECT_THAT(cgroup_folders(k_one, "/job", CgroupVersion::one, "memory"),
               ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
-  EXPECT_THAT(cgroup_folders(k_two, "/", cgroup_version::two, "memory"),
+  EXPECT_THAT(cgroup_folders(k_two, "/", CgroupVersion::two, "memory"),
               ElementsAre("/sys/fs/cgroup"));
 }
 
 TEST(folders, begin_below_what_a_container_is_shown) {
   constexpr auto shown =
       "36 31 0:33 /docker/1f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
-  EXPECT_THAT(cgroup_folders(shown, "/docker/1f", cgroup_version::one, "memory"),
+  EXPECT_THAT(cgroup_folders(shown, "/docker/1f", CgroupVersion::one, "memory"),
               ElementsAre("/sys/fs/cgroup/memory"));
-  EXPECT_THAT(cgroup_folders(shown, "/docker/1f/job", cgroup_version::one, "memory"),
+  EXPECT_THAT(cgroup_folders(shown, "/docker/1f/job", CgroupVersion::one, "memory"),
               ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
-  EXPECT_THAT(cgroup_folders(shown, "/docker/1fe", cgroup_version::one, "memory"), IsEmpty());
-  EXPECT_THAT(cgroup_folders(shown, "/", cgroup_version::one, "memory"), IsEmpty());
+  EXPECT_THAT(cgroup_folders(shown, "/docker/1fe", CgroupVersion::one, "memory"), IsEmpty());
+  EXPECT_THAT(cgroup_folders(shown, "/", CgroupVersion::one, "memory"), IsEmpty());
 }
 
 TEST(folders, are_of_the_mount_that_shows_most) {
   const std::string several = "1 1 0:1 /a /part rw - cgroup2 none rw\n" + std::string{k_two} +
                               "1 1 0:1 /a/b /less rw - cgroup2 none rw\n";
-  EXPECT_THAT(cgroup_folders(several, "/a/b", cgroup_version::two, "memory"),
+  EXPECT_THAT(cgroup_folders(several, "/a/b", CgroupVersion::two, "memory"),
               ElementsAre("/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"));
 }
 
 TEST(folders, may_have_any_name_and_any_fields_before_them) {
   constexpr auto odd =
       "1 1 0:1 / /my\\040groups\\134x rw master:1 propagate_from:2 - cgroup2 a rw\n";
-  EXPECT_THAT(cgroup_folders(odd, "/j", cgroup_version::two, "memory"),
+  EXPECT_THAT(cgroup_folders(odd, "/j", CgroupVersion::two, "memory"),
               ElementsAre("/my groups\\x/j", "/my groups\\x"));
-  EXPECT_THAT(
-      cgroup_folders("1 1 0:1 / / rw - cgroup2 a rw\n", "/j", cgroup_version::two, "memory"),
-      ElementsAre("/j", "/"));
+  EXPECT_THAT(cgroup_folders("1 1 0:1 / / rw - cgroup2 a rw\n", "/j", CgroupVersion::two, "memory"),
+              ElementsAre("/j", "/"));
 }
 
 TEST(folders, are_none_for_a_group_outside_of_the_namespace) {
-  EXPECT_THAT(cgroup_folders(k_two, "/../other", cgroup_version::two, "memory"), IsEmpty());
+  EXPECT_THAT(cgroup_folders(k_two, "/../other", CgroupVersion::two, "memory"), IsEmpty());
   EXPECT_THAT(cgroup_folders("1 1 0:1 /.. /sys/fs/cgroup rw - cgroup2 a rw\n", "/",
-                             cgroup_version::two, "memory"),
+                             CgroupVersion::two, "memory"),
               IsEmpty());
 }
 
@@ -111,8 +110,8 @@ TEST(folders, are_none_where_the_text_is_damaged) {
        {"", "\n", "29 23 0:26 / /sys/fs/cgroup rw - \n", "29 23 0:26 / /sys/fs/cgroup rw cgroup2",
         "29 23 0:26 x y rw - cgroup2 a rw\n", "- cgroup2 a rw\n", "29 23 0:26 / - cgroup2 a rw\n",
         "1 1 0:1 / /sys/fs/cgroup rw - cgroup a rw,memory.x\n"}) {
-    EXPECT_THAT(cgroup_folders(damaged, "/", cgroup_version::one, "memory"), IsEmpty()) << damaged;
-    EXPECT_THAT(cgroup_folders(damaged, "/", cgroup_version::two, "memory"), IsEmpty()) << damaged;
+    EXPECT_THAT(cgroup_folders(damaged, "/", CgroupVersion::one, "memory"), IsEmpty()) << damaged;
+    EXPECT_THAT(cgroup_folders(damaged, "/", CgroupVersion::two, "memory"), IsEmpty()) << damaged;
   }
 }
 

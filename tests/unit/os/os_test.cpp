@@ -23,7 +23,7 @@ TEST(futex, returns_at_the_deadline) {
   const auto until = deadline_after(1'000'000);
   while (futex_wait(word, 7, until)) {
   }
-  EXPECT_GE(clock::now(), *until);
+  EXPECT_GE(Clock::now(), *until);
 }
 
 TEST(futex, does_not_sleep_on_another_value) {
@@ -82,7 +82,7 @@ class moved_pages : public testing::Test {
 
 TEST_F(moved_pages, take_what_is_in_them_along) {
   bool to_lost = true;
-  auto moved = move_pages(from_, to_, k_nbytes, left_pages::reserved, to_lost);
+  auto moved = move_pages(from_, to_, k_nbytes, LeftPages::reserved, to_lost);
   if (!moved && moved.failure().code() == ISTHMUS_ERROR_UNSUPPORTED) {
     GTEST_SKIP() << moved.failure().message();
   }
@@ -96,7 +96,7 @@ TEST_F(moved_pages, take_what_is_in_them_along) {
 
 TEST_F(moved_pages, may_let_go_of_where_they_were) {
   bool to_lost = true;
-  ASSERT_TRUE(move_pages(from_, to_, k_nbytes, left_pages::unmapped, to_lost));
+  ASSERT_TRUE(move_pages(from_, to_, k_nbytes, LeftPages::unmapped, to_lost));
   EXPECT_FALSE(to_lost);
   EXPECT_EQ(to_[0], 'a');
   EXPECT_FALSE(is_mapped(from_));
@@ -110,7 +110,7 @@ TEST_F(moved_pages, stay_where_the_kernel_refuses) {
     const rlimit one_byte{1, RLIM_INFINITY};  // of private writable memory; 0 would mean no limit
     setrlimit(RLIMIT_DATA, &one_byte);
     bool to_lost = false;
-    if (move_pages(from_, to_, k_nbytes, left_pages::reserved, to_lost)) {
+    if (move_pages(from_, to_, k_nbytes, LeftPages::reserved, to_lost)) {
       std::_Exit(2);
     }
     const bool stayed = from_[0] == 'a' && from_[k_nbytes - 1] == 'z';

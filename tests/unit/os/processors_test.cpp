@@ -12,8 +12,8 @@ namespace {
 
 using kernel = support::kernel_files;
 
-processor_set set_of(std::initializer_list<std::size_t> members) {
-  processor_set made;
+ProcessorSet set_of(std::initializer_list<std::size_t> members) {
+  ProcessorSet made;
   for (const auto each : members) {
     made.set(each);
   }
@@ -80,19 +80,19 @@ TEST(bound_thread, runs_there_and_then_where_it_did_before) {
   std::thread{[] {
     const auto before = processors_of_thread();
     ASSERT_TRUE(before.any());
-    processor_set last;
+    ProcessorSet last;
     for (std::size_t each = 0; each < before.size(); ++each) {
       last = before[each] ? set_of({each}) : last;
     }
     {
-      const bound_thread here{last};
+      const BoundThread here{last};
       EXPECT_EQ(processors_of_thread(), last);
-      const bound_thread nowhere{processor_set{}};
+      const BoundThread nowhere{ProcessorSet{}};
       EXPECT_EQ(processors_of_thread(), last);
     }
     EXPECT_EQ(processors_of_thread(), before);
     {
-      const bound_thread impossible{set_of({1023})};
+      const BoundThread impossible{set_of({1023})};
       EXPECT_EQ(processors_of_thread(), before);
     }
     EXPECT_EQ(processors_of_thread(), before);

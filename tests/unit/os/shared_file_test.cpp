@@ -59,7 +59,7 @@ class shared_file_test : public testing::Test {
   const std::size_t page_ = page_size();
 
   // Maps the file's second and third page in the middle of four pages of addresses.
-  std::byte* mapped(const shared_file& file) {
+  std::byte* mapped(const SharedFile& file) {
     auto at = reserve_addresses(4 * page_, page_);
     EXPECT_TRUE(at);
     EXPECT_TRUE(file.map(advance(*at, page_), page_, 2 * page_));
@@ -69,7 +69,7 @@ class shared_file_test : public testing::Test {
 };
 
 TEST_F(shared_file_test, is_one_memory_in_all_mappings) {
-  auto file = shared_file::open(4 * page_);
+  auto file = SharedFile::open(4 * page_);
   ASSERT_TRUE(file);
   auto* const one = mapped(*file);
   auto* const other = mapped(*file);
@@ -84,7 +84,7 @@ TEST_F(shared_file_test, is_one_memory_in_all_mappings) {
 }
 
 TEST_F(shared_file_test, is_a_childs_own_where_mapped_privately) {
-  auto file = shared_file::open(4 * page_);
+  auto file = SharedFile::open(4 * page_);
   ASSERT_TRUE(file);
   auto* const pages = mapped(*file);
   pages[0] = std::byte{1};
@@ -103,13 +103,13 @@ TEST_F(shared_file_test, is_a_childs_own_where_mapped_privately) {
 }
 
 TEST_F(shared_file_test, longer_than_files_may_be_is_an_error) {
-  EXPECT_FALSE(shared_file::open(SIZE_MAX));
+  EXPECT_FALSE(SharedFile::open(SIZE_MAX));
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const undo limited{[&] { setrlimit(RLIMIT_FSIZE, &before); }};
+  const Undo limited{[&] { setrlimit(RLIMIT_FSIZE, &before); }};
   const rlimit little{page_, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
-  auto file = shared_file::open(2 * page_);
+  auto file = SharedFile::open(2 * page_);
   ASSERT_FALSE(file);
   EXPECT_EQ(file.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
@@ -133,7 +133,7 @@ class shared_file_flags : public shared_file_test {
 
 // With vm.memfd_noexec=2 the kernel refuses any other file; with 1 it logs a warning.
 TEST_F(shared_file_flags, ask_for_a_file_that_is_not_executable) {
-  auto file = shared_file::open(page_);
+  auto file = SharedFile::open(page_);
   ASSERT_TRUE(file);
   ASSERT_GE(calls_.flags.size(), 1U);
   EXPECT_EQ(calls_.flags[0], MFD_CLOEXEC | k_noexec_seal);
@@ -145,7 +145,7 @@ TEST_F(shared_file_flags, ask_for_a_file_that_is_not_executable) {
 
 TEST_F(shared_file_flags, are_left_out_where_the_kernel_does_not_know_them) {
   calls_.unknown_flags = k_noexec_seal;
-  auto file = shared_file::open(4 * page_);
+  auto file = SharedFile::open(4 * page_);
   ASSERT_TRUE(file);
   EXPECT_EQ(calls_.flags, (std::vector<unsigned>{MFD_CLOEXEC | k_noexec_seal, MFD_CLOEXEC}));
   unmap(mapped(*file));
@@ -154,7 +154,7 @@ TEST_F(shared_file_flags, are_left_out_where_the_kernel_does_not_know_them) {
 TEST_F(shared_file_flags, stay_where_the_kernel_refuses_for_another_reason) {
   for (const int failure : {EACCES, EMFILE, ENOMEM}) {
     calls_ = {.failure = failure};
-    auto file = shared_file::open(page_);
+    auto file = SharedFile::open(page_);
     ASSERT_FALSE(file);
     EXPECT_EQ(file.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(calls_.flags, std::vector{MFD_CLOEXEC | k_noexec_seal});

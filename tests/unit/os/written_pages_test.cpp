@@ -28,7 +28,7 @@ class written_pages_test : public testing::Test {
   static constexpr std::size_t k_bytes = std::size_t{8} << 20;
 
   void SetUp() override {
-    auto found = written_pages::only();
+    auto found = WrittenPages::only();
     if (!found) {
       GTEST_SKIP() << found.failure().message();
     }
@@ -45,15 +45,15 @@ class written_pages_test : public testing::Test {
   [[nodiscard]] std::byte* seen() const { return static_cast<std::byte*>(pages_.first); }
   [[nodiscard]] std::byte* behind() const { return static_cast<std::byte*>(pages_.second); }
   void watch() const { ASSERT_TRUE(kernel_->watch(seen(), k_bytes)); }
-  [[nodiscard]] range_set taken() const {
-    range_set found;
+  [[nodiscard]] RangeSet taken() const {
+    RangeSet found;
     EXPECT_TRUE(kernel_->take(seen(), k_bytes, [&](void* begin, void* end) {
       found.add({static_cast<std::size_t>(static_cast<std::byte*>(begin) - seen()),
                  static_cast<std::size_t>(static_cast<std::byte*>(end) - seen())});
     }));
     return found;
   }
-  [[nodiscard]] static range_set page_of(std::size_t at) {
+  [[nodiscard]] static RangeSet page_of(std::size_t at) {
     const auto first = at / page_size() * page_size();
     return {{first, first + page_size()}};
   }
@@ -66,8 +66,8 @@ class written_pages_test : public testing::Test {
     return collapse_pages(seen(), k_bytes);
   }
 
-  written_pages* kernel_ = nullptr;
-  mapped_twice pages_;
+  WrittenPages* kernel_ = nullptr;
+  MappedTwice pages_;
 };
 
 TEST_F(written_pages_test, tells_a_write_once) {
@@ -106,7 +106,7 @@ TEST_F(written_pages_test, tells_what_the_kernel_wrote) {
   EXPECT_EQ(read(zeros, seen() + 3 * page_size() + 1, page_size()),
             static_cast<ssize_t>(page_size()));
   close(zeros);
-  EXPECT_EQ(taken(), (range_set{{3 * page_size(), 5 * page_size()}}));
+  EXPECT_EQ(taken(), (RangeSet{{3 * page_size(), 5 * page_size()}}));
 }
 
 // Also more ranges than one call of the kernel returns.
@@ -114,7 +114,7 @@ TEST_F(written_pages_test, random_writes_against_a_model) {
   watch();
   std::mt19937_64 random{11};
   for (const std::size_t writes : {1U, 30U, 3000U, 0U, 700U}) {
-    range_set want;
+    RangeSet want;
     for (std::size_t i = 0; i < writes; ++i) {
       const auto at = random() % k_bytes;
       seen()[at] = std::byte{2};
@@ -146,14 +146,14 @@ TEST_F(written_pages_test, huge_ones_are_told_whole_and_stay_so) {
   EXPECT_TRUE(taken().empty());
   for (int round = 0; round < 3; ++round) {
     seen()[k_huge_page + 5] = std::byte{1};
-    EXPECT_EQ(taken(), (range_set{{k_huge_page, 2 * k_huge_page}}));
+    EXPECT_EQ(taken(), (RangeSet{{k_huge_page, 2 * k_huge_page}}));
     EXPECT_TRUE(taken().empty());
   }
   ASSERT_TRUE(kernel_->split(seen() + k_huge_page, k_huge_page));
   seen()[k_huge_page + 5] = std::byte{1};
   seen()[5] = std::byte{1};
   auto want = page_of(k_huge_page + 5);
-  want.add(byte_range{0, k_huge_page});
+  want.add(ByteRange{0, k_huge_page});
   EXPECT_EQ(taken(), want);
 }
 
@@ -167,10 +167,10 @@ TEST_F(written_pages_test, split_ones_are_told_whole_again) {
   part[5] = std::byte{7};
   ASSERT_TRUE(kernel_->merge(part, k_huge_page));
   EXPECT_EQ(part[5], std::byte{7});
-  EXPECT_EQ(taken(), (range_set{{k_huge_page, 2 * k_huge_page}}));
+  EXPECT_EQ(taken(), (RangeSet{{k_huge_page, 2 * k_huge_page}}));
   EXPECT_TRUE(taken().empty());
   part[k_huge_page - 1] = std::byte{1};
-  EXPECT_EQ(taken(), (range_set{{k_huge_page, 2 * k_huge_page}}));
+  EXPECT_EQ(taken(), (RangeSet{{k_huge_page, 2 * k_huge_page}}));
 }
 
 TEST_F(written_pages_test, refuses_what_cannot_be_watched) {
@@ -187,7 +187,7 @@ TEST_F(written_pages_test, are_not_there_in_a_forked_child) {
   seen()[0] = std::byte{1};
   const pid_t child = fork();
   if (child == 0) {
-    const bool refused = !written_pages::only() && !kernel_->watch(seen(), k_bytes) &&
+    const bool refused = !WrittenPages::only() && !kernel_->watch(seen(), k_bytes) &&
                          !kernel_->take(seen(), k_bytes, [](void*, void*) {}) &&
                          !kernel_->split(seen(), k_bytes) && !kernel_->merge(seen(), k_bytes);
     _exit(refused ? 0 : 1);

@@ -13,12 +13,12 @@ namespace isthmus {
 namespace {
 
 // Returns numbers as addresses, and records its requests in order.
-class written_down : public memory_resource {
+class written_down : public MemoryResource {
  public:
-  written_down(context& home, device& where)
-      : memory_resource{home, where, ISTHMUS_KIND_HOST, {true, set_of(ISTHMUS_KIND_HOST)}} {}
+  written_down(Context& home, Device& where)
+      : MemoryResource{home, where, ISTHMUS_KIND_HOST, {true, set_of(ISTHMUS_KIND_HOST)}} {}
 
-  result<void*> allocate(std::size_t nbytes, std::size_t alignment, queue& on) override {
+  Result<void*> allocate(std::size_t nbytes, std::size_t alignment, Queue& on) override {
     if (asked.size() >= fails_at) {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no more");
     }
@@ -28,7 +28,7 @@ class written_down : public memory_resource {
     asked.push_back({ISTHMUS_TRACE_ALLOCATE, nbytes, &on});
     return address;
   }
-  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override {
+  Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override {
     EXPECT_EQ(live.at(pointer), nbytes);
     live.erase(pointer);
     asked.push_back({ISTHMUS_TRACE_FREE, nbytes, behind});
@@ -38,7 +38,7 @@ class written_down : public memory_resource {
   struct request {
     int action;
     std::size_t nbytes;
-    queue* on;
+    Queue* on;
     friend bool operator==(const request&, const request&) = default;
   };
   std::vector<request> asked;
@@ -62,25 +62,25 @@ class replays_of_events : public ::testing::Test {
       raw_.push_back(each.get());
     }
   }
-  result<replay_result> play(const std::vector<trace_event>& events,
-                             std::vector<trace_sample>* samples = nullptr) {
+  Result<ReplayResult> play(const std::vector<TraceEvent>& events,
+                            std::vector<TraceSample>* samples = nullptr) {
     return replay(*from_, raw_, events,
-                  samples == nullptr ? std::span<trace_sample>{} : std::span{*samples});
+                  samples == nullptr ? std::span<TraceSample>{} : std::span{*samples});
   }
 
-  device* where_ = nullptr;
-  ref<written_down> from_;
-  ref<queue> queues_[3];
-  std::vector<queue*> raw_;
+  Device* where_ = nullptr;
+  Ref<written_down> from_;
+  Ref<Queue> queues_[3];
+  std::vector<Queue*> raw_;
 };
 
 // Random events, with reused ids and frees on other queues, and the requests that a resource should
 // receive for them.
 struct random_trace {
-  std::vector<trace_event> events;
+  std::vector<TraceEvent> events;
   std::vector<written_down::request> requests;
 
-  random_trace(std::uint64_t seed, std::span<queue* const> queues) {
+  random_trace(std::uint64_t seed, std::span<Queue* const> queues) {
     std::mt19937_64 random{seed};
     std::map<std::uint32_t, std::uint64_t> live;
     for (int number = 0; number < 500; ++number) {
@@ -103,8 +103,8 @@ struct random_trace {
 TEST_F(replays_of_events, ask_for_each_in_order_and_free_what_is_left) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const random_trace trace{seed, raw_};
-    std::vector<trace_sample> samples(trace.events.size());
-    for (auto* seen : {&samples, static_cast<std::vector<trace_sample>*>(nullptr)}) {
+    std::vector<TraceSample> samples(trace.events.size());
+    for (auto* seen : {&samples, static_cast<std::vector<TraceSample>*>(nullptr)}) {
       from_->asked.clear();
       ASSERT_TRUE(play(trace.events, seen));
       ASSERT_GE(from_->asked.size(), trace.requests.size());

@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t k_all = 10'000;
 
 TEST(free_ranges, random_taking_and_giving_against_a_model) {
-  free_ranges free;
+  FreeRanges free;
   free.give({0, k_all});
-  std::vector<byte_range> live;
+  std::vector<ByteRange> live;
   std::mt19937_64 random{3};
   for (int round = 0; round < 20'000; ++round) {
     if (random() % 2 == 0 && !live.empty()) {
@@ -29,14 +29,14 @@ TEST(free_ranges, random_taking_and_giving_against_a_model) {
     if (round % 100 != 0) {
       continue;
     }
-    range_set want, got;
+    RangeSet want, got;
     std::size_t nbytes = 0;
     for (const auto& each : live) {
       want.add(each);
       nbytes += each.nbytes();
     }
     EXPECT_EQ(want.nbytes(), nbytes);  // no two overlap
-    free.each_taken(k_all, [&](const byte_range& taken) { got.add(taken); });
+    free.each_taken(k_all, [&](const ByteRange& taken) { got.add(taken); });
     ASSERT_EQ(got, want);
   }
   for (const auto& each : live) {
@@ -47,13 +47,13 @@ TEST(free_ranges, random_taking_and_giving_against_a_model) {
 }
 
 TEST(free_ranges, the_first_range_is_there_or_refused) {
-  free_ranges free{{64, 128}};
+  FreeRanges free{{64, 128}};
   EXPECT_EQ(free.take(64), 64U);
   EXPECT_FALSE(free.take(1));
 }
 
 TEST(free_ranges, the_smallest_that_fits_is_taken) {
-  free_ranges free;
+  FreeRanges free;
   free.give({0, 100});
   free.give({200, 210});
   free.give({300, 320});

@@ -12,30 +12,30 @@
 namespace isthmus::tracking {
 namespace {
 
-constexpr auto k_hashed = hash_memory::k_chunk;
+constexpr auto k_hashed = HashMemory::k_chunk;
 
 class hash_memory_test : public testing::Test {
  protected:
   // Begins a write while there are no other writers.
-  std::byte* begin_in_place(const byte_range& range) {
-    auto at = memory_->begin_write(range, true, writers::none);
+  std::byte* begin_in_place(const ByteRange& range) {
+    auto at = memory_->begin_write(range, true, Writers::none);
     EXPECT_TRUE(at);
     return at ? *at : nullptr;
   }
 
-  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .by = means::hashes});
-  const byte_range across_{100, k_hashed + 70};
+  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .by = Means::hashes});
+  const ByteRange across_{100, k_hashed + 70};
 };
 
 TEST_F(hash_memory_test, nobody_elses_write_goes_to_the_view_itself) {
-  auto at = memory_->begin_write(across_, true, writers::none);
+  auto at = memory_->begin_write(across_, true, Writers::none);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->view() + across_.begin);
-  ASSERT_TRUE(memory_->end_write(across_, {across_}, *at, writers::none));
-  at = memory_->begin_write(across_, true, writers::some);
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, *at, Writers::none));
+  at = memory_->begin_write(across_, true, Writers::some);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->library() + across_.begin);
-  ASSERT_TRUE(memory_->end_write(across_, {across_}, *at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, *at, Writers::some));
 }
 
 TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
@@ -46,10 +46,10 @@ TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
   EXPECT_TRUE(taken(*memory_).empty());
   std::memset(at, 2, across_.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, Writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->view()[k_hashed + 80] = std::byte{3};
-  EXPECT_EQ(taken(*memory_), (range_set{{k_hashed, 2 * k_hashed}}));
+  EXPECT_EQ(taken(*memory_), (RangeSet{{k_hashed, 2 * k_hashed}}));
 }
 
 TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
@@ -58,9 +58,9 @@ TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
   std::memset(at, 1, across_.nbytes());
   memory_->expect_writers();
   memory_->view()[5] = std::byte{3};
-  const range_set first{{0, k_hashed}};
+  const RangeSet first{{0, k_hashed}};
   EXPECT_EQ(taken(*memory_), first);
-  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, Writers::some));
   EXPECT_EQ(taken(*memory_), first);
 }
 
@@ -77,11 +77,11 @@ TEST_F(hash_memory_test, finds_contents_that_collide_under_the_published_secret)
     std::memcpy(view + k_lane, &k_secret[1], 4);
     std::memcpy(view + k_lane + 4, &second, 4);
   };
-  const range_set first{{0, k_hashed}};
+  const RangeSet first{{0, k_hashed}};
   memory_->expect_writers();
   write(1000, 2000);
   EXPECT_EQ(taken(*memory_), first);
-  ASSERT_TRUE(memory_->snapshot(first, writers::some));
+  ASSERT_TRUE(memory_->snapshot(first, Writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
   write(1001, 1999);
   EXPECT_EQ(taken(*memory_), first);
@@ -94,11 +94,11 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it)
   std::memset(at, 1, across_.nbytes());
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::some));
-  ASSERT_TRUE(memory_->snapshot({across_}, writers::none));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, Writers::some));
+  ASSERT_TRUE(memory_->snapshot({across_}, Writers::none));
   memory_->expect_writers();
   std::memset(memory_->view() + across_.begin, 0, across_.nbytes());
-  EXPECT_EQ(taken(*memory_), (range_set{{0, 2 * k_hashed}}));
+  EXPECT_EQ(taken(*memory_), (RangeSet{{0, 2 * k_hashed}}));
 }
 
 // Writers began and ended while the write was in progress.
@@ -108,35 +108,35 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_hashes_of_what_was_
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
   std::memset(at, 1, across_.nbytes());
-  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, writers::none));
+  ASSERT_TRUE(memory_->end_write(across_, {across_}, at, Writers::none));
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
 TEST_F(hash_memory_test, two_writes_in_place_may_share_a_chunk) {
-  const byte_range one{10, 20}, other{30, 40};
+  const ByteRange one{10, 20}, other{30, 40};
   auto* const at = begin_in_place(one);
   auto* const there = begin_in_place(other);
   ASSERT_TRUE(at != nullptr && there != nullptr);
   memory_->expect_writers();
   std::memset(at, 1, one.nbytes());
   std::memset(there, 1, other.nbytes());
-  ASSERT_TRUE(memory_->end_write(one, {one}, at, writers::some));
+  ASSERT_TRUE(memory_->end_write(one, {one}, at, Writers::some));
   std::memset(there, 2, other.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(other, {other}, there, writers::some));
+  ASSERT_TRUE(memory_->end_write(other, {other}, there, Writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
 TEST_F(hash_memory_test, what_nobody_could_write_is_hashed_when_somebody_can) {
   std::memset(memory_->library(), 7, memory_->nbytes());
-  ASSERT_TRUE(memory_->publish({{0, memory_->nbytes()}}, writers::none));
+  ASSERT_TRUE(memory_->publish({{0, memory_->nbytes()}}, Writers::none));
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->view()[3 * k_hashed] = std::byte{1};
-  const range_set last{{3 * k_hashed, 4 * k_hashed}};
+  const RangeSet last{{3 * k_hashed, 4 * k_hashed}};
   EXPECT_EQ(taken(*memory_), last);
-  auto from = memory_->snapshot(last, writers::none);
+  auto from = memory_->snapshot(last, Writers::none);
   ASSERT_TRUE(from);
   EXPECT_EQ(*from, memory_->view());
   memory_->expect_writers();
@@ -147,18 +147,18 @@ TEST_F(hash_memory_test, what_is_found_is_kept_in_one_look) {
   memory_->view()[3 * k_hashed] = std::byte{2};
   for (const int value : {1, 5}) {
     memory_->view()[1] = std::byte(value);
-    range_set told;
+    RangeSet told;
     ASSERT_TRUE(memory_->take_in_parts(
-        writers::some, [&](const byte_range& part, range_set&& found, const std::byte* from) {
-          EXPECT_EQ(part, (byte_range{0, memory_->nbytes()}));
+        Writers::some, [&](const ByteRange& part, RangeSet&& found, const std::byte* from) {
+          EXPECT_EQ(part, (ByteRange{0, memory_->nbytes()}));
           EXPECT_EQ(from, memory_->library());
           EXPECT_EQ(from[1], std::byte(value));
           told = std::move(found);
-          return result<void>{};
+          return Result<void>{};
         }));
-    range_set expected{{0, k_hashed}};
+    RangeSet expected{{0, k_hashed}};
     if (value == 1) {
-      expected.add(byte_range{3 * k_hashed, 4 * k_hashed});
+      expected.add(ByteRange{3 * k_hashed, 4 * k_hashed});
     }
     EXPECT_EQ(told, expected);
   }
@@ -168,24 +168,24 @@ TEST_F(hash_memory_test, what_is_found_is_kept_in_one_look) {
 // Large enough for several threads and several chunks.
 TEST(hash_memory_parts, are_told_in_order_till_one_is_refused_and_the_rest_counts_as_written) {
   constexpr std::size_t nbytes = (std::size_t{70} << 20) + 5;
-  const auto memory = make_tracked({.nbytes = nbytes, .by = means::hashes});
+  const auto memory = make_tracked({.nbytes = nbytes, .by = Means::hashes});
   const auto refuse_from = memory->least_part();
   std::memset(memory->view(), 1, nbytes);
   std::size_t upto = 0;
-  range_set told;
+  RangeSet told;
   const auto outcome = memory->take_in_parts(
-      writers::some, [&](const byte_range& part, range_set&& found, const std::byte* from) {
+      Writers::some, [&](const ByteRange& part, RangeSet&& found, const std::byte* from) {
         EXPECT_EQ(part.begin, upto);
         EXPECT_GE(part.nbytes(), memory->least_part());
-        EXPECT_EQ(found, range_set{part});
+        EXPECT_EQ(found, RangeSet{part});
         EXPECT_TRUE(std::all_of(from + part.begin, from + part.end,
                                 [](std::byte each) { return each == std::byte{1}; }));
         upto = part.end;
         told.add(found);
-        return part.begin >= refuse_from ? result<void>{error::no_memory()} : result<void>{};
+        return part.begin >= refuse_from ? Result<void>{Error::no_memory()} : Result<void>{};
       });
   EXPECT_FALSE(outcome);
-  range_set rest{{0, nbytes}};
+  RangeSet rest{{0, nbytes}};
   rest.remove(told);
   EXPECT_EQ(taken(*memory), rest);
 }

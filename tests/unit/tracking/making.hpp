@@ -37,10 +37,10 @@ inline void fill_with_noise(std::byte* at, std::size_t nbytes, std::mt19937_64& 
   }
 }
 
-using memory_pointer = std::unique_ptr<tracked_memory>;
+using memory_pointer = std::unique_ptr<TrackedMemory>;
 
-inline memory_pointer make_tracked(const request& wanted) {
-  auto made = tracked_memory::create(wanted);
+inline memory_pointer make_tracked(const Request& wanted) {
+  auto made = TrackedMemory::create(wanted);
   if (!made) {
     ADD_FAILURE() << made.failure().message();
     return nullptr;
@@ -56,23 +56,23 @@ class with_pages : public testing::Test {
       GTEST_SKIP() << told.failure().message();
     }
   }
-  static memory_pointer make(std::size_t nbytes, granularity grain = granularity::automatic) {
-    return make_tracked({nbytes, grain, means::pages});
+  static memory_pointer make(std::size_t nbytes, Granularity grain = Granularity::automatic) {
+    return make_tracked({nbytes, grain, Means::pages});
   }
 };
 
-inline range_set taken(tracked_memory& from) {
-  range_set found;
+inline RangeSet taken(TrackedMemory& from) {
+  RangeSet found;
   from.take(found);
   return found;
 }
 
-inline void write(const tracked_memory& to, const byte_range& range, int value = 1) {
+inline void write(const TrackedMemory& to, const ByteRange& range, int value = 1) {
   std::memset(to.view() + range.begin, value, range.nbytes());
 }
 
 // Extends the range to whole granules, up to the end of the memory.
-inline byte_range granules(const tracked_memory& of, const byte_range& range, std::size_t granule) {
+inline ByteRange granules(const TrackedMemory& of, const ByteRange& range, std::size_t granule) {
   return {range.begin / granule * granule,
           std::min(of.nbytes(), (range.end + granule - 1) / granule * granule)};
 }

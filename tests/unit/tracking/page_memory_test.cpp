@@ -18,14 +18,14 @@ namespace {
 
 class page_memory_test : public with_pages {
  protected:
-  static range_set page_of(const tracked_memory& memory, std::size_t at) {
+  static RangeSet page_of(const TrackedMemory& memory, std::size_t at) {
     return {granules(memory, {at, at + 1}, os::page_size())};
   }
-  static range_set chunk_of(const tracked_memory& memory, std::size_t at) {
+  static RangeSet chunk_of(const TrackedMemory& memory, std::size_t at) {
     return {granules(memory, {at, at + 1}, os::k_huge_page)};
   }
   // False where the kernel has no huge pages.
-  static bool is_told_whole(tracked_memory& memory) {
+  static bool is_told_whole(TrackedMemory& memory) {
     memory.view()[0] = std::byte{1};
     return taken(memory) == chunk_of(memory, 0);
   }
@@ -33,7 +33,7 @@ class page_memory_test : public with_pages {
 
 TEST_F(page_memory_test, is_told_by_pages_where_it_is_small_or_asked_for) {
   auto small = make(300'000);
-  auto large = make(5 * k_mib + 5000, granularity::page);
+  auto large = make(5 * k_mib + 5000, Granularity::page);
   for (auto* const each : {small.get(), large.get()}) {
     EXPECT_EQ(each->granule(), os::page_size());
     for (const std::size_t at : {std::size_t{0}, std::size_t{70'000}, each->nbytes() - 1}) {
@@ -49,7 +49,7 @@ TEST_F(page_memory_test, tells_what_the_kernel_wrote) {
   const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(read(zeros, memory->view() + os::page_size() - 1, 2), 2);
   close(zeros);
-  EXPECT_EQ(taken(*memory), (range_set{{0, 2 * os::page_size()}}));
+  EXPECT_EQ(taken(*memory), (RangeSet{{0, 2 * os::page_size()}}));
 }
 
 TEST_F(page_memory_test, does_not_tell_what_the_library_wrote) {
@@ -73,7 +73,7 @@ TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
   memory->view()[4 * k_mib + 5] = std::byte{1};  // entirely covered by the request
   EXPECT_EQ(taken(*memory), chunk_of(*memory, 4 * k_mib));
   write(*memory, {2 * k_mib, 4 * k_mib});  // remains split after a dense write
-  EXPECT_EQ(taken(*memory), (range_set{{2 * k_mib, 4 * k_mib}}));
+  EXPECT_EQ(taken(*memory), (RangeSet{{2 * k_mib, 4 * k_mib}}));
   memory->view()[2 * k_mib] = std::byte{5};
   EXPECT_EQ(taken(*memory), page_of(*memory, 2 * k_mib));
 }
@@ -156,19 +156,19 @@ TEST_F(page_memory_test, sparse_writes_are_soon_told_by_pages_and_dense_ones_go_
 
 TEST_F(page_memory_test, without_huge_pages_is_told_by_small_ones) {
   ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
-  const undo again{[] { prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }};
+  const Undo again{[] { prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }};
   const auto memory = make(5 * k_mib);
   EXPECT_TRUE(taken(*memory).empty());
   for (int round = 0; round < 3; ++round) {
     write(*memory, {0, memory->nbytes()});
-    EXPECT_EQ(taken(*memory), (range_set{{0, memory->nbytes()}}));
+    EXPECT_EQ(taken(*memory), (RangeSet{{0, memory->nbytes()}}));
     memory->view()[3 * k_mib] = std::byte{1};
     EXPECT_EQ(taken(*memory), page_of(*memory, 3 * k_mib));
   }
 }
 
 TEST_F(page_memory_test, more_than_the_machine_has_is_an_error) {
-  auto made = tracked_memory::create({.nbytes = std::size_t{1} << 43, .by = means::pages});
+  auto made = TrackedMemory::create({.nbytes = std::size_t{1} << 43, .by = Means::pages});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
 }
@@ -182,14 +182,14 @@ TEST_F(page_memory_test, comes_and_goes_by_thousands) {
   for (std::size_t i = 0; i < live.size(); i += 1000) {
     live[i]->view()[i] = std::byte{1};
   }
-  std::vector<range_set> found(live.size());
-  std::vector<tracked_memory::taking> each;
+  std::vector<RangeSet> found(live.size());
+  std::vector<TrackedMemory::Taking> each;
   for (std::size_t i = 0; i < live.size(); ++i) {
     each.push_back({live[i].get(), &found[i]});
   }
-  tracked_memory::take_all(each);
+  TrackedMemory::take_all(each);
   for (std::size_t i = 0; i < live.size(); ++i) {
-    EXPECT_EQ(found[i], i % 1000 == 0 ? page_of(*live[i], i) : range_set{});
+    EXPECT_EQ(found[i], i % 1000 == 0 ? page_of(*live[i], i) : RangeSet{});
   }
   std::shuffle(live.begin(), live.end(), std::mt19937_64{1});
   live.resize(live.size() / 2);
@@ -203,16 +203,16 @@ TEST_F(page_memory_test, comes_and_goes_by_thousands) {
     EXPECT_EQ(again->view()[2 * k_mib + 5], std::byte{0});
     EXPECT_TRUE(taken(*again).empty());
     write(*again, {0, again->nbytes()});
-    EXPECT_EQ(taken(*again), (range_set{{0, again->nbytes()}}));
+    EXPECT_EQ(taken(*again), (RangeSet{{0, again->nbytes()}}));
   }
 }
 
 // Run in a child: reads and writes the memory through both mappings. The child's own copies must
 // hold what it wrote.
-bool is_private(tracked_memory& memory) {
-  range_set written;
+bool is_private(TrackedMemory& memory) {
+  RangeSet written;
   memory.take(written);
-  const bool is_whole = written == range_set{{0, memory.nbytes()}};
+  const bool is_whole = written == RangeSet{{0, memory.nbytes()}};
   const bool is_kept = memory.view()[1] == std::byte{7};
   memory.view()[0] = std::byte{2};
   memory.library()[memory.nbytes() - 1] = std::byte{2};
@@ -236,9 +236,9 @@ TEST_F(page_memory_test, is_a_forked_childs_own) {
     }
     int status = 1;
     waitpid(grandchild, &status, 0);
-    auto made = tracked_memory::create({.nbytes = k_mib});
-    is_right = is_right && status == 0 && made && (*made)->by() == means::hashes &&
-               !tracked_memory::create({.nbytes = k_mib, .by = means::pages});
+    auto made = TrackedMemory::create({.nbytes = k_mib});
+    is_right = is_right && status == 0 && made && (*made)->by() == Means::hashes &&
+               !TrackedMemory::create({.nbytes = k_mib, .by = Means::pages});
     small.reset();
     large.reset();
     _exit(is_right ? 0 : 1);

@@ -26,8 +26,8 @@ class refinement_test : public testing::Test {
   void write(std::size_t chunk, std::size_t pages) {
     for (std::size_t page = 0; page < pages; ++page) {
       const auto at = chunk * k_chunk + page * k_page;
-      found_.add(small_[chunk] ? byte_range{at, at + k_page}
-                               : byte_range{chunk * k_chunk, (chunk + 1) * k_chunk});
+      found_.add(small_[chunk] ? ByteRange{at, at + k_page}
+                               : ByteRange{chunk * k_chunk, (chunk + 1) * k_chunk});
     }
   }
   // Returns the number of bytes that the copies of this round take.
@@ -51,9 +51,9 @@ class refinement_test : public testing::Test {
     return static_cast<std::size_t>(std::count(small_.begin(), small_.end(), true));
   }
 
-  refinement policy_{k_chunks, k_dense};
+  Refinement policy_{k_chunks, k_dense};
   std::vector<bool> small_ = std::vector<bool>(k_chunks);
-  range_set found_;
+  RangeSet found_;
   std::size_t merged_ = 0;
 };
 
@@ -72,7 +72,7 @@ TEST_F(refinement_test, sparse_ones_are_told_by_small_pages_up_to_a_bound) {
 
 TEST(refinement_costs, the_dearer_faults_are_the_fewer_are_small) {
   for (const std::size_t dense : {1U, 8U, 26U, 1000U}) {
-    refinement policy{480, dense};
+    Refinement policy{480, dense};
     for (std::size_t chunk = 0; chunk < 480; ++chunk) {
       policy.ask_for_small(chunk);
     }
@@ -136,7 +136,7 @@ TEST_F(refinement_test, what_was_asked_for_goes_back_when_it_is_one_too_many) {
     policy_.ask_for_small(chunk);
   }
   EXPECT_EQ(policy_.small(), 2 * k_most);
-  const range_set still{{k_chunk, k_chunk + 1}};
+  const RangeSet still{{k_chunk, k_chunk + 1}};
   const auto back = policy_.need_small_only(still);
   EXPECT_EQ(back.size(), k_most);
   EXPECT_EQ(policy_.small(), k_most);
@@ -164,7 +164,7 @@ TEST_F(refinement_test, small_pages_of_the_kernels_own_are_left) {
   for (int round = 0; round < 100; ++round) {
     for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {
       found_.add(
-          byte_range{chunk * k_chunk, chunk * k_chunk + (round % 2 == 0 ? k_page : 500 * k_page)});
+          ByteRange{chunk * k_chunk, chunk * k_chunk + (round % 2 == 0 ? k_page : 500 * k_page)});
     }
     look();
   }
@@ -173,7 +173,7 @@ TEST_F(refinement_test, small_pages_of_the_kernels_own_are_left) {
 }
 
 TEST_F(refinement_test, of_no_chunk_changes_nothing) {
-  refinement none{0, 1};
+  Refinement none{0, 1};
   EXPECT_TRUE(none.judge({{0, k_chunk}}).split.empty());
   EXPECT_FALSE(none.is_whole(0));
 }

@@ -18,17 +18,17 @@ namespace {
 using namespace std::chrono_literals;
 using word = std::uint64_t;
 
-class tracked_concurrent : public testing::TestWithParam<means> {
+class tracked_concurrent : public testing::TestWithParam<Means> {
  protected:
   void SetUp() override {
-    if (GetParam() == means::pages && !pages_are_told()) {
+    if (GetParam() == Means::pages && !pages_are_told()) {
       GTEST_SKIP();
     }
   }
 };
 
 // Writes sparsely, densely, or in one place, at random.
-void write_for_a_while(const tracked_memory& memory, unsigned seed,
+void write_for_a_while(const TrackedMemory& memory, unsigned seed,
                        std::chrono::steady_clock::time_point end) {
   std::mt19937_64 random{seed};
   auto* const words = reinterpret_cast<word*>(memory.view());
@@ -46,24 +46,24 @@ void write_for_a_while(const tracked_memory& memory, unsigned seed,
 TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .by = GetParam()});
   bytes copy(memory->nbytes());
-  range_set owed;
-  const auto copy_over = [&](const range_set& ranges) {
+  RangeSet owed;
+  const auto copy_over = [&](const RangeSet& ranges) {
     for (const auto& each : ranges) {
       copy_unwatched(copy.data() + each.begin, memory->library() + each.begin, each.nbytes());
     }
   };
   const auto bring_over = [&](bool in_parts) {
     if (in_parts) {
-      ASSERT_TRUE(memory->snapshot(owed, writers::some));
+      ASSERT_TRUE(memory->snapshot(owed, Writers::some));
       copy_over(owed);
-      ASSERT_TRUE(memory->take_in_parts(
-          writers::some, [&](const byte_range&, range_set&& found, const std::byte*) {
-            copy_over(found);
-            return result<void>{};
-          }));
+      ASSERT_TRUE(memory->take_in_parts(Writers::some,
+                                        [&](const ByteRange&, RangeSet&& found, const std::byte*) {
+                                          copy_over(found);
+                                          return Result<void>{};
+                                        }));
     } else {
       memory->take(owed);
-      ASSERT_TRUE(memory->snapshot(owed, writers::some));
+      ASSERT_TRUE(memory->snapshot(owed, Writers::some));
       copy_over(owed);
     }
     owed.clear();
@@ -89,7 +89,7 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
 }
 
 INSTANTIATE_TEST_SUITE_P(each, tracked_concurrent,
-                         testing::Values(means::pages, means::bytes, means::hashes),
+                         testing::Values(Means::pages, Means::bytes, Means::hashes),
                          [](const auto& by) { return means_name(by.param); });
 
 // A scan for one memory also finds writes to others, which must still be reported for those.
@@ -104,12 +104,12 @@ TEST_F(with_pages, looks_of_several_threads_find_all) {
   for (std::size_t first = 0; first < 2; ++first) {
     threads.emplace_back([&, first] {
       for (int round = 0; round < 2000; ++round) {
-        std::array<range_set, 2> found;
+        std::array<RangeSet, 2> found;
         auto& low = *all[first];
         auto& high = *all[k_memories - 1 - first];
         low.view()[round] = high.view()[round] = std::byte{1};
-        tracked_memory::take_all(std::array{tracked_memory::taking{&low, &found[0]},
-                                            tracked_memory::taking{&high, &found[1]}});
+        TrackedMemory::take_all(std::array{TrackedMemory::Taking{&low, &found[0]},
+                                           TrackedMemory::Taking{&high, &found[1]}});
         missed += (found[0].empty() ? 1U : 0U) + (found[1].empty() ? 1U : 0U);
       }
     });

@@ -14,21 +14,21 @@ namespace isthmus::tracking {
 namespace {
 
 struct kind {
-  means by;
+  Means by;
   std::size_t nbytes;
-  granularity grain = granularity::automatic;
+  Granularity grain = Granularity::automatic;
 };
 
 std::string kind_name(const testing::TestParamInfo<kind>& info) {
   return std::string{means_name(info.param.by)} + "_" + std::to_string(info.param.nbytes) +
-         (info.param.grain == granularity::page ? "_page" : "");
+         (info.param.grain == Granularity::page ? "_page" : "");
 }
 
 // A model of a device's copy, which is updated by what the memory reports.
 class tracked_memory_test : public testing::TestWithParam<kind> {
  protected:
   void SetUp() override {
-    if (GetParam().by == means::pages) {
+    if (GetParam().by == Means::pages) {
       if (auto told = pages_are_told(); !told) {
         GTEST_SKIP() << told.failure().message();
       }
@@ -39,39 +39,39 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     device_.resize(memory_->nbytes());
   }
 
-  byte_range any_range() {
+  ByteRange any_range() {
     const auto begin = random_() % memory_->nbytes();
     const auto most = std::size_t{1} << random_() % 23;
     return {begin, begin + 1 + random_() % std::min(memory_->nbytes() - begin, most)};
   }
-  void fill(std::byte* at, const byte_range& range) {
+  void fill(std::byte* at, const ByteRange& range) {
     fill_with_noise(at + range.begin, range.nbytes(), random_);
   }
   void write() {
     const auto range = any_range();
-    if (who_ == writers::none) {
+    if (who_ == Writers::none) {
       memory_->expect_writers();
-      who_ = writers::some;
+      who_ = Writers::some;
     }
     write(range);
   }
-  void write(const byte_range& range) {
+  void write(const ByteRange& range) {
     fill(view_.data(), range);
     std::memcpy(memory_->view() + range.begin, view_.data() + range.begin, range.nbytes());
     changed_.add(range);
   }
   // Page tracking reports what was written, the other means what differs.
-  range_set must_be_told() {
-    if (memory_->by() == means::pages) {
+  RangeSet must_be_told() {
+    if (memory_->by() == Means::pages) {
       return changed_;
     }
-    range_set differing;
+    RangeSet differing;
     add_differences(view_.data(), device_.data(), view_.size(), 0, differing);
     return differing;
   }
   void take() {
     const auto told = must_be_told();
-    range_set found, missed = told, allowed = owed_;
+    RangeSet found, missed = told, allowed = owed_;
     memory_->take(found);
     missed.remove(found);
     missed.remove(owed_);
@@ -81,7 +81,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     }
     owed_.add(found);
     changed_.clear();
-    if (memory_->by() != means::hashes) {  // hashes may have been discarded
+    if (memory_->by() != Means::hashes) {  // hashes may have been discarded
       found.remove(allowed);
       EXPECT_EQ(found.nbytes(), 0U);
     }
@@ -89,7 +89,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   // Sometimes declares that there are no writers from here on, until the next `write`.
   void stop_writers() {
     take();
-    who_ = random_() % 2 == 0 ? writers::none : who_;
+    who_ = random_() % 2 == 0 ? Writers::none : who_;
   }
   void bring_to_device() {
     stop_writers();
@@ -102,10 +102,10 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
   }
   void bring_parts_to_device() {
-    who_ = random_() % 2 == 0 ? writers::none : who_;
+    who_ = random_() % 2 == 0 ? Writers::none : who_;
     const auto owed = owed_;
     std::size_t upto = 0;
-    const auto bring = [&](const byte_range& part, range_set&& found, const std::byte* from) {
+    const auto bring = [&](const ByteRange& part, RangeSet&& found, const std::byte* from) {
       EXPECT_EQ(part.begin, upto);
       upto = part.end;
       auto rest = owed.common({part});
@@ -115,7 +115,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
       for (const auto& each : found) {
         std::memcpy(device_.data() + each.begin, from + each.begin, each.nbytes());
       }
-      return result<void>{};
+      return Result<void>{};
     };
     ASSERT_TRUE(memory_->take_in_parts(who_, bring));
     EXPECT_EQ(upto, memory_->nbytes());
@@ -137,10 +137,10 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     std::memcpy(*begun, view_.data() + range.begin, range.nbytes());
     if (range.begin > 0 && random_() % 2 == 0) {
       const auto end = range.begin;
-      const byte_range before{end - std::min<std::size_t>(end, 1 + random_() % 100), end};
-      if (who_ == writers::none) {
+      const ByteRange before{end - std::min<std::size_t>(end, 1 + random_() % 100), end};
+      if (who_ == Writers::none) {
         memory_->expect_writers();
-        who_ = writers::some;
+        who_ = Writers::some;
       }
       write(before);
       if (random_() % 2 == 0) {
@@ -153,7 +153,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   }
   void bring_from_device() {
     stop_writers();
-    range_set news{any_range(), any_range()};
+    RangeSet news{any_range(), any_range()};
     news.remove(owed_);
     for (const auto& each : news) {
       fill(device_.data(), each);
@@ -169,9 +169,9 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
 
   memory_pointer memory_;
   bytes view_, device_;
-  range_set changed_;  // since the last scan
-  range_set owed_;
-  writers who_ = writers::some;
+  RangeSet changed_;  // since the last scan
+  RangeSet owed_;
+  Writers who_ = Writers::some;
   std::mt19937_64 random_{7};
 };
 
@@ -197,52 +197,52 @@ TEST_P(tracked_memory_test, is_zeroed_and_unwritten_at_first) {
   EXPECT_TRUE(same({memory_->view(), memory_->nbytes()}, view_));
   EXPECT_TRUE(taken(*memory_).empty());
   EXPECT_EQ(memory_->by(), GetParam().by);
-  EXPECT_EQ(memory_->is_one_memory(), GetParam().by == means::pages);
+  EXPECT_EQ(memory_->is_one_memory(), GetParam().by == Means::pages);
 }
 
 TEST_P(tracked_memory_test, tells_a_write_by_its_granule) {
   const auto last = memory_->nbytes() - 1;
   memory_->view()[last] = std::byte{1};
-  const byte_range one{last, last + 1};
+  const ByteRange one{last, last + 1};
   const auto found = taken(*memory_);
-  range_set missed{one};
+  RangeSet missed{one};
   missed.remove(found);
   EXPECT_TRUE(missed.empty());
-  range_set more = found;
+  RangeSet more = found;
   more.remove({granules(*memory_, one, memory_->granule())});
   EXPECT_TRUE(more.empty());
-  ASSERT_TRUE(memory_->snapshot(found, writers::some));
+  ASSERT_TRUE(memory_->snapshot(found, Writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
 TEST_P(tracked_memory_test, does_not_tell_what_the_library_published) {
-  const range_set all{{0, memory_->nbytes()}};
+  const RangeSet all{{0, memory_->nbytes()}};
   std::memset(memory_->library(), 3, memory_->nbytes());
-  ASSERT_TRUE(memory_->publish(all, writers::some));
+  ASSERT_TRUE(memory_->publish(all, Writers::some));
   EXPECT_EQ(memory_->view()[memory_->nbytes() - 1], std::byte{3});
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->library()[1] = std::byte{4};
-  ASSERT_TRUE(memory_->publish({{1, 2}}, writers::some));
+  ASSERT_TRUE(memory_->publish({{1, 2}}, Writers::some));
   EXPECT_EQ(memory_->view()[1], std::byte{4});
   EXPECT_EQ(memory_->view()[2], std::byte{3});
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(each, tracked_memory_test,
-                         testing::Values(kind{means::pages, 5}, kind{means::pages, 100 * k_kib + 3},
-                                         kind{means::pages, 2 * k_mib},
-                                         kind{means::pages, 7 * k_mib + 12345},
-                                         kind{means::pages, 7 * k_mib + 12345, granularity::page},
-                                         kind{means::bytes, 5}, kind{means::bytes, 3000},
-                                         kind{means::bytes, 100 * k_kib + 3},
-                                         kind{means::hashes, 5}, kind{means::hashes, 64 * k_kib},
-                                         kind{means::hashes, 3 * k_mib + 12345}),
+                         testing::Values(kind{Means::pages, 5}, kind{Means::pages, 100 * k_kib + 3},
+                                         kind{Means::pages, 2 * k_mib},
+                                         kind{Means::pages, 7 * k_mib + 12345},
+                                         kind{Means::pages, 7 * k_mib + 12345, Granularity::page},
+                                         kind{Means::bytes, 5}, kind{Means::bytes, 3000},
+                                         kind{Means::bytes, 100 * k_kib + 3},
+                                         kind{Means::hashes, 5}, kind{Means::hashes, 64 * k_kib},
+                                         kind{Means::hashes, 3 * k_mib + 12345}),
                          kind_name);
 
 TEST(tracked_memory, take_all_gives_each_its_own) {
   std::vector<memory_pointer> all;
-  std::vector<range_set> found(60);
-  std::vector<tracked_memory::taking> each;
+  std::vector<RangeSet> found(60);
+  std::vector<TrackedMemory::Taking> each;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::size_t nbytes = i % 3 == 0 ? 500 : i % 3 == 1 ? 64 * k_kib + i : 2 * k_mib + i;
     all.push_back(make_tracked({.nbytes = nbytes}));
@@ -256,7 +256,7 @@ TEST(tracked_memory, take_all_gives_each_its_own) {
       each.push_back({all[i].get(), &found[i]});
     }
   }
-  tracked_memory::take_all(each);
+  TrackedMemory::take_all(each);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i % 5 == 0) {
       EXPECT_TRUE(found[i].empty());
@@ -266,16 +266,16 @@ TEST(tracked_memory, take_all_gives_each_its_own) {
     EXPECT_EQ(found[i].overlaps({i, i + 1}), i % 2 == 0) << i;
     EXPECT_LE(found[i].nbytes(), all[i]->granule());
   }
-  tracked_memory::take_all({});
+  TrackedMemory::take_all({});
 }
 
 TEST(tracked_memory, more_than_there_is_room_for_is_an_error) {
-  for (const auto by : {means::pages, means::bytes, means::hashes}) {
-    if (by == means::pages && !pages_are_told()) {
+  for (const auto by : {Means::pages, Means::bytes, Means::hashes}) {
+    if (by == Means::pages && !pages_are_told()) {
       continue;
     }
     for (const auto nbytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 47}) {
-      auto made = tracked_memory::create({.nbytes = nbytes, .by = by});
+      auto made = TrackedMemory::create({.nbytes = nbytes, .by = by});
       ASSERT_FALSE(made) << means_name(by) << nbytes;
       EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
     }

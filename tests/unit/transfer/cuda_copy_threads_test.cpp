@@ -19,12 +19,12 @@ constexpr std::size_t k_copy_bytes = std::size_t{8} << 20;
 
 class cuda_copy_threads : public cuda_test {
  protected:
-  [[nodiscard]] endpoint make() {
-    auto made = *allocation::create(line(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
+  [[nodiscard]] Endpoint make() {
+    auto made = *Allocation::create(line(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->what().base);
     return {start, std::move(made), &line()};
   }
-  [[nodiscard]] submitted copy_all(const endpoint& to, const endpoint& from) {
+  [[nodiscard]] Submitted copy_all(const Endpoint& to, const Endpoint& from) {
     return copy(&line(), to, from, k_copy_bytes, {{}, {}, true});
   }
 };
@@ -33,10 +33,10 @@ class cuda_copy_threads : public cuda_test {
 TEST_F(cuda_copy_threads, are_known_after_some_copies) {
   const auto there = make();
   std::vector<std::byte> data(k_copy_bytes);
-  const endpoint here{data.data(), nullptr, nullptr};
-  const auto most = std::min(os::processors_of_thread().count(), staging_ring::k_most_lanes);
+  const Endpoint here{data.data(), nullptr, nullptr};
+  const auto most = std::min(os::processors_of_thread().count(), StagingRing::k_most_lanes);
   for (const bool to_device : {true, false}) {
-    auto& choice = staging_ring::of(where()).threads(to_device);
+    auto& choice = StagingRing::of(where()).threads(to_device);
     for (int copies = 0; copies < 100 && !choice.is_settled(k_copy_bytes, most); ++copies) {
       ASSERT_TRUE(to_device ? copy_all(there, here) : copy_all(here, there));
     }
@@ -60,7 +60,7 @@ TEST(copy_threads, are_a_number_from_one_to_as_many_as_there_are_lanes) {
   EXPECT_EQ(*threads_in(nullptr), 0U);
   EXPECT_EQ(*threads_in(""), 0U);
   EXPECT_EQ(*threads_in("1"), 1U);
-  EXPECT_EQ(*threads_in("8"), staging_ring::k_most_lanes);
+  EXPECT_EQ(*threads_in("8"), StagingRing::k_most_lanes);
   for (const char* bad : {"0", "9", "-1", "2 ", " 2", "two", "99999999999999999999999"}) {
     const auto asked = threads_in(bad);
     ASSERT_FALSE(asked) << bad;

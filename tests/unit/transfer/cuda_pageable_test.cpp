@@ -26,27 +26,27 @@ constexpr std::size_t k_bytes = 9 * k_mib + 5;
 
 class cuda_pageable : public cuda_test {
  protected:
-  [[nodiscard]] endpoint make(queue& on, std::size_t nbytes) {
-    auto made = *allocation::create(on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
+  [[nodiscard]] Endpoint make(Queue& on, std::size_t nbytes) {
+    auto made = *Allocation::create(on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->what().base);
     return {start, std::move(made), &on};
   }
-  [[nodiscard]] static endpoint plain(std::vector<std::byte>& memory) {
+  [[nodiscard]] static Endpoint plain(std::vector<std::byte>& memory) {
     return {memory.data(), nullptr, nullptr};
   }
-  [[nodiscard]] static submitted copy_all(queue& on, const endpoint& to, const endpoint& from,
-                                          bool blocking = true, std::vector<ref<event>> after = {},
+  [[nodiscard]] static Submitted copy_all(Queue& on, const Endpoint& to, const Endpoint& from,
+                                          bool blocking = true, std::vector<Ref<Event>> after = {},
                                           std::size_t nbytes = k_bytes) {
     return copy(&on, to, from, nbytes, {std::move(after), {}, blocking});
   }
-  [[nodiscard]] static bool is_staged(const queue& on, const endpoint& to, const endpoint& from,
+  [[nodiscard]] static bool is_staged(const Queue& on, const Endpoint& to, const Endpoint& from,
                                       bool blocking) {
     return is_better_staged(on, {to, from, k_bytes, k_bytes, k_bytes}, blocking);
   }
   // External work on the stream, not submitted through the library.
-  void fill_as_others(cuda::stream_handle on, std::byte* at, unsigned char value,
+  void fill_as_others(cuda::StreamHandle on, std::byte* at, unsigned char value,
                       std::size_t nbytes) const {
-    const cuda::made_current here{calls(), primary()};
+    const cuda::MadeCurrent here{calls(), primary()};
     ASSERT_EQ(calls().fill_8(cuda::place_of(at), value, nbytes, on), 0U);
   }
 };
@@ -66,19 +66,19 @@ TEST_F(cuda_pageable, goes_by_way_of_pinned_memory_where_that_is_faster) {
 TEST_F(cuda_pageable, does_not_where_the_callers_memory_is_pinned_as_a_whole) {
   std::vector<std::byte> data(k_bytes);
   const auto there = make(line(), k_bytes);
-  auto whole = *pin::make(where(), {data.data(), k_bytes, false}, {});
+  auto whole = *Pin::make(where(), {data.data(), k_bytes, false}, {});
   EXPECT_TRUE(whole->is_registered());
   EXPECT_FALSE(is_staged(line(), there, plain(data), true));
   EXPECT_FALSE(is_staged(line(), plain(data), there, true));
   whole->end(true);
   EXPECT_TRUE(is_staged(line(), there, plain(data), true));
-  auto half = *pin::make(where(), {data.data(), k_bytes / 2, false}, {});
+  auto half = *Pin::make(where(), {data.data(), k_bytes / 2, false}, {});
   EXPECT_TRUE(is_staged(line(), there, plain(data), true)) << "the rest is not";
   half->end(true);
 }
 
 TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_stream) {
-  const auto stream = static_cast<cuda::stream_handle>(*line().lend());
+  const auto stream = static_cast<cuda::StreamHandle>(*line().lend());
   auto usual = *where().default_queue();
   for (const auto& [on, handle] :
        {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
@@ -98,7 +98,7 @@ TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
   constexpr std::size_t k_large = 64 / support::k_slower * k_mib;
   constexpr unsigned k_times =
       20 / support::k_slower;  // keeps the stream busy while the copy is submitted
-  const auto stream = static_cast<cuda::stream_handle>(*line().lend());
+  const auto stream = static_cast<cuda::StreamHandle>(*line().lend());
   auto usual = *where().default_queue();
   for (const auto& [on, handle] :
        {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
@@ -124,16 +124,16 @@ TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
     return calls;
   };
   {
-    auto on = *reinterpret_cast<device*>(handle)->default_queue();
+    auto on = *reinterpret_cast<Device*>(handle)->default_queue();
     const auto there = make(*on, k_bytes);
     const auto here = make(line(), k_bytes);
     auto data = numbered(k_bytes);
     ASSERT_TRUE(copy_all(*on, there, plain(data)));
     const auto before = read_so_far();
     ASSERT_TRUE(copy_all(line(), here, there));
-    EXPECT_EQ(read_so_far() - before, k_bytes / staging_ring::k_slot_bytes + 1);
+    EXPECT_EQ(read_so_far() - before, k_bytes / StagingRing::k_slot_bytes + 1);
     ASSERT_TRUE(copy_all(line(), there, here));
-    EXPECT_EQ(read_so_far() - before, 2 * (k_bytes / staging_ring::k_slot_bytes + 1));
+    EXPECT_EQ(read_so_far() - before, 2 * (k_bytes / StagingRing::k_slot_bytes + 1));
     std::vector<std::byte> got(k_bytes);
     ASSERT_TRUE(copy_all(*on, plain(got), there));
     EXPECT_TRUE(got == data);
@@ -145,13 +145,13 @@ TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
 TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
   std::vector<std::byte> data(k_bytes);
   const auto there = make(line(), k_bytes);
-  const std::array<copy_range, 2> ranges{{{0, 10, 10}, {20, 0, 5}}};
-  const endpoint from = plain(data);
-  const movement what{there, from, 25, 20, 15, {}, ranges};
+  const std::array<CopyRange, 2> ranges{{{0, 10, 10}, {20, 0, 5}}};
+  const Endpoint from = plain(data);
+  const Movement what{there, from, 25, 20, 15, {}, ranges};
   EXPECT_TRUE(is_better_staged(line(), what, true));
   EXPECT_TRUE(is_better_staged(line(), what, false));
   const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
-  const endpoint reached{pinned.at(), nullptr, nullptr};
+  const Endpoint reached{pinned.at(), nullptr, nullptr};
   EXPECT_FALSE(is_better_staged(line(), {there, reached, 25, 20, 15, {}, ranges}, true));
   static_cast<void>(line().lend());
   EXPECT_FALSE(is_better_staged(line(), what, false)) << "others put work there";
@@ -160,7 +160,7 @@ TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
 TEST_F(cuda_pageable, holds_up_what_comes_behind_it_on_the_queue) {
   const auto there = make(line(), k_bytes);
   auto data = numbered(k_bytes);
-  const auto gate = make_ref<library_event>();
+  const auto gate = make_ref<LibraryEvent>();
   auto copied = copy_all(line(), there, plain(data), false, {gate});
   ASSERT_TRUE(copied);
   std::vector<std::byte> got(k_bytes);
@@ -178,7 +178,7 @@ TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
   auto data = numbered(k_bytes);
   std::vector<std::byte> zero(k_bytes);
   ASSERT_TRUE(copy_all(line(), there, plain(zero)));
-  const auto gate = make_ref<library_event>();
+  const auto gate = make_ref<LibraryEvent>();
   auto copied = copy_all(line(), there, plain(data), false, {gate});
   ASSERT_TRUE(copied);
   gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "it went wrong"));
@@ -221,7 +221,7 @@ TEST_F(cuda_pageable, lets_the_process_end_in_its_midst) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
     auto* const data = new std::vector<std::byte>(256 * k_mib, std::byte{1});
-    auto* const there = new endpoint(make(line(), data->size()));
+    auto* const there = new Endpoint(make(line(), data->size()));
     const auto copied = copy_all(line(), *there, plain(*data), false, {}, data->size());
     const auto held = copy_all(line(), plain(*data), *there, false, {}, data->size());
     std::exit(copied && held ? 7 : 8);
@@ -267,9 +267,9 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
     ASSERT_TRUE(line().wait(std::nullopt));
   }
   EXPECT_GT(told, 10);
-  auto& ring = staging_ring::of(where());
-  std::vector<staging_ring::lane*> all;  // by waiting: a late helper thread may still have one
-  while (all.size() < staging_ring::k_most_lanes) {
+  auto& ring = StagingRing::of(where());
+  std::vector<StagingRing::Lane*> all;  // by waiting: a late helper thread may still have one
+  while (all.size() < StagingRing::k_most_lanes) {
     all.push_back(&ring.take());
   }
   for (auto* each : all) {
@@ -288,9 +288,9 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
     std::vector<std::byte> got(k_bytes);
     bool all_well = false;
     reached = driver.fails_at(n, [&] {
-      auto first = pin::make(where(), {data.data() + k_mib, k_mib, false}, {});
-      auto all = pin::make(where(), {data.data(), k_bytes, false}, {});
-      auto target = pin::make(where(), {got.data(), k_bytes, false}, {});
+      auto first = Pin::make(where(), {data.data() + k_mib, k_mib, false}, {});
+      auto all = Pin::make(where(), {data.data(), k_bytes, false}, {});
+      auto target = Pin::make(where(), {got.data(), k_bytes, false}, {});
       auto put = copy_all(line(), there, plain(data), false);
       auto back = copy_all(line(), plain(got), there, n % 2 == 0);
       for (auto* each : {&first, &all, &target}) {
@@ -339,7 +339,7 @@ TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
 TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_for) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this](bool asks) {
-    os::processor_set one;
+    os::ProcessorSet one;
     const auto all = os::processors_of_thread();
     for (std::size_t each = 0; each < all.size() && one.none(); ++each) {
       one[each] = all[each];
@@ -347,13 +347,13 @@ TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_fo
     if (asks) {
       setenv("ISTHMUS_COPY_THREADS", "1", 1);
     }
-    const os::bound_thread here{asks ? all : one};
+    const os::BoundThread here{asks ? all : one};
     const auto there = make(line(), 64 * k_mib);
     std::vector<std::byte> data(64 * k_mib);
     const bool copied{copy_all(line(), there, plain(data), true, {}, data.size())};
     int lanes = 0;
     driver.fail_after(0);
-    while (staging_ring::of(where()).try_take() != nullptr) {
+    while (StagingRing::of(where()).try_take() != nullptr) {
       ++lanes;
     }
     std::exit(copied ? lanes : 100);

@@ -14,13 +14,13 @@ namespace isthmus {
 namespace {
 
 using bytes = std::vector<std::byte>;
-using range_vector = std::vector<copy_range>;
+using range_vector = std::vector<CopyRange>;
 
-void expect_told(const error& told, const std::string& part) {
+void expect_told(const Error& told, const std::string& part) {
   EXPECT_NE(std::string{told.message()}.find(part), std::string::npos) << told.message();
 }
 
-void expect_ranges(const std::vector<copy_range>& got, const range_vector& want) {
+void expect_ranges(const std::vector<CopyRange>& got, const range_vector& want) {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(got[i].destination_offset, want[i].destination_offset) << i;
@@ -59,8 +59,7 @@ TEST(ranges, that_are_refused) {
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
   expect_told(refused.failure(), "ranges 0 and 2");
   expect_told(refused.failure(), "2 from 9");
-  for (const copy_range each :
-       {copy_range{SIZE_MAX, 0, 1}, {0, SIZE_MAX - 3, 4}, {1, 1, SIZE_MAX}}) {
+  for (const CopyRange each : {CopyRange{SIZE_MAX, 0, 1}, {0, SIZE_MAX - 3, 4}, {1, 1, SIZE_MAX}}) {
     const auto too_far = list_ranges(range_vector{{0, 0, 1}, each});
     ASSERT_FALSE(too_far);
     EXPECT_EQ(too_far.failure().code(), ISTHMUS_ERROR_OUT_OF_RANGE);
@@ -69,10 +68,10 @@ TEST(ranges, that_are_refused) {
 }
 
 // Moves the ranges in chunks of at most `most` bytes, and expects every byte to arrive.
-void expect_moved(const range_vector& all, const bytes& from, std::size_t most, side device_side) {
+void expect_moved(const range_vector& all, const bytes& from, std::size_t most, Side device_side) {
   bytes got(5000);
   bytes want(5000);
-  const ranged_copy what{got.data(), from.data(), all};
+  const RangedCopy what{got.data(), from.data(), all};
   const auto cut = cut_ranges(what, device_side, most);
   ASSERT_LE(cut->bytes(), most);
   for (std::size_t index = 0; index < cut->count(); ++index) {
@@ -95,8 +94,8 @@ TEST(ranges, in_parts_lose_nothing) {
     for (std::size_t at = 0; at < 4000; at += 250) {
       all.push_back({at + random() % 50, at + random() % 50, 1 + random() % 200});
     }
-    expect_moved(all, from, most, side::destination);
-    expect_moved(all, from, most, side::source);
+    expect_moved(all, from, most, Side::destination);
+    expect_moved(all, from, most, Side::source);
   }
 }
 

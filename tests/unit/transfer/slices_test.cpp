@@ -10,34 +10,34 @@ using namespace isthmus;
 using namespace isthmus::sim_test;
 
 // Has memory only for the first copy. The second throws or returns an error.
-class short_of_memory final : public queue {
+class short_of_memory final : public Queue {
  public:
   short_of_memory(rig& with, bool throws)
-      : queue{*with.home, *with.where, false}, on_{*with.on}, throws_{throws} {}
+      : Queue{*with.home, *with.where, false}, on_{*with.on}, throws_{throws} {}
 
-  ref<event> first;
+  Ref<Event> first;
 
  protected:
-  result<ref<event>> do_copy_strided(const strided_copy& what, wait_list after) override {
+  Result<Ref<Event>> do_copy_strided(const StridedCopy& what, WaitList after) override {
     if (first && throws_) throw std::bad_alloc{};
     if (first) return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "on purpose");
     auto made = on_.copy_strided(what, after);
     if (made) first = *made;
     return made;
   }
-  result<ref<event>> do_copy(void*, const void*, std::size_t, wait_list) override { return none(); }
-  result<ref<event>> do_copy_2d(const copy_2d_shape&, wait_list) override { return none(); }
-  result<ref<event>> do_copy_ranges(const ranged_copy&, wait_list) override { return none(); }
-  result<ref<event>> do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
+  Result<Ref<Event>> do_copy(void*, const void*, std::size_t, WaitList) override { return none(); }
+  Result<Ref<Event>> do_copy_2d(const Copy2dShape&, WaitList) override { return none(); }
+  Result<Ref<Event>> do_copy_ranges(const RangedCopy&, WaitList) override { return none(); }
+  Result<Ref<Event>> do_fill(void*, const FillPattern&, std::size_t, WaitList) override {
     return none();
   }
-  result<ref<event>> do_fence(wait_list) override { return none(); }
-  bool knows(event&) const noexcept override { return true; }
+  Result<Ref<Event>> do_fence(WaitList) override { return none(); }
+  bool knows(Event&) const noexcept override { return true; }
 
  private:
-  static error none() { return fail(ISTHMUS_ERROR_INTERNAL, "not asked for"); }
+  static Error none() { return fail(ISTHMUS_ERROR_INTERNAL, "not asked for"); }
 
-  queue& on_;
+  Queue& on_;
   const bool throws_;
 };
 
@@ -47,7 +47,7 @@ TEST(slices, leave_nothing_in_flight_without_memory) {
     rig with{"effect=late"};
     const auto source = counted(2 * k_half);
     auto* const memory = with.make(2 * k_half);
-    strided_copy what;  // two slices, transposed
+    StridedCopy what;  // two slices, transposed
     what.destination = memory;
     what.source = source.data();
     what.width = 1;

@@ -14,15 +14,15 @@ namespace {
 
 class ring_test : public ::testing::Test {
  protected:
-  staging_ring& ring() { return ring_; }
-  std::vector<staging_ring::lane*> take_all() {
-    std::vector<staging_ring::lane*> all;
+  StagingRing& ring() { return ring_; }
+  std::vector<StagingRing::Lane*> take_all() {
+    std::vector<StagingRing::Lane*> all;
     while (auto* const each = ring_.try_take()) {
       all.push_back(each);
     }
     return all;
   }
-  void give_back(const std::vector<staging_ring::lane*>& all) {
+  void give_back(const std::vector<StagingRing::Lane*>& all) {
     for (auto* each : all) {
       ring_.give_back(*each);
     }
@@ -35,12 +35,12 @@ class ring_test : public ::testing::Test {
   }
 
  private:
-  staging_ring ring_{**find_device("host")};
+  StagingRing ring_{**find_device("host")};
 };
 
 TEST_F(ring_test, has_lanes_with_memory_of_their_own_and_no_more_than_it_may) {
   const auto all = take_all();
-  EXPECT_EQ(all.size(), staging_ring::k_most_lanes);
+  EXPECT_EQ(all.size(), StagingRing::k_most_lanes);
   EXPECT_EQ(ring().reserve(), nullptr);
   std::set<std::byte*> slots;
   for (const auto* each : all) {
@@ -49,10 +49,10 @@ TEST_F(ring_test, has_lanes_with_memory_of_their_own_and_no_more_than_it_may) {
       slots.insert(slot.memory);
     }
   }
-  EXPECT_EQ(slots.size(), all.size() * staging_ring::k_slots);
+  EXPECT_EQ(slots.size(), all.size() * StagingRing::k_slots);
   std::byte* before = nullptr;
   for (auto* each : slots) {
-    EXPECT_TRUE(before == nullptr || each - before >= std::ptrdiff_t{staging_ring::k_slot_bytes});
+    EXPECT_TRUE(before == nullptr || each - before >= std::ptrdiff_t{StagingRing::k_slot_bytes});
     before = each;
   }
   give_back(all);
@@ -99,7 +99,7 @@ TEST_F(ring_test, asks_for_as_many_as_wait) {
 TEST_F(ring_test, serves_more_threads_than_it_has_lanes) {
   ASSERT_TRUE(ring().is_there());
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 2 * staging_ring::k_most_lanes; ++i) {
+  for (std::size_t i = 0; i < 2 * StagingRing::k_most_lanes; ++i) {
     threads.emplace_back([this] {
       for (int round = 0; round < 200; ++round) {
         auto& own = ring().take();
@@ -112,7 +112,7 @@ TEST_F(ring_test, serves_more_threads_than_it_has_lanes) {
     each.join();
   }
   const auto all = take_all();
-  EXPECT_EQ(all.size(), staging_ring::k_most_lanes);
+  EXPECT_EQ(all.size(), StagingRing::k_most_lanes);
   give_back(all);
 }
 

@@ -43,11 +43,11 @@ class machine {
     return choice_.threads_for(nbytes, most);
   }
   [[nodiscard]] std::size_t copies() const { return copies_; }
-  [[nodiscard]] thread_choice& choice() { return choice_; }
+  [[nodiscard]] ThreadChoice& choice() { return choice_; }
 
  private:
   speed of_;
-  thread_choice choice_;
+  ThreadChoice choice_;
   std::size_t copies_ = 0;
 };
 
@@ -69,7 +69,7 @@ TEST(thread_choice, finds_the_best_where_more_threads_lose) {
 TEST(thread_choice, settles_after_a_few_copies) {
   machine eight(up_to(80, 10));
   EXPECT_EQ(eight.settled(64 * k_mib, 16), 8U);
-  EXPECT_EQ(eight.copies(), 3 * thread_choice::k_samples) << "8, 12 and 6 threads";
+  EXPECT_EQ(eight.copies(), 3 * ThreadChoice::k_samples) << "8, 12 and 6 threads";
 }
 
 TEST(thread_choice, copes_with_copies_that_something_else_slowed) {
@@ -111,10 +111,10 @@ TEST(thread_choice, is_of_its_own_for_each_size) {
 
 TEST(thread_choice, of_small_copies_is_not_measured) {
   machine one(up_to(80, 10));
-  EXPECT_TRUE(one.choice().is_settled(thread_choice::k_least_timed - 1, 16));
+  EXPECT_TRUE(one.choice().is_settled(ThreadChoice::k_least_timed - 1, 16));
   EXPECT_EQ(one.choice().threads_for(k_mib, 3), 3U);
-  one.choice().took(thread_choice::k_least_timed - 1, 8, std::chrono::nanoseconds{1});
-  EXPECT_EQ(one.settled(thread_choice::k_least_timed, 16), 8U);
+  one.choice().took(ThreadChoice::k_least_timed - 1, 8, std::chrono::nanoseconds{1});
+  EXPECT_EQ(one.settled(ThreadChoice::k_least_timed, 16), 8U);
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ class flight_list_test : public testing::Test {
  protected:
   std::size_t below(std::size_t end) { return random_() % end; }
   // A range of any length, more often a short one.
-  byte_range any_range() {
+  ByteRange any_range() {
     const auto begin = below(k_bytes);
     const auto length = below(std::size_t{1} << below(14));
     return {begin, std::min(k_bytes, begin + length)};
   }
-  range_set some_ranges() {
-    range_set made;
+  RangeSet some_ranges() {
+    RangeSet made;
     while (made.empty()) {
       for (auto left = 1 + below(3); left != 0; --left) {
         made.add(any_range());
@@ -45,8 +45,8 @@ class flight_list_test : public testing::Test {
   }
 
   std::mt19937_64 random_{5};
-  flight_list all_;
-  std::vector<flight*> model_;
+  FlightList all_;
+  std::vector<Flight*> model_;
 };
 
 TEST_F(flight_list_test, finds_those_of_some_bytes) {
@@ -55,8 +55,8 @@ TEST_F(flight_list_test, finds_those_of_some_bytes) {
     const auto range = any_range();
     const bool to_device = below(2) == 0;
     auto found = all_.of(range, to_device);
-    std::vector<flight*> want;
-    std::ranges::copy_if(model_, std::back_inserter(want), [&](const flight* each) {
+    std::vector<Flight*> want;
+    std::ranges::copy_if(model_, std::back_inserter(want), [&](const Flight* each) {
       return each->to_device == to_device && each->ranges.overlaps(range);
     });
     std::ranges::sort(found);
@@ -71,15 +71,15 @@ TEST_F(flight_list_test, asks_the_first_of_each_queue) {
   for (int i = 0; i < 200; ++i) {
     add_any();
   }
-  std::vector<flight*> first;
+  std::vector<Flight*> first;
   for (auto* each : model_) {
-    if (each->on() == 0 || std::ranges::none_of(first, [&](const flight* other) {
+    if (each->on() == 0 || std::ranges::none_of(first, [&](const Flight* other) {
           return other->on() == each->on();
         })) {
       first.push_back(each);
     }
   }
-  std::vector<flight*> asked;
+  std::vector<Flight*> asked;
   for (auto each = all_.begin(); each != all_.end(); each = all_.next_after(each)) {
     asked.push_back(&each->second);
   }
