@@ -64,13 +64,13 @@ ContextHandle adopted_context(nb::handle given, nb::handle capsule, DeviceHandle
 
 // Releases the reference that a capsule of ours holds.
 template <class Noun>
-void let_go(PyObject* capsule) noexcept {
+void release_now(PyObject* capsule) noexcept {
   Counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
 }
 
 template <class Noun>
 nb::object capsule_for(Noun* kept, void* native, const char* name) {
-  nb::object made = nb::steal(PyCapsule_New(native, name, &let_go<Noun>));
+  nb::object made = nb::steal(PyCapsule_New(native, name, &release_now<Noun>));
   if (!made.is_valid()) {
     raise_set();
   }

@@ -6,7 +6,7 @@
 #include "array/placed_move.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
-#include "transfer/crew_copy.hpp"
+#include "transfer/parallel_copy.hpp"
 #include "transfer/staged.hpp"
 
 namespace isthmus {
@@ -54,7 +54,7 @@ class PiecedMove final : public HostDriven {
     }};
     return move_all(by_way_of);
   }
-  void let_go() noexcept override {
+  void release_now() noexcept override {
     reading_ = nullptr;
     writing_ = nullptr;
   }
@@ -136,7 +136,7 @@ class PiecedMove final : public HostDriven {
 
 Result<Ref<Queue>> queue_of(const Endpoint& place) {
   return place.host_can_copy() ? Result<Ref<Queue>>{Ref<Queue>{}}
-                               : place.memory->home().create_queue(place.memory->where());
+                               : place.memory->context().create_queue(place.memory->device());
 }
 
 // The device whose staging ring is used for the whole move. Null if there is none, or if the sides
@@ -144,8 +144,8 @@ Result<Ref<Queue>> queue_of(const Endpoint& place) {
 Device* device_of_ring(const PlacedMove& move) {
   const bool reads = !move.source.host_can_copy();
   const bool writes = !move.destination.host_can_copy();
-  auto& where = (writes ? move.destination : move.source).memory->where();
-  if (reads && writes && &where != &move.source.memory->where()) {
+  auto& where = (writes ? move.destination : move.source).memory->device();
+  if (reads && writes && &where != &move.source.memory->device()) {
     return nullptr;
   }
   const bool is_there = (!reads || has_ring(where, false)) && (!writes || has_ring(where, true));

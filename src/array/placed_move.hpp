@@ -3,7 +3,7 @@
 // Moves of elements between two endpoints that do not overlap.
 
 #include "array/element_move.hpp"
-#include "transfer/movement.hpp"
+#include "transfer/copy_plan.hpp"
 #include "transfer/submitting.hpp"
 
 namespace isthmus {
@@ -21,7 +21,7 @@ struct PlacedMove {
   }
   [[nodiscard]] std::size_t nbytes() const noexcept { return what.elements() * what.widest(); }
   // The memory that the move accesses, as a copy.
-  [[nodiscard]] Movement touching() const noexcept {
+  [[nodiscard]] CopyPlan touching() const noexcept {
     return {destination, source, destination_bytes, source_bytes, nbytes()};
   }
 };

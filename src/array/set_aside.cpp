@@ -19,15 +19,15 @@ Submitted by_host(Queue* queue, const PlacedMove& move, TransferOptions options)
 }  // namespace
 
 bool is_of_a_pool(const Allocation& memory) noexcept {
-  return memory.from() != nullptr && memory.from()->as_pool() != nullptr;
+  return memory.resource() != nullptr && memory.resource()->as_pool() != nullptr;
 }
 
 Result<Endpoint> memory_like(Queue& queue, const Allocation& like, std::size_t nbytes) {
-  auto& behind = &queue.where() == &like.where()
+  auto& behind = &queue.device() == &like.device()
                      ? queue
-                     : like.on();  // the driver allocates on that queue's device
+                     : like.queue();  // the driver allocates on that queue's device
   auto made = Buffer::create(behind, {nbytes, like.what().kind},
-                             is_of_a_pool(like) ? like.from() : nullptr);
+                             is_of_a_pool(like) ? like.resource() : nullptr);
   ISTHMUS_TRY(made);
   return (*made)->at(0, nbytes, true);
 }

@@ -70,7 +70,7 @@ Error check_request(const Device& device, const AllocationRequest& request) {
 Context::Context(std::vector<Device*> devices, Platform* whole)
     : RefCounted{whole}, devices_{std::move(devices)} {
   if (whole == nullptr) {
-    keep_ = Ref<Platform>{&devices_.front()->home()};
+    keep_ = Ref<Platform>{&devices_.front()->platform()};
   }
 }
 
@@ -127,7 +127,7 @@ void Context::close_memory(Device&, void*) noexcept {}
 
 Result<Ref<Event>> Context::adopt_event(void*, Owner) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} backend does not adopt events",
-              home().properties().backend);
+              platform().properties().backend);
 }
 
 Result<Ref<Queue>> Context::create_queue(Device& device) {

@@ -23,7 +23,7 @@ struct PointerFacts {
   UsmKind kind = ISTHMUS_KIND_UNKNOWN;
   void* base = nullptr;    // null if the driver does not report it
   std::size_t nbytes = 0;  // of the whole allocation; 0 if the driver does not report it
-  Device* home = nullptr;
+  Device* device = nullptr;
 };
 
 struct AllocationRequest {
@@ -51,7 +51,7 @@ class Context : public RefCounted {
   ~Context() override;
 
   [[nodiscard]] std::span<Device* const> devices() const noexcept { return devices_; }
-  [[nodiscard]] Platform& home() const noexcept { return devices_.front()->home(); }
+  [[nodiscard]] Platform& platform() const noexcept { return devices_.front()->platform(); }
   [[nodiscard]] bool has(const Device& candidate) const noexcept;
   [[nodiscard]] bool is_default() const noexcept { return !keep_; }
 

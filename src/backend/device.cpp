@@ -25,7 +25,7 @@ std::uint64_t kind_capability(UsmKind kind) noexcept {
 }
 
 Device::Device(Platform& platform, DeviceProperties properties)
-    : RefCounted{&platform}, home_{platform}, properties_{std::move(properties)} {}
+    : RefCounted{&platform}, platform_{platform}, properties_{std::move(properties)} {}
 
 Device::~Device() = default;
 
@@ -50,7 +50,7 @@ Result<Ref<Queue>> Device::default_queue() {
   if (auto* made = default_queue_.load(std::memory_order_acquire)) {
     return Ref<Queue>{made};
   }
-  return home_.make_default_queue(*this, default_queue_);
+  return platform_.make_default_queue(*this, default_queue_);
 }
 
 }  // namespace isthmus

@@ -59,7 +59,7 @@ class Device : public RefCounted {
   Device(Platform& platform, DeviceProperties properties);
   ~Device() override;
 
-  [[nodiscard]] Platform& home() const noexcept { return home_; }
+  [[nodiscard]] Platform& platform() const noexcept { return platform_; }
   [[nodiscard]] const DeviceProperties& properties() const noexcept { return properties_; }
   [[nodiscard]] bool can(std::uint64_t capability) const noexcept {
     return (properties_.capabilities & capability) == capability;
@@ -129,7 +129,7 @@ class Device : public RefCounted {
   }
 
  private:
-  Platform& home_;
+  Platform& platform_;
   DeviceProperties properties_;
   std::atomic<Queue*> default_queue_{nullptr};
   std::atomic<std::uint32_t> losses_ruled_out_{device_losses.load(std::memory_order_acquire)};

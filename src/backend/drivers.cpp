@@ -147,7 +147,7 @@ int score(const Device& candidate) {
   if (!candidate.can(ISTHMUS_CAN_USM)) {
     return 0;
   }
-  if (candidate.home().properties().backend == "host") {
+  if (candidate.platform().properties().backend == "host") {
     return 1;
   }
   switch (properties.type) {

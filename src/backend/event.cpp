@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "backend/event_watcher.hpp"
+#include "backend/event_poller.hpp"
 #include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/tls.hpp"

@@ -36,7 +36,7 @@ class Platform : public RefCounted {
     return devices_;
   }
   [[nodiscard]] bool owns(const Device& candidate) const noexcept {
-    return &candidate.home() == this;
+    return &candidate.platform() == this;
   }
 
   // The device with this driver handle; null if it is not a device of this platform. Pre: `native`

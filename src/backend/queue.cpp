@@ -27,9 +27,9 @@ std::uint64_t next_serial() noexcept {
 }  // namespace
 
 Queue::Queue(Context& context, Device& device, bool part)
-    : RefCounted{part ? &context.home() : nullptr},
-      home_{context},
-      where_{device},
+    : RefCounted{part ? &context.platform() : nullptr},
+      context_{context},
+      device_{device},
       serial_{next_serial()} {
   if (!part) {
     keep_ = Ref<Context>{&context};
@@ -80,7 +80,7 @@ Error Queue::refuse() const {
                 "has returned");
   }
   if (closed()) {
-    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", where_.properties().filter);
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", device_.properties().filter);
   }
   return {};
 }
@@ -93,7 +93,7 @@ Result<std::vector<Ref<Event>>> Queue::translate(WaitList after) {
   for (const auto& given : after) {
     const auto* const only = OrderOnlyEvent::waited_by(*given);
     const auto& before = only != nullptr ? *only : given;
-    if (!before->settled() && !knows(*before) && !where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+    if (!before->settled() && !knows(*before) && !device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
       static_cast<void>(before->wait(std::nullopt));
     }
     // Not queried: the driver orders what is still pending, and on a simulated device a query
@@ -160,7 +160,7 @@ Error Queue::cannot_follow(const Error& refused) const noexcept {
       refused.code(),
       "the driver refused for {} ms to order a queue of {}, whose handle was exported, after an "
       "operation on another queue (wait for that operation before the handle is used): {}",
-      k_follows_for.count(), where_.properties().filter, refused.message());
+      k_follows_for.count(), device_.properties().filter, refused.message());
 }
 
 // Orders later work of other code on the driver's queue after the events elsewhere. Retries rather
@@ -171,8 +171,8 @@ Error Queue::follow_elsewhere() noexcept {
   const auto until = os::Clock::now() + k_follows_for;
   for (;;) {
     auto refused = fence_without_throwing();
-    if (!refused || refused.code() == ISTHMUS_ERROR_DEVICE_LOST || !has_others_work() || closed() ||
-        os::drivers_are_gone()) {
+    if (!refused || refused.code() == ISTHMUS_ERROR_DEVICE_LOST || !has_external_work() ||
+        closed() || os::drivers_are_gone()) {
       return {};
     }
     const auto left = pending_elsewhere();
@@ -352,17 +352,17 @@ Result<Ref<Event>> Queue::run(std::unique_ptr<HostFunction> function, WaitList a
 }
 
 Result<Ref<Event>> Queue::do_prefetch(const void*, std::size_t, bool, WaitList) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot prefetch", where_.properties().filter);
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot prefetch", device_.properties().filter);
 }
 
 Result<Ref<Event>> Queue::do_advise(const void*, std::size_t, std::uint32_t, WaitList) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not support memory advice",
-              where_.properties().filter);
+              device_.properties().filter);
 }
 
 Result<Ref<Event>> Queue::import(Event&) {
   return fail(ISTHMUS_ERROR_INTERNAL, "{} reports that it can wait for the host, but cannot",
-              where_.properties().filter);
+              device_.properties().filter);
 }
 
 }  // namespace isthmus

@@ -40,8 +40,8 @@ class Queue : public RefCounted {
   Queue(Context& context, Device& device, bool part);
   ~Queue() override;
 
-  [[nodiscard]] Context& home() const noexcept { return home_; }
-  [[nodiscard]] Device& where() const noexcept { return where_; }
+  [[nodiscard]] Context& context() const noexcept { return context_; }
+  [[nodiscard]] Device& device() const noexcept { return device_; }
 
   // Pre: the ranges are pageable host memory, or memory of this context that does not belong to
   // another device only, and stay so until the event has completed; nbytes > 0. Post: on failure
@@ -133,17 +133,17 @@ class Queue : public RefCounted {
   // thread must not meet a library thread there.
   [[nodiscard]] bool is_asked_on_demand() const noexcept { return is_asked_on_demand_; }
   // Whether other code submits to the driver's queue without obtaining its handle.
-  [[nodiscard]] bool is_everybodys() const noexcept { return is_everybodys_; }
-  [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_everybodys_; }
+  [[nodiscard]] bool is_default_stream() const noexcept { return is_everybodys_; }
+  [[nodiscard]] bool has_external_work() const noexcept { return lent() || is_everybodys_; }
   // Whether all later work on the driver's queue, from any code, runs after the work submitted so
   // far. It may then use memory that is freed now.
-  [[nodiscard]] bool in_one_order() const noexcept {
-    return !has_others_work() || (keeps_order_ && !holds_back());
+  [[nodiscard]] bool is_in_order() const noexcept {
+    return !has_external_work() || (keeps_order_ && !has_deferred_operations());
   }
 
   // Whether operations wait on the host for their submission to the driver. Once the handle is
   // exported, other code's work may run before them.
-  [[nodiscard]] bool holds_back() const noexcept {
+  [[nodiscard]] bool has_deferred_operations() const noexcept {
     return holds_back_.load(std::memory_order_acquire);
   }
 
@@ -244,8 +244,8 @@ class Queue : public RefCounted {
     bool is_elsewhere = false;  // not in the driver's queue: the next submission waits for it
   };
 
-  Context& home_;
-  Device& where_;
+  Context& context_;
+  Device& device_;
   Ref<Context> keep_;
   // Held exclusively by `run`, which submits two fences that no other thread may separate; shared
   // by other submissions.

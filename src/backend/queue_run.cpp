@@ -17,7 +17,7 @@ class FunctionTurn final : public Continuation {
   FunctionTurn(std::unique_ptr<HostFunction> function, Context& context, Ref<LibraryEvent> ended,
                Ref<LibraryEvent> gate)
       : function_{std::move(function)},
-        home_{&context},
+        context_{&context},
         ended_{std::move(ended)},
         gate_{std::move(gate)} {}
 
@@ -29,7 +29,7 @@ class FunctionTurn final : public Continuation {
     // call the driver when destroyed.
     failed_ = reached.poll() != ISTHMUS_OK;
     before_ = reached.outcome();
-    run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*home_)); },
+    run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*context_)); },
                           [this](Error refused) { finish(std::move(refused)); });
   }
 
@@ -48,7 +48,7 @@ class FunctionTurn final : public Continuation {
   }
 
   std::unique_ptr<HostFunction> function_;
-  Ref<Context> home_;
+  Ref<Context> context_;
   Ref<LibraryEvent> ended_;
   Ref<LibraryEvent> gate_;
   bool failed_ = false;
@@ -59,13 +59,13 @@ class FunctionTurn final : public Continuation {
 
 Result<Ref<Event>> Queue::do_run(std::unique_ptr<HostFunction>& function, WaitList after,
                                  FunctionStart& start) {
-  if (!where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+  if (!device_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for host functions",
-                where_.properties().filter);
+                device_.properties().filter);
   }
   auto ended = make_ref<LibraryEvent>();
   auto gate = make_ref<LibraryEvent>();
-  auto turn = std::make_unique<FunctionTurn>(std::move(function), home_, ended, gate);
+  auto turn = std::make_unique<FunctionTurn>(std::move(function), context_, ended, gate);
   Undo given_back{[&] { function = turn->give_back(); }};
   auto reached = do_fence(after);
   if (!reached) {

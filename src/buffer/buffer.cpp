@@ -18,7 +18,7 @@
 namespace isthmus {
 
 Buffer::Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& request, bool read_only)
-    : on_{&queue},
+    : queue_{&queue},
       whole_{this},
       nbytes_{request.nbytes},
       alignment_{static_cast<std::size_t>(request.alignment)},
@@ -28,7 +28,7 @@ Buffer::Buffer(Queue& queue, Ref<Allocation> memory, const BufferRequest& reques
       memory_{memory.detach()} {}
 
 Buffer::Buffer(Buffer& base, Queue& queue, std::size_t offset, std::size_t nbytes)
-    : on_{&queue},
+    : queue_{&queue},
       base_{base.whole_},
       whole_{base.whole_},
       offset_{base.offset_ + offset},
@@ -44,7 +44,7 @@ Buffer::~Buffer() {
   }
   // If the memory was freed before, its release has already handled the view.
   if (auto memory = whole_->hold(); memory && *memory) {
-    (*memory)->view_ended(*on_);
+    (*memory)->view_ended(*queue_);
   }
 }
 
@@ -109,7 +109,7 @@ namespace {
 // Nothing if it depends on whether the work on the memory has completed, which takes a reference to
 // find out.
 std::optional<bool> end_may_wait(Allocation& allocation) noexcept {
-  auto* const from = allocation.from();
+  auto* const from = allocation.resource();
   if (from == nullptr || from->as_pool() == nullptr || from->unique() || allocation.lies_within() ||
       allocation.lent()) {
     return true;
@@ -142,7 +142,7 @@ bool Buffer::free_may_wait() noexcept {
 
 Result<Ref<Buffer>> Buffer::view(Queue& queue, std::size_t offset, std::size_t nbytes) {
   auto made = make_ref<Buffer>(*this, queue, offset, nbytes);
-  if (&queue == whole_->on_.get() || os::is_forked_child()) {
+  if (&queue == whole_->queue_.get() || os::is_forked_child()) {
     return made;
   }
   auto memory = hold();
@@ -163,17 +163,17 @@ Result<Ref<Buffer>> Buffer::slice(std::size_t offset, std::size_t nbytes) {
                 "a slice of {} bytes from {} does not lie in a buffer of {}", nbytes, offset,
                 describe_bytes(nbytes_));
   }
-  return view(*on_, offset, nbytes);
+  return view(*queue_, offset, nbytes);
 }
 
 Result<Ref<Buffer>> Buffer::on_queue(Queue& other) {
   if (dead()) {
     return closed();
   }
-  if (!other.home().is_same_as(on_->home())) {
+  if (!other.context().is_same_as(queue_->context())) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the buffer",
-                other.where().properties().filter);
+                other.device().properties().filter);
   }
   return view(other, 0, nbytes_);
 }
@@ -193,7 +193,7 @@ Result<Endpoint> Buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
   }
   auto* start = whole_->start_;
   return Endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory),
-                  on_.get()};
+                  queue_.get()};
 }
 
 Result<std::vector<Ref<Event>>> Buffer::pending_on(const Endpoint& whole, bool writes,

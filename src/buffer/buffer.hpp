@@ -63,7 +63,7 @@ class Buffer final : public RefCounted {
     }
   }
 
-  [[nodiscard]] Queue& on() const noexcept { return *on_; }
+  [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
   [[nodiscard]] UsmKind kind() const noexcept { return whole_->kind_; }
   [[nodiscard]] std::size_t alignment() const noexcept { return whole_->alignment_; }
@@ -153,7 +153,7 @@ class Buffer final : public RefCounted {
   // Detaches the export's reference, which `end_export` releases.
   [[nodiscard]] void* keep_exported(Endpoint&& whole) noexcept;
 
-  Ref<Queue> on_;
+  Ref<Queue> queue_;
   // Of a slice: the whole buffer, also for a slice of a slice, so that chains stay flat.
   Ref<Buffer> base_;
   Buffer* whole_ = nullptr;  // holds the allocation: this buffer, or the base

@@ -7,10 +7,10 @@
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 #include "memory/default_pools.hpp"
+#include "memory/deferred_release.hpp"
+#include "memory/oom_callbacks.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/provider.hpp"
-#include "memory/reaper.hpp"
-#include "memory/reclaimers.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -74,7 +74,7 @@ Result<Ref<Buffer>> Buffer::create(Queue& queue, const BufferRequest& request) {
       DriverServesThread::is_on()) {
     return create_from(queue, request, nullptr);
   }
-  auto from = DefaultPools::only().find(queue.home(), queue.where(), request.kind,
+  auto from = DefaultPools::only().find(queue.context(), queue.device(), request.kind,
                                         DefaultPools::Use::buffers);
   ISTHMUS_TRY(from);
   return create_from(queue, request, from->get());
@@ -83,32 +83,32 @@ Result<Ref<Buffer>> Buffer::create(Queue& queue, const BufferRequest& request) {
 Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& request,
                                         MemoryResource* resource) {
   if (resource != nullptr &&
-      (!resource->home().is_same_as(queue.home()) || resource->kind() != request.kind)) {
+      (!resource->context().is_same_as(queue.context()) || resource->kind() != request.kind)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the memory resource allocates {} memory of {}, but {} memory on a queue of {} was "
                 "requested",
-                kind_name(resource->kind()), resource->where().properties().filter,
-                kind_name(request.kind), queue.where().properties().filter);
+                kind_name(resource->kind()), resource->device().properties().filter,
+                kind_name(request.kind), queue.device().properties().filter);
   }
   if (queue.closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                queue.where().properties().filter);
+                queue.device().properties().filter);
   }
   const auto alignment =
       request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
   const AllocationRequest wanted{request.kind, request.nbytes, alignment};
   const bool is_checked_below = request.nbytes != 0 && (resource == nullptr || resource->as_pool());
-  if (auto bad = is_checked_below ? Error{} : queue.home().check(queue.where(), wanted)) {
+  if (auto bad = is_checked_below ? Error{} : queue.context().check(queue.device(), wanted)) {
     return bad;
   }
-  if (resource != nullptr && request.nbytes != 0 && resource->where().may_be_lost()) [[unlikely]] {
-    if (auto lost = refuse_if_lost(resource->where())) {
+  if (resource != nullptr && request.nbytes != 0 && resource->device().may_be_lost()) [[unlikely]] {
+    if (auto lost = refuse_if_lost(resource->device())) {
       return lost;
     }
   }
   Ref<Allocation> memory;
   if (request.nbytes != 0) {
-    auto& where = resource != nullptr ? resource->where() : queue.where();
+    auto& where = resource != nullptr ? resource->device() : queue.device();
     const auto returned = where.returned_bytes(wanted.kind);
     const auto refusals = driver_refusals;
     auto made = Allocation::create(queue, wanted, resource);
@@ -123,7 +123,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     if (!made && reclaimed_for(made.failure(), refusals, where, wanted, resource)) {
       made = Allocation::create(queue, wanted, resource);
     }
-    if (is_short(made) && no_wait == 0 && &where == &queue.where() && resource != nullptr &&
+    if (is_short(made) && no_wait == 0 && &where == &queue.device() && resource != nullptr &&
         resource->as_pool() != nullptr && DefaultPools::only().has(*resource->as_pool())) {
       // A pool obtains pieces of 64 KiB or more; the driver may have less than that.
       auto unpooled = Allocation::create(queue, wanted, nullptr);
@@ -134,7 +134,7 @@ Result<Ref<Buffer>> Buffer::create_from(Queue& queue, const BufferRequest& reque
     }
     memory = *std::move(made);
   }
-  const auto effective = alignment != 0 ? alignment : queue.where().properties().base_alignment;
+  const auto effective = alignment != 0 ? alignment : queue.device().properties().base_alignment;
   const auto kind = memory ? memory->what().kind : request.kind;
   return make_ref<Buffer>(queue, std::move(memory),
                           BufferRequest{request.nbytes, kind, static_cast<std::int64_t>(effective)},

@@ -11,7 +11,7 @@ namespace {
 // If the driver does not report the allocation: the last byte must be memory of the same kind.
 Error check_last_byte(const Queue& queue, const ForeignMemory& memory, UsmKind kind) {
   const auto* const last = static_cast<const std::byte*>(memory.pointer) + (memory.nbytes - 1);
-  if (facts_of(queue.home(), last).kind == kind) {
+  if (facts_of(queue.context(), last).kind == kind) {
     return {};
   }
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
@@ -46,18 +46,19 @@ Result<UsmKind> check_foreign(const Queue& queue, const ForeignMemory& memory) {
                 "{} bytes from {} run past the end of the address space", memory.nbytes,
                 memory.pointer);
   }
-  const auto known = facts_of(queue.home(), memory.pointer);
+  const auto known = facts_of(queue.context(), memory.pointer);
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "{} is not USM of the context of this queue of {}: pass the queue or context that "
                 "it was allocated on",
-                memory.pointer, queue.where().properties().filter);
+                memory.pointer, queue.device().properties().filter);
   }
-  if (known.kind == ISTHMUS_KIND_DEVICE && known.home != nullptr && known.home != &queue.where()) {
+  if (known.kind == ISTHMUS_KIND_DEVICE && known.device != nullptr &&
+      known.device != &queue.device()) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
         "{} is memory of {}, not of {}: pass the device that owns it, or a queue of that device",
-        memory.pointer, known.home->properties().filter, queue.where().properties().filter);
+        memory.pointer, known.device->properties().filter, queue.device().properties().filter);
   }
   if (memory.kind != ISTHMUS_KIND_UNKNOWN && memory.kind != known.kind) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", memory.pointer,

@@ -15,16 +15,16 @@ namespace {
 
 // An allocation of another process that this process has opened.
 struct OpenedMemory {
-  Ref<Context> home;
-  Device& where;
+  Ref<Context> context;
+  Device& device;
   void* base = nullptr;
 
-  explicit OpenedMemory(Queue& queue) : home{&queue.home()}, where{queue.where()} {}
+  explicit OpenedMemory(Queue& queue) : context{&queue.context()}, device{queue.device()} {}
   OpenedMemory(const OpenedMemory&) = delete;
   OpenedMemory& operator=(const OpenedMemory&) = delete;
   ~OpenedMemory() {
     if (base != nullptr) {
-      home->close_memory(where, base);
+      context->close_memory(device, base);
     }
   }
 };
@@ -62,7 +62,7 @@ Result<Ref<Allocation>> record_whole(Queue& queue, std::unique_ptr<OpenedMemory>
 }  // namespace
 
 Result<SharedBytes> Buffer::share() {
-  if (auto refused = refuse_sharing(on_->where())) {
+  if (auto refused = refuse_sharing(queue_->device())) {
     return refused;
   }
   auto whole = at(0, nbytes_, false);  // holds the memory meanwhile
@@ -72,13 +72,13 @@ Result<SharedBytes> Buffer::share() {
   }
   ISTHMUS_TRY(wait(std::nullopt));
   ISTHMUS_TRY(check_contents());
-  auto shared = on_->home().share_memory(whole->pointer);
+  auto shared = queue_->context().share_memory(whole->pointer);
   ISTHMUS_TRY(shared);
   return SharedBytes{*shared, nbytes_};
 }
 
 Result<Ref<Buffer>> Buffer::open(Queue& queue, const SharedBytes& shared) {
-  if (auto refused = refuse_sharing(queue.where())) {
+  if (auto refused = refuse_sharing(queue.device())) {
     return refused;
   }
   if (shared.nbytes == 0) {
@@ -86,14 +86,14 @@ Result<Ref<Buffer>> Buffer::open(Queue& queue, const SharedBytes& shared) {
                 "cannot open 0 bytes of shared memory: use a size greater than 0");
   }
   auto opened = std::make_unique<OpenedMemory>(queue);
-  auto base = queue.home().open_memory(queue.where(), shared.at.of);
+  auto base = queue.context().open_memory(queue.device(), shared.at.of);
   ISTHMUS_TRY(base);
   opened->base = *base;
-  const auto known = queue.home().query(*base);
-  if (known.home != nullptr && known.home != &queue.where()) {
+  const auto known = queue.context().query(*base);
+  if (known.device != nullptr && known.device != &queue.device()) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the shared memory is on {}, not on {}: open it on its own device",
-                known.home->properties().filter, queue.where().properties().filter);
+                known.device->properties().filter, queue.device().properties().filter);
   }
   const auto room =
       known.base == nullptr ? 0 : known.nbytes - (address(*base) - address(known.base));

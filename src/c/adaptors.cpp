@@ -10,7 +10,7 @@
 #include "memory/adaptors/limit_resource.hpp"
 #include "memory/adaptors/log_resource.hpp"
 #include "memory/adaptors/prefetch_resource.hpp"
-#include "memory/reaper.hpp"
+#include "memory/deferred_release.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -107,7 +107,7 @@ isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
     ISTHMUS_NEEDS(statistics);
     auto counts = counting(resource);
     ISTHMUS_TRY(counts);
-    let_go_on_demand();
+    release_on_demand();
     return tell((*counts)->read(), *statistics);
   });
 }
@@ -201,10 +201,11 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
     ISTHMUS_NEEDS(first);
     ISTHMUS_NEEDS(second);
     ISTHMUS_NEEDS(resource);
-    if (object(first)->home().key() != object(second)->home().key()) {
-      return fail(
-          ISTHMUS_ERROR_WRONG_CONTEXT, "the resources of {} and {} belong to different contexts",
-          object(first)->where().properties().filter, object(second)->where().properties().filter);
+    if (object(first)->context().key() != object(second)->context().key()) {
+      return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                  "the resources of {} and {} belong to different contexts",
+                  object(first)->device().properties().filter,
+                  object(second)->device().properties().filter);
     }
     return give_new<FallbackResource>(resource, *object(first), *object(second));
   });
@@ -220,7 +221,7 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
     if (alignment == 0) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "alignment must be a power of two, not 0");
     }
-    if (auto bad = under.home().check(under.where(), {under.kind(), 0, alignment})) {
+    if (auto bad = under.context().check(under.device(), {under.kind(), 0, alignment})) {
       return bad;
     }
     return give_new<AlignedResource>(resource, under, alignment, from_bytes);

@@ -5,8 +5,8 @@
 #include "c/common.hpp"
 #include "core/quantities.hpp"
 #include "core/text.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/host_memory.hpp"
-#include "memory/reaper.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -82,7 +82,7 @@ isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    let_go_on_demand();
+    release_on_demand();
     const auto now = object(budget)->now();
     info->limit_bytes = now.limit_bytes;
     info->held_bytes = now.held_bytes;

@@ -156,7 +156,7 @@ isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
     info->kind = known.kind();
     info->read_only = known.read_only() ? 1 : 0;
     info->is_slice = known.is_slice() ? 1 : 0;
-    info->queue = handle(&known.on());
+    info->queue = handle(&known.queue());
     info->exports = known.exports();
     return {};
   });

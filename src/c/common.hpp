@@ -14,8 +14,8 @@
 #include "memory/adaptors/statistics_resource.hpp"
 #include "memory/budget.hpp"
 #include "memory/memory_resource.hpp"
+#include "memory/oom_callbacks.hpp"
 #include "memory/pins.hpp"
-#include "memory/reclaimers.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus::c {
@@ -37,7 +37,7 @@ ISTHMUS_HANDLE(isthmus_resource_t, MemoryResource)
 ISTHMUS_HANDLE(isthmus_budget_t, Budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, Buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, StatisticsScope)
-ISTHMUS_HANDLE(isthmus_reclaimer_t, Reclaimer)
+ISTHMUS_HANDLE(isthmus_reclaimer_t, OomCallback)
 ISTHMUS_HANDLE(isthmus_pin_t, Pin)
 ISTHMUS_HANDLE(isthmus_unified_t, UnifiedBuffer)
 #undef ISTHMUS_HANDLE

@@ -23,7 +23,7 @@ isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t
     if (members.empty()) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a context needs at least one device");
     }
-    return give(members.front()->home().create_context(members), context);
+    return give(members.front()->platform().create_context(members), context);
   });
 }
 
@@ -35,7 +35,7 @@ isthmus_status_t isthmus_context_default(isthmus_device_t* device,
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(object(device)->home().default_context(), context);
+    return give(object(device)->platform().default_context(), context);
   });
 }
 
@@ -49,7 +49,7 @@ isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, i
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(object(device)->home().adopt_context(*object(device), native, std::move(kept)),
+    return give(object(device)->platform().adopt_context(*object(device), native, std::move(kept)),
                 context);
   });
 }
@@ -63,7 +63,7 @@ isthmus_status_t isthmus_context_share(isthmus_context_t* given_context, isthmus
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(object(device)->home().share_context(*object(device), *object(given_context)),
+    return give(object(device)->platform().share_context(*object(device), *object(given_context)),
                 context);
   });
 }

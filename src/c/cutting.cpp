@@ -67,7 +67,7 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
     const auto in_slab = blocks != 0 ? blocks : usual;
     // Leaves room for rounding a block up to the device's alignment.
     constexpr auto k_most = SIZE_MAX / 2;
-    const auto unit = object(upstream)->where().properties().base_alignment;
+    const auto unit = object(upstream)->device().properties().base_alignment;
     if (block_bytes > k_most - unit || block_bytes + unit > k_most / in_slab) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} exceed the address space",
                   in_slab, describe_bytes(block_bytes));

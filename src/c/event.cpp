@@ -27,9 +27,9 @@ class Notification final : public Continuation {
 };
 
 // Releases an owner when the event completes; that is how the caller is notified.
-class Farewell final : public Continuation {
+class ExitDrain final : public Continuation {
  public:
-  explicit Farewell(Owner told) : told_{std::move(told)} {}
+  explicit ExitDrain(Owner told) : told_{std::move(told)} {}
   void run(Event&) noexcept override { delete this; }
 
  private:
@@ -107,7 +107,7 @@ isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t told
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    object(event)->on_complete(*new Farewell{std::move(kept)});
+    object(event)->on_complete(*new ExitDrain{std::move(kept)});
     return {};
   });
 }

@@ -40,7 +40,7 @@ isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) 
     }
     auto& known = *object(pin);
     *info = {info->struct_size, known.what().start, known.what().nbytes,
-             known.is_registered() ? 1 : 0, handle(&known.where())};
+             known.is_registered() ? 1 : 0, handle(&known.device())};
     return {};
   });
 }

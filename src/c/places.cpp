@@ -51,11 +51,11 @@ Result<Endpoint> endpoint_at(void* start, const BytesAt& block) {
     return side;
   }
   side.memory = found->memory;
-  side.preferred = &side.memory->on();
+  side.preferred = &side.memory->queue();
   const auto& known = *found;
   const auto inside = address(pointer) - address(known.base);
   if (block.before <= inside && side.memory->what().is_told &&
-      side.memory->home().takes_host_memory()) {
+      side.memory->context().takes_host_memory()) {
     return side;  // ordered after operations on the known memory; the rest is any host memory
   }
   if (block.before > inside || !lies_within(inside - block.before, block.nbytes, known.nbytes)) {
@@ -78,7 +78,7 @@ Error refuse_target(const void* pointer, const Queue* queue, DeviceWork work) {
       ISTHMUS_ERROR_INVALID_ARGUMENT,
       "neither the library nor the driver of {} knows {}, which is plain host memory or was "
       "freed: {}",
-      queue->where().properties().filter, pointer, remedy);
+      queue->device().properties().filter, pointer, remedy);
 }
 
 // Whether the device fills memory that its driver does not know: any host memory or, if the driver
@@ -91,7 +91,7 @@ bool fills_unknown_memory(const Device& device) noexcept {
 // device memory. Records the driver's whole allocation if its size is known, since other calls may
 // use other parts meanwhile.
 Result<Ref<Allocation>> record_foreign(Queue& queue, const Endpoint& side, std::size_t nbytes) {
-  auto known = facts_of(queue.home(), side.pointer);
+  auto known = facts_of(queue.context(), side.pointer);
   if (known.nbytes == 0) {
     known.base = side.pointer;
     known.nbytes = nbytes;
@@ -112,8 +112,8 @@ Result<Endpoint> target_of(Endpoint side, std::size_t nbytes, Queue* queue, Devi
   }
   auto kind = check_foreign(*queue, {side.pointer, nbytes});
   if (!kind && kind.failure().code() == ISTHMUS_ERROR_WRONG_CONTEXT &&
-      facts_of(queue->home(), side.pointer).kind == ISTHMUS_KIND_UNKNOWN) {
-    return is_fill && fills_unknown_memory(queue->where())
+      facts_of(queue->context(), side.pointer).kind == ISTHMUS_KIND_UNKNOWN) {
+    return is_fill && fills_unknown_memory(queue->device())
                ? Result<Endpoint>{std::move(side)}
                : refuse_target(side.pointer, queue, work);
   }

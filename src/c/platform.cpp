@@ -157,7 +157,7 @@ isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
       return is_too_small("info", info->struct_size, sizeof *info);
     }
     const auto& known = object(device)->properties();
-    info->backend = object(device)->home().properties().backend.c_str();
+    info->backend = object(device)->platform().properties().backend.c_str();
     info->filter = known.filter.c_str();
     info->name = known.name.c_str();
     info->vendor = known.vendor.c_str();
@@ -180,7 +180,7 @@ isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(platform);
-    *platform = handle(Ref{&object(device)->home()}.detach());
+    *platform = handle(Ref{&object(device)->platform()}.detach());
     return {};
   });
 }

@@ -22,7 +22,7 @@ void tell(const PointerFacts& known, isthmus_pointer_info_t& info) noexcept {
   info.kind = known.kind;
   info.base = known.base;
   info.nbytes = known.nbytes;
-  info.device = known.home == nullptr ? nullptr : handle(known.home);
+  info.device = known.device == nullptr ? nullptr : handle(known.device);
 }
 
 // Writes these two fields if the caller's structure has them.
@@ -84,7 +84,7 @@ RequestFacts request_for(const PointerRecord& known, const void* pointer) noexce
     if (info->struct_size > k_first_info_size) {
       tell_request(request_for(known, pointer), *info);
     }
-    tell_origin(known.home, known.from, known.state, *info);
+    tell_origin(known.context, known.resource, known.state, *info);
     return {};
   });
 }
@@ -114,10 +114,10 @@ isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t**
     }
     auto known = origin_of(pointer);
     if (context != nullptr) {
-      *context = handle(known.home.detach());
+      *context = handle(known.context.detach());
     }
     if (resource != nullptr) {
-      *resource = handle(known.from.detach());
+      *resource = handle(known.resource.detach());
     }
     return {};
   });

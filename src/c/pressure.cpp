@@ -23,7 +23,8 @@ Result<Pool*> pool_of(isthmus_resource_t* resource) {
   auto* const found = object(resource)->as_pool();
   if (found == nullptr) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "the resource of {} memory on {} is not a pool",
-                kind_name(object(resource)->kind()), object(resource)->where().properties().filter);
+                kind_name(object(resource)->kind()),
+                object(resource)->device().properties().filter);
   }
   return found;
 }
@@ -91,7 +92,7 @@ isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
 const char* isthmus_rung_name(isthmus_rung_t rung) noexcept {
   return rung < 0 || static_cast<std::size_t>(rung) >= k_rungs
              ? nullptr
-             : rung_name(static_cast<isthmus::Rung>(rung));
+             : rung_name(static_cast<isthmus::OomStage>(rung));
 }
 
 isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
@@ -103,7 +104,7 @@ isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_run
       return fail(ISTHMUS_ERROR_NOT_FOUND, "out-of-memory stage {} does not exist: use 0 to {}",
                   rung, k_rungs - 1);
     }
-    const auto counts = (*from)->under_pressure().of(static_cast<isthmus::Rung>(rung));
+    const auto counts = (*from)->under_pressure().of(static_cast<isthmus::OomStage>(rung));
     if (tried != nullptr) {
       *tried = counts.tried;
     }
@@ -127,9 +128,9 @@ isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto made = make_ref<isthmus::Reclaimer>(function, std::move(user));
+    auto made = make_ref<isthmus::OomCallback>(function, std::move(user));
     process_reclaimers().add(made);
-    return give(Result<Ref<isthmus::Reclaimer>>{std::move(made)}, reclaimer);
+    return give(Result<Ref<isthmus::OomCallback>>{std::move(made)}, reclaimer);
   });
 }
 

@@ -4,7 +4,7 @@
 #include "backend/library_threads.hpp"
 #include "c/common.hpp"
 #include "core/threads.hpp"
-#include "memory/reaper.hpp"
+#include "memory/deferred_release.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -59,12 +59,12 @@ class UserFunction final : public HostFunction {
 };
 
 Error refuse_device_memory(const Queue& queue, const Buffer& given) {
-  if (given.kind() != ISTHMUS_KIND_DEVICE || queue.where().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
+  if (given.kind() != ISTHMUS_KIND_DEVICE || queue.device().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
     return {};
   }
   return fail(ISTHMUS_ERROR_UNSUPPORTED,
               "functions cannot access device memory of {}: use shared or host memory",
-              queue.where().properties().filter);
+              queue.device().properties().filter);
 }
 
 // Everything that a function works on, checked and kept alive.
@@ -82,7 +82,7 @@ struct FunctionSides {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "a function on a queue of {} cannot access device memory of {}: use a queue of "
                   "that device and context",
-                  queue.where().properties().filter, side->memory->where().properties().filter);
+                  queue.device().properties().filter, side->memory->device().properties().filter);
     }
     sides.push_back(*std::move(side));
     sizes.push_back(given.nbytes());
@@ -125,7 +125,7 @@ isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device
     }
     Ref<isthmus::Context> home{object(context)};
     if (!home) {
-      auto standard = object(device)->home().default_context();
+      auto standard = object(device)->platform().default_context();
       ISTHMUS_TRY(standard);
       home = *std::move(standard);
     }
@@ -159,7 +159,7 @@ isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, ist
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(object(device)->home().adopt_queue(*object(device), native, std::move(kept)),
+    return give(object(device)->platform().adopt_queue(*object(device), native, std::move(kept)),
                 queue);
   });
 }
@@ -177,11 +177,11 @@ void isthmus_queue_release(isthmus_queue_t* queue) noexcept {
 }
 
 isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue) noexcept {
-  return queue == nullptr ? nullptr : handle(&object(queue)->where());
+  return queue == nullptr ? nullptr : handle(&object(queue)->device());
 }
 
 isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) noexcept {
-  return queue == nullptr ? nullptr : handle(&object(queue)->home());
+  return queue == nullptr ? nullptr : handle(&object(queue)->context());
 }
 
 uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) noexcept {
@@ -209,7 +209,7 @@ isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) 
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     if (timeout_ns < 0) {
-      let_go_on_demand();  // runs releases that wait for the same work; may exceed a short timeout
+      release_on_demand();  // runs releases that wait for the same work; may exceed a short timeout
     }
     return object(queue)->wait(os::deadline_after(timeout_ns));
   });
@@ -219,7 +219,7 @@ isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t**
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
-    let_go_on_demand();  // runs releases that wait for the same work
+    release_on_demand();  // runs releases that wait for the same work
     return give(object(queue)->pending(), event);
   });
 }
@@ -249,7 +249,7 @@ isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
     if (object(queue)->is_default()) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                   "the default queue of {} cannot be closed: create a queue to close",
-                  object(queue)->where().properties().filter);
+                  object(queue)->device().properties().filter);
     }
     object(queue)->close();
     return {};

@@ -9,11 +9,11 @@
 #include "c/common.hpp"
 #include "core/sizes.hpp"
 #include "memory/default_pools.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
-#include "memory/reaper.hpp"
 #include "memory/result_memory.hpp"
 #include "os/process.hpp"
 
@@ -38,11 +38,11 @@ namespace {
 Error wrong_context(const Queue& queue) {
   return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
               "the queue of {} belongs to another context than the memory resource",
-              queue.where().properties().filter);
+              queue.device().properties().filter);
 }
 
 bool same_context(const MemoryResource& resource, const Queue& queue) noexcept {
-  return resource.home().is_same_as(queue.home());
+  return resource.context().is_same_as(queue.context());
 }
 
 // Fills in defaults for fields that a caller compiled with an older header lacks.
@@ -169,7 +169,7 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
     ISTHMUS_TRY(how);
     auto& under = *object(upstream);
     how->upstream = Ref<MemoryResource>{&under};
-    auto made = Pool::create(under.home(), under.where(), under.kind(), *how);
+    auto made = Pool::create(under.context(), under.device(), under.kind(), *how);
     ISTHMUS_TRY(made);
     return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
   });
@@ -189,7 +189,7 @@ isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kin
     ISTHMUS_TRY(on);
     const auto by = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? DefaultPools::Use::arrays
                                                                   : DefaultPools::Use::buffers;
-    auto found = DefaultPools::only().find((*on)->home(), (*on)->where(), kind, by);
+    auto found = DefaultPools::only().find((*on)->context(), (*on)->device(), kind, by);
     ISTHMUS_TRY(found);
     return give(Result<Ref<MemoryResource>>{*std::move(found)}, resource);
   });
@@ -240,7 +240,7 @@ namespace {
       *pointer = nullptr;
       return {};
     }
-    auto memory = hand_out(from, nbytes, alignment, *object(queue));
+    auto memory = allocate_raw(from, nbytes, alignment, *object(queue));
     ISTHMUS_TRY(memory);
     *pointer = *memory;
     return {};
@@ -258,7 +258,7 @@ namespace {
     if (queue != nullptr && !same_context(from, *object(queue))) {
       return wrong_context(*object(queue));
     }
-    return take_back(from, pointer, nbytes, object(queue));
+    return deallocate_raw(from, pointer, nbytes, object(queue));
   });
 }
 
@@ -326,7 +326,7 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    let_go_on_demand();
+    release_on_demand();
     const auto bytes = object(resource)->trim(keep_bytes);
     if (given_back != nullptr) {
       *given_back = bytes;
@@ -347,11 +347,11 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    let_go_on_demand();
+    release_on_demand();
     auto& from = *object(resource);
     const auto now = from.usage();
     info->kind = from.kind();
-    info->device = handle(&from.where());
+    info->device = handle(&from.device());
     info->kinds = from.kinds();
     info->held_bytes = now.held_bytes;
     info->free_bytes = now.free_bytes;
@@ -365,7 +365,7 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
 
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
   const bool known = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
-  let_go_on_demand();
+  release_on_demand();
   auto total = known ? process_live_counts().total(kind) : LiveTotal{};
   if (known && !os::is_forked_child()) {
     DefaultPools::only().count_blocks(total, kind);

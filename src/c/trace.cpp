@@ -18,7 +18,7 @@ Result<std::vector<Queue*>> queues_of(isthmus_queue_t* const* given, std::size_t
       return is_null("a queue");
     }
     found.push_back(object(given[each]));
-    if (found.back()->home().key() != resource.home().key()) {
+    if (found.back()->context().key() != resource.context().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "queue {} belongs to another context than the memory resource", each);
     }

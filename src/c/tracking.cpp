@@ -6,7 +6,7 @@
 
 #include "c/common.hpp"
 #include "memory/adaptors/tracking_resource.hpp"
-#include "memory/reaper.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/tags.hpp"
 #include "os/process.hpp"
 
@@ -72,7 +72,7 @@ isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
   return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
-    let_go_on_demand();
+    release_on_demand();
     ISTHMUS_NEEDS(function);
     for (const auto& each : (*of)->live()) {
       const auto* stack = TrackingResource::stack_of(each);
@@ -93,7 +93,7 @@ isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
   return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
-    let_go_on_demand();
+    release_on_demand();
     ISTHMUS_NEEDS(function);
     for (const auto& each : (*of)->usage_by_tag()) {
       isthmus_statistics_t counts{};
@@ -110,7 +110,7 @@ isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* tex
   return guarded([&]() -> Result<void> {
     auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
-    let_go_on_demand();
+    release_on_demand();
     ISTHMUS_NEEDS(length);
     if (room != 0) {
       ISTHMUS_NEEDS(text);

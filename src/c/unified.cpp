@@ -168,7 +168,7 @@ isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
     info->granule = known->granule;
     info->pinned = known->is_pinned ? 1 : 0;
     info->one_memory = known->is_one_memory ? 1 : 0;
-    info->queue = handle(&object(unified)->on());
+    info->queue = handle(&object(unified)->queue());
     info->host_views = known->host_views;
     info->bytes_to_device = known->counts.bytes_to_device;
     info->bytes_to_host = known->counts.bytes_to_host;

@@ -87,7 +87,7 @@ Error::Error(const Error& other) noexcept : detail_{other.detail_} {
   }
 }
 
-void Error::let_go(Detail* unused) noexcept {
+void Error::release_now(Detail* unused) noexcept {
   if (unused->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     unused->~Detail();
     if (!spares_.give_back(unused)) {

@@ -47,7 +47,7 @@ class [[nodiscard]] Error {
   }
   ~Error() {
     if (detail_ != nullptr) {
-      let_go(detail_);
+      release_now(detail_);
     }
   }
 
@@ -75,7 +75,7 @@ class [[nodiscard]] Error {
   static Spares spares_;
   static std::string_view cut(std::string_view message) noexcept;
   static Detail* make(Status code, std::string_view message) noexcept;
-  static void let_go(Detail* unused) noexcept;
+  static void release_now(Detail* unused) noexcept;
 
   Detail* detail_ = nullptr;
 };

@@ -6,11 +6,11 @@
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
 #include "memory/provider.hpp"
-#include "memory/reaper.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -24,31 +24,31 @@ Result<void*> take(Queue& queue, const AllocationRequest& request, MemoryResourc
     auto* const warm =
         of != nullptr ? of->allocate_warm(request.nbytes, request.alignment, &queue) : nullptr;
     if (of == nullptr) {
-      let_much_go_on_demand();
+      release_much_on_demand();
     }
     return warm != nullptr ? warm : resource->allocate(request.nbytes, request.alignment, queue);
   }
   if (auto refused = queue.refuse_allocation()) {
     return refused;
   }
-  let_much_go_on_demand();
-  return provider_allocate_or_trim(queue.home(), queue.where(), request);
+  release_much_on_demand();
+  return provider_allocate_or_trim(queue.context(), queue.device(), request);
 }
 
 }  // namespace
 
 Allocation::~Allocation() {
   if (within_) {
-    within_->view_ended(*on_);
+    within_->view_ended(*queue_);
   }
 }
 
-Context& Allocation::home() const noexcept { return on_->home(); }
-Device& Allocation::where() const noexcept {
+Context& Allocation::context() const noexcept { return queue_->context(); }
+Device& Allocation::device() const noexcept {
   if (within_) {
-    return within_->where();
+    return within_->device();
   }
-  return elsewhere_ != nullptr ? *elsewhere_ : on_->where();
+  return elsewhere_ != nullptr ? *elsewhere_ : queue_->device();
 }
 
 bool Allocation::contains(const void* pointer) const noexcept {
@@ -67,7 +67,7 @@ Result<Ref<Allocation>> Allocation::take_over(Queue& queue, const Facts& facts,
   auto made = record_new(queue, facts, resource);
   if (!made) {
     const bool orders_lent = resource != nullptr && resource->as_pool() != nullptr;
-    give_back(facts, queue, resource, orders_lent || !queue.lent() ? &queue : nullptr);
+    return_memory(facts, queue, resource, orders_lent || !queue.lent() ? &queue : nullptr);
   }
   return made;
 }
@@ -76,7 +76,7 @@ Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
                                                MemoryResource* resource) noexcept try {
   auto made = make_ref<Allocation>(queue, facts);
   if (facts.alignment == 0) {
-    made->what_.alignment = queue.where().properties().base_alignment;
+    made->what_.alignment = queue.device().properties().base_alignment;
   }
   auto* giver = resource;
   auto* below = resource != nullptr ? resource->as_pool() : nullptr;
@@ -88,12 +88,12 @@ Result<Ref<Allocation>> Allocation::record_new(Queue& queue, const Facts& facts,
       ISTHMUS_TRY(made->lie_within_known());
     }
   }
-  if (giver != nullptr && &giver->where() != &queue.where()) {
-    made->elsewhere_ = &giver->where();
+  if (giver != nullptr && &giver->device() != &queue.device()) {
+    made->elsewhere_ = &giver->device();
   }
   // The pool may hand out memory before the work it was freed after has completed, but only on the
   // queue of that work.
-  if (below != nullptr && below->frees_behind_work()) {
+  if (below != nullptr && below->frees_after_work()) {
     ISTHMUS_TRY(made->inherit(queue));
   }
   made->is_block_ = below != nullptr;
@@ -137,7 +137,7 @@ Result<void> Allocation::note_use(Queue& queue, const ByteRange& range) {
 }
 
 void Allocation::enter(MemoryResource* resource) {
-  from_ = Ref<MemoryResource>{resource};  // first: look-ups in the registry read it
+  resource_ = Ref<MemoryResource>{resource};  // first: look-ups in the registry read it
   process_registry().add(*this);
   origin_ = Origin::ours;
   if (!within_) {
@@ -154,7 +154,7 @@ Result<void> Allocation::lie_within_known() {
 
 void Allocation::lie_within(Ref<Allocation> outer) {
   if (outer) {
-    outer->view_began(*on_);
+    outer->view_began(*queue_);
     within_ = std::move(outer);
     any_lies_within.store(true, std::memory_order_relaxed);
     note_part();
@@ -211,7 +211,7 @@ bool Allocation::follows(Queue& queue) noexcept try {
 
 Result<Ref<Allocation>> Allocation::adopt(Queue& queue, const Facts& facts, Owner keep,
                                           Ref<Allocation> within) {
-  let_much_go_on_demand();
+  release_much_on_demand();
   auto made = make_ref<Allocation>(queue, facts);
   made->lie_within(std::move(within));
   if (!made->within_) {  // else look-ups of its addresses find the outer allocation
@@ -225,7 +225,7 @@ Result<Ref<Allocation>> Allocation::adopt(Queue& queue, const Facts& facts, Owne
 void Allocation::view_began(Queue& queue) {
   if (within_) {
     within_->view_began(queue);
-  } else if (&queue != on_.get()) {
+  } else if (&queue != queue_.get()) {
     views_.begin(queue);
   }
 }
@@ -250,7 +250,7 @@ void Allocation::view_ended(Queue& queue) noexcept {
     within_->view_ended(queue);
     return;
   }
-  if (&queue == on_.get()) {
+  if (&queue == queue_.get()) {
     return;
   }
   try {
@@ -267,15 +267,15 @@ std::vector<Ref<Queue>> Allocation::lent_queues() {
     return within_->lent_queues();  // includes this one's queue, as that of a view
   }
   std::vector<Ref<Queue>> found;
-  if (on_->lent()) {
-    found.push_back(on_);
+  if (queue_->lent()) {
+    found.push_back(queue_);
   }
   views_.collect_lent(found);
   return found;
 }
 
 bool Allocation::lent() noexcept {
-  return within_ ? within_->lent() : on_->lent() || views_.any_lent();
+  return within_ ? within_->lent() : queue_->lent() || views_.any_lent();
 }
 
 Result<void> Allocation::unfinished_on_lent(const Queue* but, std::vector<Ref<Event>>& out) {

@@ -11,15 +11,15 @@
 // allocation that finds no memory does.
 //
 // Thread-safe, except where a function states a precondition. Relies on the registry
-// (registry.hpp), the use list (use_list.hpp) and deferred release (reaper.hpp).
+// (registry.hpp), the use list (use_list.hpp) and deferred release (deferred_release.hpp).
 
 #include <atomic>
 #include <vector>
 
 #include "backend/queue.hpp"
 #include "core/owner.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/memory_resource.hpp"
-#include "memory/reaper.hpp"
 #include "memory/use_list.hpp"
 #include "memory/view_queues.hpp"
 
@@ -28,7 +28,7 @@ namespace isthmus {
 class Pool;
 struct RegistryEntry;
 
-class Allocation final : public RefCounted, public Reclaimable {
+class Allocation final : public RefCounted, public Releasable {
  public:
   struct Facts {
     void* base = nullptr;
@@ -41,7 +41,7 @@ class Allocation final : public RefCounted, public Reclaimable {
   };
 
   // For `create` and `adopt`, which also register the record.
-  Allocation(Queue& queue, const Facts& facts) noexcept : what_{facts}, on_{&queue} {}
+  Allocation(Queue& queue, const Facts& facts) noexcept : what_{facts}, queue_{&queue} {}
 
   // Allocates from a memory resource, or from the driver if `resource` is null. Errors as
   // `Context::allocate`. If a resource cuts the block out of an allocation that has a record, the
@@ -69,16 +69,16 @@ class Allocation final : public RefCounted, public Reclaimable {
   void hold_by_pointer() noexcept;
   [[nodiscard]] bool drop_pointer(Queue* behind) noexcept;
   [[nodiscard]] bool came_from(const MemoryResource& candidate) const noexcept {
-    return from_.get() == &candidate;
+    return resource_.get() == &candidate;
   }
 
   // The resource that the memory is returned to; null: the driver, or the owner of adopted memory.
-  [[nodiscard]] MemoryResource* from() const noexcept { return from_.get(); }
+  [[nodiscard]] MemoryResource* resource() const noexcept { return resource_.get(); }
 
   [[nodiscard]] const Facts& what() const noexcept { return what_; }
-  [[nodiscard]] Queue& on() const noexcept { return *on_; }
-  [[nodiscard]] Context& home() const noexcept;
-  [[nodiscard]] Device& where() const noexcept;
+  [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
+  [[nodiscard]] Context& context() const noexcept;
+  [[nodiscard]] Device& device() const noexcept;
   [[nodiscard]] UseList& uses() noexcept { return within_ ? within_->uses() : uses_; }
   // The address that the ranges of its uses are relative to.
   [[nodiscard]] const void* start_of_uses() const noexcept {
@@ -109,7 +109,7 @@ class Allocation final : public RefCounted, public Reclaimable {
   };
   [[nodiscard]] Signs signs_of_work() const noexcept {
     return within_ ? within_->signs_of_work()
-                   : Signs{&uses_.may_run(), &on_->lent_flag(), &views_.some()};
+                   : Signs{&uses_.may_run(), &queue_->lent_flag(), &views_.some()};
   }
 
   // Between these calls, views of the memory submit operations to `queue` as well. External work
@@ -140,13 +140,13 @@ class Allocation final : public RefCounted, public Reclaimable {
   void release_last() noexcept;
 
   // The steps below run without a reference: they release memory whose last reference was dropped.
-  void let_go() noexcept override;
-  [[nodiscard]] Ref<Queue> only_user() noexcept override;
-  [[nodiscard]] bool goes_on_demand() noexcept override;
+  void release_now() noexcept override;
+  [[nodiscard]] Ref<Queue> sole_queue() noexcept override;
+  [[nodiscard]] bool is_released_on_demand() noexcept override;
   [[nodiscard]] std::size_t nbytes() const noexcept override { return what_.nbytes; }
-  void let_go_unused() noexcept override;
-  void put_off() noexcept override { end_being_late(); }
-  void be_expected() noexcept override { begin_to_be_late(); }
+  void release_idle() noexcept override;
+  void on_deferred() noexcept override { end_being_late(); }
+  void on_scheduled() noexcept override { begin_to_be_late(); }
 
  private:
   friend class Registry;
@@ -166,12 +166,13 @@ class Allocation final : public RefCounted, public Reclaimable {
   [[nodiscard]] Result<std::vector<Ref<Event>>> still_running();
   // Whether its owner submitted no operation on it, and no external work can use it.
   [[nodiscard]] bool never_used() noexcept {
-    return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
+    return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !queue_->lent();
   }
   // Whether everything submitted later to its queue runs after the work that it inherited, if any.
   // Accesses by the host are not ordered by a queue.
   [[nodiscard]] bool inherits_in_order() const noexcept {
-    return !uses_.inherits() || (!host_can_touch() && on_->in_one_order() && !on_->holds_back());
+    return !uses_.inherits() ||
+           (!host_can_touch() && queue_->is_in_order() && !queue_->has_deferred_operations());
   }
   // Whether all its uses are known to have completed. Precondition: no references are left.
   [[nodiscard]] bool nothing_runs() noexcept {
@@ -180,7 +181,7 @@ class Allocation final : public RefCounted, public Reclaimable {
   // Whether the queues have to be queried for its uses, and by a library thread instead of the
   // thread that dropped the last reference.
   [[nodiscard]] bool is_asked_elsewhere() noexcept {
-    return in_continuation() || (lent() && (on_->asking_may_block() || is_of_queue_on_demand()));
+    return in_continuation() || (lent() && (queue_->asking_may_block() || is_of_queue_on_demand()));
   }
   [[nodiscard]] bool is_of_queue_on_demand() noexcept;
   [[nodiscard]] bool end_unused_block() noexcept;
@@ -202,16 +203,16 @@ class Allocation final : public RefCounted, public Reclaimable {
     return static_cast<std::int64_t>(what_.nbytes);
   }
   // Precondition: nothing but work on `behind` (may be null) uses the memory.
-  static void give_back(const Facts& facts, Queue& queue, MemoryResource* resource,
-                        Queue* behind) noexcept;
+  static void return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
+                            Queue* behind) noexcept;
   void reclaim(Queue* behind) noexcept;
   void reclaim() noexcept;
-  void reclaim_behind(Queue& queue) noexcept;
+  void reclaim_after_queue(Queue& queue) noexcept;
 
   Facts what_;
-  Ref<Queue> on_;
+  Ref<Queue> queue_;
   Device* elsewhere_ = nullptr;  // null: the queue's device
-  Ref<MemoryResource> from_;
+  Ref<MemoryResource> resource_;
   Owner keep_;
   // While `unregistered`, the memory still belongs to the creator of the record.
   enum class Origin { unregistered, ours, foreign } origin_ = Origin::unregistered;

@@ -4,12 +4,12 @@
 
 #include "core/undo.hpp"
 #include "memory/allocation.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/free_listener.hpp"
-#include "memory/grain.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
+#include "memory/pool_page.hpp"
 #include "memory/provider.hpp"
-#include "memory/reaper.hpp"
 #include "memory/registry.hpp"
 #include "os/process.hpp"
 
@@ -27,20 +27,20 @@ void count_late(Pool* pool, Device& device, UsmKind kind, std::int64_t nbytes) n
 
 }  // namespace
 
-void Allocation::give_back(const Facts& facts, Queue& queue, MemoryResource* resource,
-                           Queue* behind) noexcept {
+void Allocation::return_memory(const Facts& facts, Queue& queue, MemoryResource* resource,
+                               Queue* behind) noexcept {
   if (resource != nullptr && resource->as_pool() != nullptr) {
-    resource->as_pool()->take_in(facts.base, behind);
+    resource->as_pool()->recycle(facts.base, behind);
   } else if (resource != nullptr) {
     static_cast<void>(resource->deallocate(facts.base, facts.nbytes, behind));
   } else {
-    provider_deallocate(queue.home(), queue.where(), facts.kind, facts.base, facts.nbytes);
+    provider_deallocate(queue.context(), queue.device(), facts.kind, facts.base, facts.nbytes);
   }
 }
 
 void Allocation::notify_freed() noexcept {
-  if (origin_ == Origin::ours && from_) {
-    isthmus::notify_freed(*from_, what_.base, what_.nbytes);
+  if (origin_ == Origin::ours && resource_) {
+    isthmus::notify_freed(*resource_, what_.base, what_.nbytes);
   }
 }
 
@@ -67,33 +67,33 @@ Result<std::vector<Ref<Event>>> Allocation::still_running() {
 // It also excludes a queue whose work is only recorded (graph capture), since that work may run
 // repeatedly.
 Ref<Queue> Allocation::order_of_free() noexcept {
-  if (!is_block_ || host_can_touch() || !from_->orders_frees() || views_.any_lent()) {
+  if (!is_block_ || host_can_touch() || !resource_->orders_frees() || views_.any_lent()) {
     return {};
   }
   const auto serial = uses_.only_queue();
   auto behind = serial ? queue_known_as(*serial) : Ref<Queue>{};
   const auto is_other = [&](const Ref<Queue>& one) { return one && one.get() != behind.get(); };
-  if (!behind || (on_->lent() && is_other(on_)) || is_other(freed_behind_)) {
+  if (!behind || (queue_->lent() && is_other(queue_)) || is_other(freed_behind_)) {
     return {};
   }
   // Operations that are held back on the host now could be overtaken later, by external work of the
   // next user of the memory, once the queue's handle is exported.
-  const bool is_in_order = behind->in_one_order() && !behind->holds_back();
+  const bool is_in_order = behind->is_in_order() && !behind->has_deferred_operations();
   return is_in_order && !behind->refuse_allocation() ? behind : Ref<Queue>{};
 }
 
 // Serial number 0 stands for any queue, as no known operation is pending.
 Ref<Queue> Allocation::queue_known_as(std::uint64_t serial) noexcept {
   if (serial == 0) {
-    return freed_behind_ ? freed_behind_ : on_;
+    return freed_behind_ ? freed_behind_ : queue_;
   }
-  if (on_->serial() == serial) {
-    return on_;
+  if (queue_->serial() == serial) {
+    return queue_;
   }
   if (freed_behind_ && freed_behind_->serial() == serial) {
     return freed_behind_;
   }
-  auto* const to = from_->as_pool();
+  auto* const to = resource_->as_pool();
   return to != nullptr ? to->slots().find(serial) : Ref<Queue>{};
 }
 
@@ -105,7 +105,7 @@ bool Allocation::retire() {
   }
   notify_freed();
   if (!running) {
-    let_go_again(*this);  // it may still be in use, which cannot be determined now
+    retry_release(*this);  // it may still be in use, which cannot be determined now
     return false;
   }
   unused_ = true;  // before another thread can release it
@@ -128,7 +128,7 @@ void Allocation::release_last() noexcept {
 // Look-ups in the registry take the lock under which `remove_if` checks that the caller's reference
 // is the only one. After a successful check the block is no longer live, so no look-up finds it.
 bool Allocation::end_unused_block() noexcept {
-  auto* const from = from_ ? from_->as_pool() : nullptr;
+  auto* const from = resource_ ? resource_->as_pool() : nullptr;
   auto* const page = from != nullptr ? process_page_map.find(what_.base) : nullptr;
   const bool ended = page != nullptr && never_used() && inherits_in_order() &&
                      process_registry().remove_if(*this, [&] {
@@ -139,8 +139,8 @@ bool Allocation::end_unused_block() noexcept {
                        return last;
                      });
   if (ended) {
-    const bool in_order = uses_.inherits() || !on_->lent();
-    from->take_in_ended(*page, what_.base, in_order ? on_.get() : nullptr);
+    const bool in_order = uses_.inherits() || !queue_->lent();
+    from->recycle_ended(*page, what_.base, in_order ? queue_.get() : nullptr);
     delete this;
   }
   return ended;
@@ -162,23 +162,23 @@ void Allocation::last_reference_gone() noexcept {
   if (is_asked_elsewhere()) {
     notify_freed();
     begin_to_be_late();
-    retire_later(*this);
+    defer_release(*this);
   } else {
     end();
   }
 }
 
-void Allocation::let_go() noexcept {
+void Allocation::release_now() noexcept {
   if (!is_late_) {
     end();
     return;
   }
   // Copied, since `end` may delete this object. They keep the pool and the device alive.
-  const auto from = from_;
+  const auto from = resource_;
   const auto within = within_;
-  const auto queue = on_;
+  const auto queue = queue_;
   auto* const below = pool_below();
-  auto& on = where();
+  auto& on = device();
   const auto [kind, nbytes] = std::pair{what_.kind, late_bytes()};
   is_late_ = false;
   if (end() && below == nullptr) {
@@ -188,7 +188,7 @@ void Allocation::let_go() noexcept {
   }
 }
 
-Ref<Queue> Allocation::only_user() noexcept try {
+Ref<Queue> Allocation::sole_queue() noexcept try {
   if (unused_ || within_ || freed_behind_ || !uses_.quiet() || order_of_free()) {
     return {};
   }
@@ -198,36 +198,36 @@ Ref<Queue> Allocation::only_user() noexcept try {
   return {};
 }
 
-bool Allocation::goes_on_demand() noexcept {
+bool Allocation::is_released_on_demand() noexcept {
   return !unused_ &&
          (is_of_queue_on_demand() || (freed_behind_ && freed_behind_->is_asked_on_demand()));
 }
 
 bool Allocation::is_of_queue_on_demand() noexcept {
   return within_ ? within_->is_of_queue_on_demand()
-                 : on_->is_asked_on_demand() || views_.any_asked_on_demand();
+                 : queue_->is_asked_on_demand() || views_.any_asked_on_demand();
 }
 
-void Allocation::let_go_unused() noexcept {
+void Allocation::release_idle() noexcept {
   unused_ = true;
-  let_go();
+  release_now();
 }
 
 void Allocation::begin_to_be_late() noexcept {
   const bool goes_back = origin_ == Origin::ours && !within_;
   if (goes_back && !std::exchange(is_late_, true)) {
-    count_late(pool_below(), where(), what_.kind, late_bytes());
+    count_late(pool_below(), device(), what_.kind, late_bytes());
   }
 }
 
 void Allocation::end_being_late() noexcept {
   if (std::exchange(is_late_, false)) {
-    count_late(pool_below(), where(), what_.kind, -late_bytes());
+    count_late(pool_below(), device(), what_.kind, -late_bytes());
   }
 }
 
 Pool* Allocation::pool_below() const noexcept {
-  return from_ ? from_->giver_of(what_.base, what_.nbytes).as_pool() : nullptr;
+  return resource_ ? resource_->giver_of(what_.base, what_.nbytes).as_pool() : nullptr;
 }
 
 bool Allocation::end() noexcept {
@@ -236,14 +236,14 @@ bool Allocation::end() noexcept {
     return true;
   }
   if (const auto behind = order_of_free()) {
-    reclaim_behind(*behind);
+    reclaim_after_queue(*behind);
     return true;
   }
   try {
     return retire();
   } catch (const std::bad_alloc&) {
     notify_freed();
-    let_go_again(*this);  // no memory for the list of events to wait for
+    retry_release(*this);  // no memory for the list of events to wait for
     return false;
   }
 }
@@ -254,18 +254,18 @@ void Allocation::reclaim(Queue* behind) noexcept {
     process_registry().remove(*this);
   }
   if (origin_ == Origin::ours) {
-    give_back(what_, *on_, from_.get(), behind);
+    return_memory(what_, *queue_, resource_.get(), behind);
   }
   delete this;
 }
 
-void Allocation::reclaim() noexcept { reclaim(on_->lent() ? nullptr : on_.get()); }
+void Allocation::reclaim() noexcept { reclaim(queue_->lent() ? nullptr : queue_.get()); }
 
 // The next user of the block on this queue is ordered after that work, also through its record,
 // which inherits the work (`Allocation::inherit`).
-void Allocation::reclaim_behind(Queue& queue) noexcept {
-  if (auto* const to = from_->as_pool()) {
-    to->note_free_behind_work();
+void Allocation::reclaim_after_queue(Queue& queue) noexcept {
+  if (auto* const to = resource_->as_pool()) {
+    to->note_free_after_work();
   }
   reclaim(&queue);
 }

@@ -41,7 +41,7 @@ Error Budget::refusal(const Device& device, UsmKind kind, std::size_t nbytes) {
     holders +=
         formatted("{}{} by a pool of {} memory on {} ({} of it free)", holders.empty() ? "" : ", ",
                   describe_bytes(has.held_bytes), kind_name(each.kind()),
-                  each.where().properties().filter, describe_bytes(has.free_bytes));
+                  each.device().properties().filter, describe_bytes(has.free_bytes));
   });
   if (held > of_members) {
     holders += formatted("{}{} by released pools, for work in flight or blocks in use",

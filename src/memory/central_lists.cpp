@@ -86,7 +86,7 @@ Slab* CentralLists::give(unsigned size_class, std::span<void* const> blocks, Tic
   if (to.at(shard).keep_batch(blocks, freed)) {
     return nullptr;
   }
-  return let_go(size_class, to.put_into_slabs(blocks, freed, nullptr), shard);
+  return release_now(size_class, to.put_into_slabs(blocks, freed, nullptr), shard);
 }
 
 Slab* CentralLists::flush(unsigned size_class) noexcept {
@@ -108,11 +108,11 @@ Slab* CentralLists::flush(unsigned size_class) noexcept {
       each->take_untouched(whole);
     }
   }
-  return let_go(size_class, whole, 0);
+  return release_now(size_class, whole, 0);
 }
 
 // Subtracts slabs that have left the lists from the counters.
-Slab* CentralLists::let_go(unsigned size_class, Slab* whole, unsigned shard) noexcept {
+Slab* CentralLists::release_now(unsigned size_class, Slab* whole, unsigned shard) noexcept {
   for (const auto* each = whole; each != nullptr; each = each->after) {
     classes_[size_class].slabs.fetch_sub(1, std::memory_order_relaxed);
     count(size_class, -std::int64_t{each->blocks}, shard);

@@ -111,7 +111,7 @@ class CentralLists {
     const auto nbytes = static_cast<std::int64_t>(classes_[size_class].how.block_bytes);
     accounts_[shard].bytes.fetch_add(blocks * nbytes, std::memory_order_relaxed);
   }
-  [[nodiscard]] Slab* let_go(unsigned size_class, Slab* whole, unsigned shard) noexcept;
+  [[nodiscard]] Slab* release_now(unsigned size_class, Slab* whole, unsigned shard) noexcept;
 
   const unsigned count_;
   std::array<OneClass, SizeClasses::k_most> classes_;

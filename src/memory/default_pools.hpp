@@ -69,7 +69,7 @@ class DefaultPools {
   // A pool keeps its context alive, so that no other context gets the key.
   struct Key {
     std::uintptr_t context_key;
-    Device* where;
+    Device* device;
     UsmKind kind;
     Use by;
     bool operator==(const Key&) const noexcept = default;

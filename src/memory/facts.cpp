@@ -14,7 +14,7 @@ namespace {
 // Looks up a pointer without taking a lock. A block's record covers the whole block, also the bytes
 // after those that were requested.
 struct FoundPlace {
-  Grain* in = nullptr;  // null: in no pool
+  PoolPage* in = nullptr;  // null: in no pool
   PooledBlock block;
   std::optional<KnownMemory> known;
 
@@ -37,7 +37,7 @@ struct FoundPlace {
         known ? known->has_parts && !is_dying() : in == nullptr && is_cut(pointer);
     return is_divided ? inner_part_at(pointer, in != nullptr) : std::nullopt;
   }
-  [[nodiscard]] GrainTable& table() const noexcept { return GrainTable::of(in); }
+  [[nodiscard]] PoolPageTable& table() const noexcept { return PoolPageTable::of(in); }
   [[nodiscard]] std::uintptr_t context_key() const noexcept {
     return known ? known->home_key : table().common().context_key.load(k_relaxed);
   }
@@ -57,7 +57,7 @@ RequestFacts request_of(const FoundPlace& at) noexcept {
 
 PointerRecord record_in(const FoundPlace& at) noexcept {
   const auto& known = *at.known;
-  return {known.what, known.home, known.from, ISTHMUS_MEMORY_LIVE, request_of(at)};
+  return {known.what, known.context, known.resource, ISTHMUS_MEMORY_LIVE, request_of(at)};
 }
 
 PointerRecord record_in_pool(const FoundPlace& at) noexcept {
@@ -89,7 +89,7 @@ PointerRecord record_of_part(const FoundPlace& at, const InnerPart& part) noexce
     what.kind = part.record->known.what.kind;
     request = {part.nbytes, part.record->known.queue_key};
   }
-  return {what, at.known->home, part.from, ISTHMUS_MEMORY_LIVE, request};
+  return {what, at.known->context, part.resource, ISTHMUS_MEMORY_LIVE, request};
 }
 
 // For memory without a record: what the driver knows, if there is a context to query.
@@ -117,10 +117,11 @@ PointerOrigin origin_of_part(const void* pointer, const FoundPlace& at,
   }
   if (part.record) {
     const auto& held = *part.record->held;
-    return {Ref<Context>{&held.home()}, Ref<MemoryResource>{held.from()}};
+    return {Ref<Context>{&held.context()}, Ref<MemoryResource>{held.resource()}};
   }
   auto cutter = process_cut_areas().cutter_at(pointer, at.in != nullptr);
-  return cutter ? PointerOrigin{Ref<Context>{&cutter->home()}, std::move(cutter)} : PointerOrigin{};
+  return cutter ? PointerOrigin{Ref<Context>{&cutter->context()}, std::move(cutter)}
+                : PointerOrigin{};
 }
 
 }  // namespace
@@ -154,14 +155,15 @@ PointerOrigin origin_of(const void* pointer) {
   if (at.known) {
     auto& all = process_registry();
     const auto held = at.in == nullptr ? all.find(pointer) : all.find_block(at.block.start);
-    return held ? PointerOrigin{Ref<Context>{&held->home()}, Ref<MemoryResource>{held->from()}}
+    return held ? PointerOrigin{Ref<Context>{&held->context()},
+                                Ref<MemoryResource>{held->resource()}}
                 : PointerOrigin{};
   }
   if (at.block.first == nullptr) {
     return {};
   }
   auto owner = at.table().owner();
-  return owner ? PointerOrigin{Ref<Context>{&owner->home()}, std::move(owner)} : PointerOrigin{};
+  return owner ? PointerOrigin{Ref<Context>{&owner->context()}, std::move(owner)} : PointerOrigin{};
 }
 
 }  // namespace isthmus

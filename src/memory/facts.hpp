@@ -20,8 +20,8 @@ struct RequestFacts {
 // As `facts_of`, with the state of the memory. Context and resource are borrowed from its owner.
 struct PointerRecord {
   PointerFacts what;
-  Context* home = nullptr;
-  MemoryResource* from = nullptr;  // null: unknown, or the driver
+  Context* context = nullptr;
+  MemoryResource* resource = nullptr;  // null: unknown, or the driver
   isthmus_memory_state_t state = ISTHMUS_MEMORY_UNKNOWN;
   RequestFacts request;
 };
@@ -30,8 +30,8 @@ struct PointerRecord {
 
 // References to context and resource; null where the registry does not know them.
 struct PointerOrigin {
-  Ref<Context> home;
-  Ref<MemoryResource> from;
+  Ref<Context> context;
+  Ref<MemoryResource> resource;
 };
 [[nodiscard]] PointerOrigin origin_of(const void* pointer);
 

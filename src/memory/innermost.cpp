@@ -19,7 +19,7 @@ bool is_inside(const KnownMemory& part, const CutBlock& block) noexcept {
 InnerPart of_record(Registry::Part found) noexcept {
   const auto now = found.held ? InnerPart::State::live : InnerPart::State::waiting;
   const auto what = found.known.what;
-  auto* const from = found.known.from;
+  auto* const from = found.known.resource;
   return {now, static_cast<std::byte*>(what.base), what.nbytes, from, std::move(found)};
 }
 
@@ -48,7 +48,7 @@ std::uint64_t cut_since(const void* pointer) noexcept {
   if (const auto cut = process_cut_areas().look(pointer, in != nullptr)) {
     return cut->since;
   }
-  const auto owner = in != nullptr ? GrainTable::of(in).owner() : Ref<Pool>{};
+  const auto owner = in != nullptr ? PoolPageTable::of(in).owner() : Ref<Pool>{};
   return owner ? owner->since(*in) : 0;
 }
 

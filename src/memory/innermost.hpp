@@ -15,7 +15,7 @@ struct InnerPart {
   enum class State { live, waiting, free } now = State::free;
   std::byte* base = nullptr;  // this and what follows: of live memory only
   std::size_t nbytes = 0;
-  MemoryResource* from = nullptr;        // borrowed from the owner of the block
+  MemoryResource* resource = nullptr;    // borrowed from the owner of the block
   std::optional<Registry::Part> record;  // none: handed out as a bare pointer
 };
 // None: the memory there is not divided. `in_pool`: the page map knows the address.

@@ -22,8 +22,8 @@ class MemoryResource : public RefCounted {
   MemoryResource(Context& context, Device& device, UsmKind kind, Pool* self = nullptr)
       : MemoryResource{context, device, kind, {self != nullptr, set_of(kind)}, self} {}
 
-  [[nodiscard]] Context& home() const noexcept { return *home_; }
-  [[nodiscard]] Device& where() const noexcept { return where_; }
+  [[nodiscard]] Context& context() const noexcept { return *context_; }
+  [[nodiscard]] Device& device() const noexcept { return device_; }
   [[nodiscard]] UsmKind kind() const noexcept { return kind_; }
   // A set of kinds: bit 1 << kind for each.
   using KindSet = std::uint32_t;
@@ -117,11 +117,11 @@ class MemoryResource : public RefCounted {
   };
   MemoryResource(Context& context, Device& device, UsmKind kind, Nature nature,
                  Pool* self = nullptr)
-      : home_{&context}, where_{device}, kind_{kind}, nature_{nature}, self_{self} {}
+      : context_{&context}, device_{device}, kind_{kind}, nature_{nature}, self_{self} {}
 
  private:
-  Ref<Context> home_;
-  Device& where_;
+  Ref<Context> context_;
+  Device& device_;
   UsmKind kind_;
   const Nature nature_;
   Pool* const self_;

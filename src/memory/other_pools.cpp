@@ -21,9 +21,9 @@ struct Candidate {
 // Whether memory that `one` releases can serve the request: host memory is shared by the process,
 // all other memory belongs to one device.
 bool can_serve(const DriverShortage& shortage, const MemoryResource& one) noexcept {
-  const bool from_host = HostMemory::holds(shortage.where, shortage.kind);
-  return (from_host && HostMemory::holds(one.where(), one.kind())) ||
-         &one.where() == &shortage.where;
+  const bool from_host = HostMemory::holds(shortage.device, shortage.kind);
+  return (from_host && HostMemory::holds(one.device(), one.kind())) ||
+         &one.device() == &shortage.device;
 }
 
 bool may_call(const DriverShortage& shortage, const MemoryResource& one) noexcept {
@@ -52,7 +52,7 @@ std::vector<Candidate> candidates(const DriverShortage& shortage) {
 // A request that exceeds the whole memory of both the device and the host must not cost the pools
 // their caches. Throws std::bad_alloc.
 bool can_ever_be_served(const DriverShortage& shortage) {
-  return shortage.nbytes <= shortage.where.properties().memory_bytes ||
+  return shortage.nbytes <= shortage.device.properties().memory_bytes ||
          shortage.nbytes <= os::physical_memory().total;
 }
 

@@ -14,8 +14,8 @@
 #include "core/tls.hpp"
 #include "memory/default_pools.hpp"
 #include "memory/memory_resource.hpp"
+#include "memory/oom_stages.hpp"
 #include "memory/pool_list.hpp"
-#include "memory/pressure.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus {
@@ -32,7 +32,7 @@ ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t driver_refusals = 
 ISTHMUS_TLS_MODEL inline thread_local constinit std::size_t driver_refused_bytes = 0;
 
 struct DriverShortage {
-  Device& where;
+  Device& device;
   UsmKind kind;
   std::size_t nbytes;
   const Pool* asker = nullptr;  // the requesting pool, which is not trimmed; null: no pool

@@ -30,11 +30,11 @@ OwnCaches::OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& ce
       slots_{slots},
       central_{central},
       all_idle_{slots.all_idle()},
-      count_{Lane::find_own(pool, lanes_)} {
+      count_{ThreadCache::find_own(pool, lanes_)} {
   const auto lanes = all();
-  const auto last = std::max_element(lanes.begin(), lanes.end(), [](const Lane* a, const Lane* b) {
-    return a->found_at < b->found_at;
-  });
+  const auto last = std::max_element(
+      lanes.begin(), lanes.end(),
+      [](const ThreadCache* a, const ThreadCache* b) { return a->found_at < b->found_at; });
   last_ = last != lanes.end() ? *last : nullptr;
   try {
     find_kept();
@@ -45,8 +45,8 @@ OwnCaches::OwnCaches(const Pool& pool, QueueSlots& slots, const CentralLists& ce
 }
 
 template <class Visit>
-void OwnCaches::visit(Lane& mine, Visit&& visit) const noexcept {
-  const Lane::Hold held{mine};
+void OwnCaches::visit(ThreadCache& mine, Visit&& visit) const noexcept {
+  const ThreadCache::Hold held{mine};
   if (held && mine.owner.load(k_relaxed) == &pool_) {
     visit(mine);
   }
@@ -57,16 +57,16 @@ void OwnCaches::visit(Lane& mine, Visit&& visit) const noexcept {
 void OwnCaches::find_kept() {
   std::size_t blocks = 0;
   for (auto* const each : all()) {
-    visit(*each, [&](const Lane& mine) {
+    visit(*each, [&](const ThreadCache& mine) {
       for (const auto& bin : mine.bins) {
         blocks += bin.count;
       }
     });
   }
-  runs_.reserve(count_ * Lane::k_runs);
+  runs_.reserve(count_ * ThreadCache::k_runs);
   slabs_.reserve(blocks);
   for (auto* const each : all()) {
-    visit(*each, [&](Lane& mine) {
+    visit(*each, [&](ThreadCache& mine) {
       for (const auto& run : mine.runs) {
         if (run.count != 0) {
           runs_.push_back({run.first, &mine});
@@ -86,7 +86,7 @@ void OwnCaches::find_kept() {
 }
 
 // Of the memory that a flush returns to the pool: it waits for the next fence of the cache's queue.
-Readiness OwnCaches::of_lane(const Lane& mine) const noexcept {
+Readiness OwnCaches::of_lane(const ThreadCache& mine) const noexcept {
   const auto slot = mine.slot;
   return slot == QueueSlots::k_quiet || slots_.is_idle(slot) ? Readiness::anybody
          : slot == whom()                                    ? Readiness::in_order
@@ -96,8 +96,8 @@ Readiness OwnCaches::of_lane(const Lane& mine) const noexcept {
 Readiness OwnCaches::of_run(std::uint32_t first) const noexcept {
   auto found = Readiness::none;
   for (const auto& [run, by] : find_sorted(runs_, first)) {
-    visit(*by, [&](const Lane& mine) {
-      if (std::ranges::any_of(mine.runs, [first](const Lane::Run& each) {
+    visit(*by, [&](const ThreadCache& mine) {
+      if (std::ranges::any_of(mine.runs, [first](const ThreadCache::PageRun& each) {
             return each.count != 0 && each.first == first;
           })) {
         found = of_lane(mine);
@@ -108,7 +108,7 @@ Readiness OwnCaches::of_run(std::uint32_t first) const noexcept {
 }
 
 std::uint32_t OwnCaches::blocks_for(const Slab& owner, unsigned size_class,
-                                    const Lane& mine) const noexcept {
+                                    const ThreadCache& mine) const noexcept {
   const auto& bin = mine.bins.at(size_class);
   const auto nbytes = std::size_t{owner.blocks} * owner.block_bytes;
   const auto found = std::count_if(
@@ -129,7 +129,7 @@ Readiness OwnCaches::of_slab(const Slab& owner, unsigned size_class) const noexc
   std::uint32_t blocks = 0;  // of the slab, in this thread's caches
   CentralShard::Share in_slab{};
   for (const auto& [slab, by] : find_sorted(slabs_, &owner)) {
-    visit(*by, [&](const Lane& mine) {
+    visit(*by, [&](const ThreadCache& mine) {
       if (const auto its = blocks_for(owner, size_class, mine); its != 0) {
         blocks += its;
         found = std::min(found, of_lane(mine));
@@ -144,7 +144,7 @@ Readiness OwnCaches::of_slab(const Slab& owner, unsigned size_class) const noexc
 bool OwnCaches::has_block(unsigned size_class) const noexcept {
   bool found = false;
   if (last_ != nullptr) {
-    visit(*last_, [&](const Lane& mine) { found = mine.bins.at(size_class).count != 0; });
+    visit(*last_, [&](const ThreadCache& mine) { found = mine.bins.at(size_class).count != 0; });
   }
   return found;
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "memory/central_lists.hpp"
-#include "memory/lane.hpp"
+#include "memory/thread_cache.hpp"
 
 namespace isthmus {
 
@@ -50,7 +50,7 @@ class OwnCaches {
   [[nodiscard]] bool has_block(unsigned size_class) const noexcept;
 
  private:
-  [[nodiscard]] std::span<Lane* const> all() const noexcept {
+  [[nodiscard]] std::span<ThreadCache* const> all() const noexcept {
     return std::span{lanes_}.first(count_);
   }
   // The thread cache that had a page run which begins at that page, or a block of that slab, when
@@ -58,25 +58,25 @@ class OwnCaches {
   template <class Key>
   struct Kept {
     Key what;
-    Lane* by;
+    ThreadCache* by;
     friend auto operator<=>(const Kept&, const Kept&) noexcept = default;
   };
   void find_kept();
   // Calls visit(lane) if it still belongs to the pool and no other thread is revoking it.
   template <class Visit>
-  void visit(Lane& mine, Visit&& visit) const noexcept;
-  [[nodiscard]] Readiness of_lane(const Lane& mine) const noexcept;
+  void visit(ThreadCache& mine, Visit&& visit) const noexcept;
+  [[nodiscard]] Readiness of_lane(const ThreadCache& mine) const noexcept;
   // The number of blocks in the thread cache that a flush would return to the slab.
   [[nodiscard]] std::uint32_t blocks_for(const Slab& owner, unsigned size_class,
-                                         const Lane& mine) const noexcept;
+                                         const ThreadCache& mine) const noexcept;
 
   const Pool& pool_;
   QueueSlots& slots_;
   const CentralLists& central_;
-  const bool all_idle_;                          // no queue that tickets wait for has work
-  std::array<Lane*, Lane::k_most_own> lanes_{};  // the first `count_`
+  const bool all_idle_;  // no queue that tickets wait for has work
+  std::array<ThreadCache*, ThreadCache::k_most_own> lanes_{};  // the first `count_`
   std::size_t count_;
-  Lane* last_ = nullptr;                   // used last by this thread; null: it has none
+  ThreadCache* last_ = nullptr;            // used last by this thread; null: it has none
   std::vector<Kept<std::uint32_t>> runs_;  // sorted
   std::vector<Kept<const Slab*>> slabs_;   // sorted
 };

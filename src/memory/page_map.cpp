@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/page_map.hpp"
 
-#include "memory/grain.hpp"
+#include "memory/pool_page.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus {
@@ -53,7 +53,7 @@ void PageMap::visit(const void* begin, std::size_t count, Visit&& visit) noexcep
   }
 }
 
-void PageMap::enter(const void* begin, std::size_t count, Grain* first) noexcept {
+void PageMap::enter(const void* begin, std::size_t count, PoolPage* first) noexcept {
   visit(begin, count, [&](MapEntry& in, std::size_t index) { in.set(first + index); });
 }
 

@@ -20,10 +20,10 @@
 
 namespace isthmus {
 
-struct Grain;
+struct PoolPage;
 struct Slab;
 inline constexpr unsigned k_grain_bits = 16;
-inline constexpr std::size_t k_grain_bytes = std::size_t{1} << k_grain_bits;
+inline constexpr std::size_t k_pool_page_bytes = std::size_t{1} << k_grain_bits;
 
 // The entry of a page: its record and, if the page is in a slab, what a free and a lookup need.
 // They then do not read the record, which would be another cache line and a load that depends on
@@ -40,8 +40,8 @@ class MapEntry {
    public:
     explicit constexpr Seen(std::uint64_t word) noexcept : word_{word} {}
     // Null for memory of no pool.
-    [[nodiscard]] Grain* record() const noexcept {
-      return reinterpret_cast<Grain*>(word_ & k_record);
+    [[nodiscard]] PoolPage* record() const noexcept {
+      return reinterpret_cast<PoolPage*>(word_ & k_record);
     }
     // Whether the page is in a slab and no block that begins in it has an allocation record.
     [[nodiscard]] bool is_bare() const noexcept { return (word_ & k_is_bare) != 0; }
@@ -73,7 +73,7 @@ class MapEntry {
   static constexpr std::uint64_t k_record = (std::uint64_t{1} << k_class_shift) - 1;
   static constexpr std::uint64_t k_is_bare = std::uint64_t{1} << 63;
 
-  void set(Grain* record) noexcept { word_.store(address(record), std::memory_order_release); }
+  void set(PoolPage* record) noexcept { word_.store(address(record), std::memory_order_release); }
   void set_slab(Slab& owner, unsigned size_class) noexcept {
     last_slab_.store(&owner, std::memory_order_relaxed);
     word_.store(address(look().record()) | std::uint64_t{size_class} << k_class_shift | k_is_bare,
@@ -96,7 +96,7 @@ class PageMap {
     return in == nullptr ? k_nothing : (*in)[number & (k_leaf_grains - 1)];
   }
   // Null for memory of no pool.
-  [[nodiscard]] Grain* find(const void* pointer) const noexcept {
+  [[nodiscard]] PoolPage* find(const void* pointer) const noexcept {
     return at(pointer).look().record();
   }
 
@@ -105,7 +105,7 @@ class PageMap {
   [[nodiscard]] Result<void> prepare(const void* begin, std::size_t count);
   // Enters pages whose records are consecutive, from `first` on. Pre: prepared; `begin` is the
   // start of a page; none of the pages is in the map.
-  void enter(const void* begin, std::size_t count, Grain* first) noexcept;
+  void enter(const void* begin, std::size_t count, PoolPage* first) noexcept;
   void remove(const void* begin, std::size_t count) noexcept;
 
   // Pre: the pages are in the map.

@@ -21,9 +21,9 @@ std::uintptr_t end_of(const HostRange& range) noexcept {
 
 std::uintptr_t PinnedRange::end() const noexcept { return end_of(bytes_); }
 
-// Runs on the thread of the deferred releases (reaper.hpp), after the last copy has ended. No pin
-// contains the range.
-void PinnedRange::let_go() noexcept {
+// Runs on the thread of the deferred releases (deferred_release.hpp), after the last copy has
+// ended. No pin contains the range.
+void PinnedRange::release_now() noexcept {
   const auto self = std::move(self_);
   process_pins().unregister(self);
 }
@@ -64,7 +64,7 @@ PinnedRanges PinTable::add_gaps(Device& device, const HostRange& range, const Pi
   PinnedRanges added;
   Undo taken_out{[&] {
     for (const auto& each : added) {
-      ranges_.erase({&device.home(), address(each->bytes_.start)});
+      ranges_.erase({&device.platform(), address(each->bytes_.start)});
     }
   }};
   auto* at = range.start;
@@ -73,7 +73,7 @@ PinnedRanges PinTable::add_gaps(Device& device, const HostRange& range, const Pi
       const HostRange gap{at, static_cast<std::size_t>(end - at), range.read_only};
       added.reserve(added.size() + 1);
       auto made = std::make_shared<PinnedRange>(device, gap, keep);
-      ranges_.emplace(Key{&device.home(), address(at)}, made);
+      ranges_.emplace(Key{&device.platform(), address(at)}, made);
       added.push_back(std::move(made));
     }
   };
@@ -94,7 +94,7 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
     if (failure) {
       break;
     }
-    auto registered = each->where_->register_host(each->bytes_);
+    auto registered = each->device_->register_host(each->bytes_);
     const std::lock_guard hold{lock_};
     if (registered) {
       each->is_ours_ = *registered;
@@ -106,7 +106,7 @@ Error PinTable::register_all(const PinnedRanges& added) noexcept {
   const std::lock_guard hold{lock_};
   for (const auto& each : added) {
     if (each->state_ == PinnedRange::State::changing) {
-      ranges_.erase({&each->where_->home(), address(each->bytes_.start)});
+      ranges_.erase({&each->device_->platform(), address(each->bytes_.start)});
       each->state_ = PinnedRange::State::gone;
       count_.fetch_sub(1, std::memory_order_release);
     }
@@ -121,7 +121,7 @@ Result<PinnedRanges> PinTable::pin(Device& device, const HostRange& range,
   PinnedRanges added;
   {
     Lock held{lock_};
-    all = settled(held, device.home(), range);
+    all = settled(held, device.platform(), range);
     all.reserve(2 * all.size() + 1);  // nothing may throw once ranges were added
     added = add_gaps(device, range, all, keep);
     all.insert(all.end(), added.begin(), added.end());
@@ -169,10 +169,10 @@ void PinTable::unpin(const PinnedRanges& ranges, bool wait) noexcept {
 // Pre: this thread set its state to `changing`.
 void PinTable::unregister(const std::shared_ptr<PinnedRange>& gone) noexcept {
   if (gone->is_ours_ && !os::drivers_are_gone()) {
-    gone->where_->unregister_host(gone->bytes_.start);
+    gone->device_->unregister_host(gone->bytes_.start);
   }
   const std::lock_guard hold{lock_};
-  ranges_.erase({&gone->where_->home(), address(gone->bytes_.start)});
+  ranges_.erase({&gone->device_->platform(), address(gone->bytes_.start)});
   gone->state_ = PinnedRange::State::gone;
   count_.fetch_sub(1, std::memory_order_release);
   changed_.notify_all();
@@ -205,14 +205,14 @@ PinnedRanges PinTable::hold(const Platform& platform, const std::byte* start, st
 
 // May run in a driver's callback, which must not call the driver: the thread of the deferred
 // releases unregisters the ranges.
-void PinTable::let_go(const PinnedRanges& held) noexcept {
+void PinTable::release_now(const PinnedRanges& held) noexcept {
   for (const auto& each : held) {
     const std::lock_guard hold{lock_};
     --each->uses_;
     if (each->is_free() && each->waiting_ == 0) {
       each->state_ = PinnedRange::State::changing;
       each->self_ = each;
-      retire_later(*each);
+      defer_release(*each);
     }
   }
   changed_.notify_all();

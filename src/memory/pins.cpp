@@ -27,8 +27,8 @@ Result<bool> is_drivers_own(Device& device, const Pin::Request& request) {
   if (known.kind == ISTHMUS_KIND_DEVICE) {
     return refuse_device_memory(request);
   }
-  if (known.home == nullptr || &known.home->home() != &device.home()) {
-    auto home = device.home().default_context();
+  if (known.device == nullptr || &known.device->platform() != &device.platform()) {
+    auto home = device.platform().default_context();
     ISTHMUS_TRY(home);
     known = (*home)->query(request.start);
   }
@@ -39,7 +39,7 @@ Result<bool> is_drivers_own(Device& device, const Pin::Request& request) {
       known.nbytes == 0 ||
       lies_within(address(request.start) - address(known.base), request.nbytes, known.nbytes);
   return known.kind != ISTHMUS_KIND_UNKNOWN && is_whole &&
-         !process_pins().has(device.home(), request.start);
+         !process_pins().has(device.platform(), request.start);
 }
 
 // The address space of a process on any current processor. For more, CUDA would misleadingly report
@@ -101,10 +101,10 @@ namespace {
 
 struct HeldRanges {
   HeldRanges(const Queue& queue, const std::byte* start, std::size_t nbytes)
-      : all{process_pins().hold(queue.where().home(), start, nbytes)} {}
+      : all{process_pins().hold(queue.device().platform(), start, nbytes)} {}
   HeldRanges(const HeldRanges&) = delete;
   HeldRanges& operator=(const HeldRanges&) = delete;
-  ~HeldRanges() { process_pins().let_go(all); }
+  ~HeldRanges() { process_pins().release_now(all); }
   const PinnedRanges all;
 };
 

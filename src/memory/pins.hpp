@@ -19,19 +19,19 @@
 #include "backend/event.hpp"
 #include "core/owner.hpp"
 #include "core/ref.hpp"
-#include "memory/reaper.hpp"
+#include "memory/deferred_release.hpp"
 
 namespace isthmus {
 
 // A registered range. Its fields belong to the table and are guarded by the table's lock.
-class PinnedRange final : public Reclaimable {
+class PinnedRange final : public Releasable {
  public:
   // changing: a thread is registering or unregistering it, outside the lock.
   enum class State : std::uint8_t { here, changing, gone };
 
   PinnedRange(Device& device, HostRange bytes, std::shared_ptr<const Owner> keep)
-      : where_{&device}, bytes_{bytes}, keep_{std::move(keep)} {}
-  void let_go() noexcept override;
+      : device_{&device}, bytes_{bytes}, keep_{std::move(keep)} {}
+  void release_now() noexcept override;
 
  private:
   friend class PinTable;
@@ -40,7 +40,7 @@ class PinnedRange final : public Reclaimable {
     return pins_ == 0 && uses_ == 0 && state_ == State::here;
   }
 
-  Ref<Device> where_;
+  Ref<Device> device_;
   const HostRange bytes_;
   std::shared_ptr<const Owner> keep_;  // keeps the memory alive: of the pin that registered it
   std::size_t pins_ = 0;
@@ -66,10 +66,10 @@ class PinTable {
   // Waits for the copies of the ranges that are in flight. TIMEOUT.
   [[nodiscard]] Result<void> wait(const PinnedRanges& ranges, const os::Deadline& until);
   // The platform's ranges that overlap [start, start + nbytes). They stay registered until
-  // `let_go`.
+  // `release_now`.
   [[nodiscard]] PinnedRanges hold(const Platform& platform, const std::byte* start,
                                   std::size_t nbytes);
-  void let_go(const PinnedRanges& held) noexcept;
+  void release_now(const PinnedRanges& held) noexcept;
   // Whether there is any range. Costs one load.
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_acquire) != 0; }
   [[nodiscard]] bool has(const Platform& platform, const void* pointer);
@@ -110,9 +110,9 @@ class Pin final : public RefCounted {
   [[nodiscard]] static Result<Ref<Pin>> make(Device& device, const Request& request, Owner keep);
   Pin(Device& device, const Request& request, std::shared_ptr<const Owner> keep,
       PinnedRanges ranges)
-      : where_{&device}, what_{request}, keep_{std::move(keep)}, ranges_{std::move(ranges)} {}
+      : device_{&device}, what_{request}, keep_{std::move(keep)}, ranges_{std::move(ranges)} {}
 
-  [[nodiscard]] Device& where() const noexcept { return *where_; }
+  [[nodiscard]] Device& device() const noexcept { return *device_; }
   [[nodiscard]] const Request& what() const noexcept { return what_; }
   // False if there was nothing to register, because the driver copies the memory as fast without
   // that.
@@ -123,7 +123,7 @@ class Pin final : public RefCounted {
   void end(bool wait) noexcept;
 
  private:
-  Ref<Device> where_;
+  Ref<Device> device_;
   const Request what_;
   std::shared_ptr<const Owner> keep_;
   const PinnedRanges ranges_;

@@ -27,7 +27,7 @@ std::size_t unit_for(const Device& device) noexcept {
 // block pays for moving between threads. Blocks above 4 KiB get smaller batches, since one thread
 // would otherwise keep too much memory.
 std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
-  const auto most = block_bytes <= 4096 ? Lane::Bin::k_most : Lane::Bin::k_most / 2;
+  const auto most = block_bytes <= 4096 ? ThreadCache::Bin::k_most : ThreadCache::Bin::k_most / 2;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, most));
 }
 
@@ -110,11 +110,11 @@ void Pool::last_reference_gone() noexcept {
   }
   DecayingPools::only().leave(*this);
   process_pools().leave(*this);
-  Lane::detach_all(*this);
+  ThreadCache::detach_all(*this);
   if (in_continuation()) {
-    retire_later(*this);  // a continuation must not call the driver, as `let_go` does
+    defer_release(*this);  // a continuation must not call the driver, as `release_now` does
   } else {
-    let_go();
+    release_now();
   }
 }
 
@@ -122,7 +122,7 @@ void Pool::last_reference_gone() noexcept {
 // still uses is returned after that work, and the pool is destroyed then. If callers still have
 // blocks, or the driver accepts no fence, the pool is never freed: that leaks memory but loses no
 // data.
-void Pool::let_go() noexcept {
+void Pool::release_now() noexcept {
   constexpr int k_most_tries = 1000;
   try {
     const auto running =
@@ -134,11 +134,11 @@ void Pool::let_go() noexcept {
       reclaim_after(*this, running);
     }
   } catch (const std::bad_alloc&) {
-    let_go_again(*this);
+    retry_release(*this);
   }
 }
 
-void Pool::lay_out(Lane& mine, std::uint32_t share) const noexcept {
+void Pool::lay_out(ThreadCache& mine, std::uint32_t share) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = mine.bins.at(each);
     bin.most = std::max(most_in_bin(classes_.bytes_of(each)) / share, 2U);
@@ -146,7 +146,7 @@ void Pool::lay_out(Lane& mine, std::uint32_t share) const noexcept {
   }
 }
 
-void Pool::empty(Lane& mine) noexcept {
+void Pool::empty(ThreadCache& mine) noexcept {
   const auto freed = slots_->next(mine.slot);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = mine.bins.at(each);
@@ -169,18 +169,18 @@ Result<void*> Pool::allocate(std::size_t nbytes, std::size_t alignment, Queue& q
   if (nbytes <= SizeClasses::k_largest && is_plain) [[likely]] {
     return allocate_block(classes_.class_of(nbytes), &queue);
   }
-  if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {
+  if (auto bad = context().check(device(), {kind(), nbytes, alignment})) {
     return bad;
   }
-  if (std::max(nbytes, alignment) <= SizeClasses::k_largest && alignment <= k_grain_bytes) {
+  if (std::max(nbytes, alignment) <= SizeClasses::k_largest && alignment <= k_pool_page_bytes) {
     return allocate_block(classes_.class_of(nbytes, alignment), &queue);
   }
   return allocate_run(nbytes, alignment, &queue);
 }
 
 Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
-  auto* const key = lane_key(queue);
-  auto* const mine = lane_for(key);
+  auto* const key = thread_cache_key(queue);
+  auto* const mine = thread_cache_for(key);
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
     const std::size_t wanted = mine != nullptr ? mine->next_refill(size_class) : 1;
@@ -194,44 +194,45 @@ Result<void*> Pool::allocate_block(unsigned size_class, Queue* queue) {
     auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
-  return opened(block, classes_.bytes_of(size_class));
+  return unpoison(block, classes_.bytes_of(size_class));
 }
 
 // Looks the thread cache up again: finding the blocks may have called code of the program, which
 // may have used this thread's caches for something else.
 void Pool::keep(unsigned size_class, std::span<void* const> blocks, Queue* queue,
                 Queue* key) noexcept {
-  auto* const mine = blocks.empty() ? nullptr : lane_for(key);
+  auto* const mine = blocks.empty() ? nullptr : thread_cache_for(key);
   if (mine != nullptr) {
     blocks = blocks.subspan(mine->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
-    put_back(size_class, blocks, behind(queue), shard_of(mine));
+    put_back(size_class, blocks, ticket_after(queue), shard_of(mine));
   }
 }
 
 Result<void*> Pool::allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue) {
-  constexpr auto k_most_bytes = std::size_t{GrainTable::k_grains} * k_grain_bytes;
+  constexpr auto k_most_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
   if (nbytes > k_most_bytes || alignment > k_most_bytes) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "a pool cannot allocate {} aligned to {}: the limit of both is {}",
                 describe_bytes(nbytes), describe_bytes(alignment), describe_bytes(k_most_bytes));
   }
-  const auto count = static_cast<RegionHeap::Index>(grains_for(nbytes));
+  const auto count = static_cast<RegionHeap::Index>(pool_pages_for(nbytes));
   const auto key = queue->key();
-  if (auto* mine = lane_for(lane_key(queue)); mine != nullptr && alignment <= k_grain_bytes) {
+  if (auto* mine = thread_cache_for(thread_cache_key(queue));
+      mine != nullptr && alignment <= k_pool_page_bytes) {
     if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
-      return opened(kept, count * k_grain_bytes);
+      return unpoison(kept, count * k_pool_page_bytes);
     }
   }
   slots_->fence_if_due();
   auto run = take_run({nbytes, count, count, alignment, slots_->find(queue)}, queue);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
-  return opened(run->base, count * k_grain_bytes);
+  return unpoison(run->base, count * k_pool_page_bytes);
 }
 
-void Pool::flush_runs(Lane& mine) noexcept {
+void Pool::flush_runs(ThreadCache& mine) noexcept {
   const auto freed = slots_->next(mine.slot);
   for (auto& cached : mine.runs) {
     if (cached.count != 0) {
@@ -247,8 +248,8 @@ Result<void> Pool::deallocate(void* pointer, std::size_t, Queue* queue) noexcept
   if (in == nullptr || !regions_.has(in)) {
     return not_ours(pointer);
   }
-  note_free_behind_work();
-  if (in->is.load(k_relaxed) == Grain::State::slab) [[likely]] {
+  note_free_after_work();
+  if (in->is.load(k_relaxed) == PoolPage::State::slab) [[likely]] {
     return free_block(*in, pointer, queue);
   }
   if (in->is_recorded()) {
@@ -263,12 +264,12 @@ Result<void> Pool::deallocate(void* pointer, std::size_t, Queue* queue) noexcept
   return in->is_slab() ? free_block(*in, pointer, queue) : free_run(*in, pointer, queue);
 }
 
-void Pool::take_in(void* pointer, Queue* queue) noexcept {
+void Pool::recycle(void* pointer, Queue* queue) noexcept {
   auto& in = *process_page_map.find(pointer);
   static_cast<void>(in.is_slab() ? free_block(in, pointer, queue) : free_run(in, pointer, queue));
 }
 
-Result<void> Pool::free_block(Grain& in, void* pointer, Queue* queue) noexcept {
+Result<void> Pool::free_block(PoolPage& in, void* pointer, Queue* queue) noexcept {
   const auto size_class = in.span.load(k_relaxed);
   if (checks_) {
     auto* owner = in.in_slab();
@@ -280,32 +281,33 @@ Result<void> Pool::free_block(Grain& in, void* pointer, Queue* queue) noexcept {
       return freed_before(pointer);
     }
   }
-  put_in_lane(size_class, pointer, queue);
+  put_in_thread_cache(size_class, pointer, queue);
   return {};
 }
 
 void Pool::make_room_for(Queue& queue) noexcept {
   if (!slots_->have_room_for(queue)) {
-    Lane::detach_dead(*this);
+    ThreadCache::detach_dead(*this);
   }
 }
 
-Ticket Pool::behind(Queue* queue) noexcept {
+Ticket Pool::ticket_after(Queue* queue) noexcept {
   if (queue != nullptr) {
     make_room_for(*queue);
   }
   return slots_->behind(queue);
 }
 
-void Pool::put_in_lane(unsigned size_class, void* pointer, Queue* queue) noexcept {
-  shut(pointer, classes_.bytes_of(size_class), queue);
-  if (auto* mine = lane_behind(queue); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
-    put_back(size_class, {&pointer, 1}, behind(queue), shard_of(mine));
+void Pool::put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept {
+  poison(pointer, classes_.bytes_of(size_class), queue);
+  if (auto* mine = thread_cache_after(queue);
+      mine == nullptr || !keep_block(*mine, size_class, pointer)) {
+    put_back(size_class, {&pointer, 1}, ticket_after(queue), shard_of(mine));
   }
 }
 
-bool Pool::keep_block(Lane& mine, unsigned size_class, void* block) noexcept {
-  const Lane::Hold held{mine};
+bool Pool::keep_block(ThreadCache& mine, unsigned size_class, void* block) noexcept {
+  const ThreadCache::Hold held{mine};
   if (!held) {
     return false;
   }
@@ -320,44 +322,44 @@ bool Pool::keep_block(Lane& mine, unsigned size_class, void* block) noexcept {
   return true;
 }
 
-Result<void> Pool::free_run(Grain& in, void* pointer, Queue* queue) noexcept {
+Result<void> Pool::free_run(PoolPage& in, void* pointer, Queue* queue) noexcept {
   auto* first = first_of_run(&in);
   if (first == nullptr) {
     return freed_before(pointer);
   }
-  if (first != &in || address(pointer) % k_grain_bytes != 0) {
+  if (first != &in || address(pointer) % k_pool_page_bytes != 0) {
     return inner(pointer);
   }
   auto was = first->is.load(k_relaxed);
   do {
-    if (was == Grain::State::cached) {
+    if (was == PoolPage::State::cached) {
       return freed_before(pointer);
     }
-  } while (!first->is.compare_exchange_weak(was, Grain::State::cached, k_relaxed));
-  put_run_in_lane(*first, pointer, queue);
+  } while (!first->is.compare_exchange_weak(was, PoolPage::State::cached, k_relaxed));
+  put_run_in_thread_cache(*first, pointer, queue);
   return {};
 }
 
-void Pool::put_run_in_lane(Grain& first, void* pointer, Queue* order) noexcept {
-  const Lane::Run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(&first),
-                        first.span.load(k_relaxed)};
-  shut(pointer, freed.count * k_grain_bytes, order);
-  if (auto* mine = lane_behind(order); mine == nullptr || !keep_run(*mine, freed)) {
-    regions_.give(freed.first, behind(order));
+void Pool::put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* order) noexcept {
+  const ThreadCache::PageRun freed{static_cast<std::byte*>(pointer),
+                                   regions_.table().number_of(&first), first.span.load(k_relaxed)};
+  poison(pointer, freed.count * k_pool_page_bytes, order);
+  if (auto* mine = thread_cache_after(order); mine == nullptr || !keep_run(*mine, freed)) {
+    regions_.give(freed.first, ticket_after(order));
   }
 }
 
-bool Pool::keep_run(Lane& mine, const Lane::Run& freed) noexcept {
-  const Lane::Hold held{mine};
+bool Pool::keep_run(ThreadCache& mine, const ThreadCache::PageRun& freed) noexcept {
+  const ThreadCache::Hold held{mine};
   if (!held) {
     return false;
   }
-  auto& oldest = mine.runs[++mine.newest % Lane::k_runs];
+  auto& oldest = mine.runs[++mine.newest % ThreadCache::k_runs];
   if (oldest.count != 0) {
     regions_.give(oldest.first, slots_->next(mine.slot));
     mine.cached_grains -= std::exchange(oldest.count, 0);
   }
-  if (mine.cached_grains + freed.count > Lane::k_most_cached_grains) {
+  if (mine.cached_grains + freed.count > ThreadCache::k_most_cached_grains) {
     flush_runs(mine);  // a run that is larger than the limit is kept alone
   }
   oldest = freed;

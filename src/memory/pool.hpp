@@ -9,7 +9,7 @@
 // Thread-safe.
 //
 // A free never allocates or fails. It calls the driver only for a queue whose order the pool cannot
-// rely on (`Queue::in_one_order`: one that external work may use), to submit a fence. Memory that
+// rely on (`Queue::is_in_order`: one that external work may use), to submit a fence. Memory that
 // was freed while work on a queue used it is reused on that queue at once, elsewhere after that
 // work has completed (queue_slots.hpp). Memory returns to the driver by `trim`, by decay, when this
 // pool or another one of its budget cannot grow otherwise, and when the pool is destroyed. Where
@@ -21,16 +21,16 @@
 #include <mutex>
 
 #include "memory/decay.hpp"
-#include "memory/lane.hpp"
-#include "memory/late_memory.hpp"
+#include "memory/deferred_release.hpp"
+#include "memory/oom_stages.hpp"
+#include "memory/pending_releases.hpp"
 #include "memory/pooled.hpp"
-#include "memory/pressure.hpp"
-#include "memory/reaper.hpp"
 #include "memory/region_heap.hpp"
+#include "memory/thread_cache.hpp"
 
 namespace isthmus {
 
-class Pool final : public MemoryResource, public Reclaimable {
+class Pool final : public MemoryResource, public Releasable {
  public:
   struct Options {
     std::size_t growth_bytes = 0;        // least size of a driver request; 0: chosen by the pool
@@ -70,40 +70,40 @@ class Pool final : public MemoryResource, public Reclaimable {
   Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* queue) noexcept override;
 
   // Frees a block whose allocation record has ended, without searching for a record.
-  void take_in(void* pointer, Queue* queue) noexcept;
+  void recycle(void* pointer, Queue* queue) noexcept;
 
   // The same in two steps. After `end_block` the block is no longer live but not reusable yet;
-  // `take_in_ended` makes it reusable. `page` is the record of the page where the block begins.
-  void end_block(Grain& page, void* pointer) noexcept {
+  // `recycle_ended` makes it reusable. `page` is the record of the page where the block begins.
+  void end_block(PoolPage& page, void* pointer) noexcept {
     if (!page.is_slab()) {
-      page.is.store(Grain::State::cached, k_relaxed);
+      page.is.store(PoolPage::State::cached, k_relaxed);
     } else if (checks_) {
       auto& owner = *page.in_slab();
       owner.mark_ended(owner.number_of(pointer));
     }
   }
-  void take_in_ended(Grain& page, void* pointer, Queue* queue) noexcept {
+  void recycle_ended(PoolPage& page, void* pointer, Queue* queue) noexcept {
     if (page.is_slab()) {
-      put_in_lane(page.span.load(k_relaxed), pointer, queue);
+      put_in_thread_cache(page.span.load(k_relaxed), pointer, queue);
     } else {
-      put_run_in_lane(page, pointer, queue);
+      put_run_in_thread_cache(page, pointer, queue);
     }
   }
 
   // Whether any block was freed in the order of a queue while work there may still have used it:
   // work that the library submitted or, for a block freed by its bare pointer, work unknown to it.
-  [[nodiscard]] bool frees_behind_work() const noexcept {
+  [[nodiscard]] bool frees_after_work() const noexcept {
     return frees_behind_work_.load(k_relaxed);
   }
   // Writes the flag once only, since it shares a cache line with fields that every thread reads.
-  void note_free_behind_work() noexcept {
+  void note_free_after_work() noexcept {
     if (!frees_behind_work_.load(k_relaxed)) [[unlikely]] {
       frees_behind_work_.store(true, k_relaxed);
     }
   }
 
-  // Adds to the bytes of its blocks that are pending releases (reaper.hpp). Negative when they are
-  // released, or when it is unknown when they will be.
+  // Adds to the bytes of its blocks that are pending releases (deferred_release.hpp). Negative when
+  // they are released, or when it is unknown when they will be.
   void count_late(std::int64_t nbytes) noexcept {
     late_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }
@@ -131,51 +131,51 @@ class Pool final : public MemoryResource, public Reclaimable {
   // The same, with the largest request that this thread could make without growing the pool.
   [[nodiscard]] Snapshot count_with_largest_request() const noexcept;
   // As `RegionHeap::since`.
-  [[nodiscard]] std::uint64_t since(const Grain& grain) const noexcept {
+  [[nodiscard]] std::uint64_t since(const PoolPage& grain) const noexcept {
     return regions_.since(grain);
   }
-  [[nodiscard]] const Pressure& under_pressure() const noexcept { return pressure_; }
+  [[nodiscard]] const OomStages& under_pressure() const noexcept { return pressure_; }
 
-  // For thread caches. `lanes` and `set_lanes` need their lock.
+  // For thread caches. `lanes` and `set_thread_caches` need their lock.
   [[nodiscard]] QueueSlots& slots() noexcept { return *slots_; }
-  [[nodiscard]] Lane* lanes() const noexcept { return lanes_; }
-  void set_lanes(Lane* first) noexcept { lanes_ = first; }
+  [[nodiscard]] ThreadCache* lanes() const noexcept { return lanes_; }
+  void set_thread_caches(ThreadCache* first) noexcept { lanes_ = first; }
   // Sets the capacity of the bins of a thread cache: 1 / `share` of that of a thread's only cache.
-  void lay_out(Lane& mine, std::uint32_t share) const noexcept;
+  void lay_out(ThreadCache& mine, std::uint32_t share) const noexcept;
   // If the pool knows as many queues as it can, detaches the thread caches of queues that only
   // pools still reference, so that `queue` can have their entry.
   void make_room_for(Queue& queue) noexcept;
-  void empty(Lane& mine) noexcept;
+  void empty(ThreadCache& mine) noexcept;
 
  private:
   ~Pool() override;
   void last_reference_gone() noexcept override;
-  void let_go() noexcept override;
+  void release_now() noexcept override;
 
   // `own` may be null: the thread has no cache.
-  [[nodiscard]] static unsigned shard_of(const Lane* own) noexcept {
+  [[nodiscard]] static unsigned shard_of(const ThreadCache* own) noexcept {
     return own != nullptr ? own->shard : 0;
   }
-  [[nodiscard]] Lane* lane_for(Queue* key) noexcept {
-    auto* last = detail::last_lane;
-    return last->serves(*this, key) ? last : Lane::find(*this, key);
+  [[nodiscard]] ThreadCache* thread_cache_for(Queue* key) noexcept {
+    auto* last = detail::last_thread_cache;
+    return last->serves(*this, key) ? last : ThreadCache::find(*this, key);
   }
   // Unpoison a block that is allocated and poison one that is freed, in builds with a sanitizer
   // (free_poison.hpp). Whether work still uses the block is determined without calling the driver.
-  [[nodiscard]] void* opened(void* block, std::size_t nbytes) const noexcept {
+  [[nodiscard]] void* unpoison(void* block, std::size_t nbytes) const noexcept {
     source_.poison().lift(block, nbytes);
     return block;
   }
-  void shut(const void* block, std::size_t nbytes, Queue* queue) const noexcept {
+  void poison(const void* block, std::size_t nbytes, Queue* queue) const noexcept {
     if (source_.poison().is_on() && (queue == nullptr || queue->quiet())) {
       source_.poison().put(block, nbytes);
     }
   }
   // The thread cache for a free ordered after the work on `queue`. Null if there is none, or if the
   // free needs a fence of its own.
-  [[nodiscard]] Lane* lane_behind(Queue* queue) noexcept {
-    auto* key = lane_key(queue);
-    return queue != nullptr && key == nullptr ? nullptr : lane_for(key);
+  [[nodiscard]] ThreadCache* thread_cache_after(Queue* queue) noexcept {
+    auto* key = thread_cache_key(queue);
+    return queue != nullptr && key == nullptr ? nullptr : thread_cache_for(key);
   }
   [[nodiscard]] Result<void*> allocate_block(unsigned size_class, Queue* queue);
   [[nodiscard]] Result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, Queue* queue);
@@ -195,10 +195,10 @@ class Pool final : public MemoryResource, public Reclaimable {
   [[nodiscard]] std::size_t add_slab_at_hand(unsigned size_class, std::span<void*> out,
                                              Queue* queue, unsigned shard);
   [[nodiscard]] Result<std::size_t> cut(unsigned size_class, const SlabShape& shape,
-                                        const RegionHeap::Run& run, std::span<void*> out,
+                                        const RegionHeap::PageRun& run, std::span<void*> out,
                                         unsigned shard);
   static constexpr std::size_t k_part_to_spare = 64;
-  class Ladder;
+  class OomStageRunner;
 
   struct WantedRun {
     std::size_t nbytes;       // requested
@@ -207,31 +207,31 @@ class Pool final : public MemoryResource, public Reclaimable {
     std::size_t alignment;
     QueueSlots::Slot whom;
   };
-  [[nodiscard]] Result<RegionHeap::Run> grow(const WantedRun& wanted);
+  [[nodiscard]] Result<RegionHeap::PageRun> grow(const WantedRun& wanted);
   [[nodiscard]] Result<void> begin_with(std::size_t nbytes);
-  void give_way(std::size_t needed) noexcept;
+  void shrink(std::size_t needed) noexcept;
   template <class Grow>
   [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
-  [[nodiscard]] Result<RegionHeap::Run> grow_with_siblings(const WantedRun& wanted);
-  void settle() noexcept;
-  void settle_shared() noexcept;
-  [[nodiscard]] bool revoke_idle_lanes() noexcept;
-  void gather(Lane::Revoked which) noexcept;
-  [[nodiscard]] Result<RegionHeap::Run> take_run(const WantedRun& wanted, Queue* queue);
+  [[nodiscard]] Result<RegionHeap::PageRun> grow_with_siblings(const WantedRun& wanted);
+  void coalesce() noexcept;
+  void coalesce_shared() noexcept;
+  [[nodiscard]] bool revoke_idle_thread_caches() noexcept;
+  void flush_caches(ThreadCache::Revoked which) noexcept;
+  [[nodiscard]] Result<RegionHeap::PageRun> take_run(const WantedRun& wanted, Queue* queue);
 
-  [[nodiscard]] Result<void> free_block(Grain& in, void* pointer, Queue* queue) noexcept;
-  void put_in_lane(unsigned size_class, void* pointer, Queue* queue) noexcept;
+  [[nodiscard]] Result<void> free_block(PoolPage& in, void* pointer, Queue* queue) noexcept;
+  void put_in_thread_cache(unsigned size_class, void* pointer, Queue* queue) noexcept;
   // Precondition: `first` is the first page of a run in state `cached` that is in no thread cache.
-  void put_run_in_lane(Grain& first, void* pointer, Queue* order) noexcept;
-  [[nodiscard]] Ticket behind(Queue* queue) noexcept;
-  [[nodiscard]] Result<void> free_run(Grain& in, void* pointer, Queue* queue) noexcept;
+  void put_run_in_thread_cache(PoolPage& first, void* pointer, Queue* order) noexcept;
+  [[nodiscard]] Ticket ticket_after(Queue* queue) noexcept;
+  [[nodiscard]] Result<void> free_run(PoolPage& in, void* pointer, Queue* queue) noexcept;
   // These return false while another thread revokes the thread cache.
-  [[nodiscard]] bool keep_block(Lane& mine, unsigned size_class, void* block) noexcept;
-  [[nodiscard]] bool keep_run(Lane& mine, const Lane::Run& freed) noexcept;
+  [[nodiscard]] bool keep_block(ThreadCache& mine, unsigned size_class, void* block) noexcept;
+  [[nodiscard]] bool keep_run(ThreadCache& mine, const ThreadCache::PageRun& freed) noexcept;
   void put_back(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                 unsigned shard) noexcept;
-  void dissolve(Slab* whole) noexcept;
-  void flush_runs(Lane& mine) noexcept;
+  void release_empty_slab(Slab* whole) noexcept;
+  void flush_runs(ThreadCache& mine) noexcept;
 
   const SizeClasses classes_;
   const bool checks_;
@@ -243,31 +243,31 @@ class Pool final : public MemoryResource, public Reclaimable {
   RegionHeap regions_;
   DecayWindow window_;
   CentralLists central_;
-  Lane* lanes_ = nullptr;
+  ThreadCache* lanes_ = nullptr;
   int tries_to_go_ = 0;
-  Pressure pressure_;
+  OomStages pressure_;
   // When thread caches are next searched for idle ones.
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};
-  LateMemory late_;
+  PendingReleases late_;
 
   std::mutex records_lock_;
   Ref<Queue> records_queue_;  // of blocks whose record is created after their allocation
 };
 
 inline void* Pool::allocate_warm(std::size_t nbytes, std::size_t alignment, Queue* queue) noexcept {
-  auto& mine = *detail::last_lane;
+  auto& mine = *detail::last_thread_cache;
   if (!mine.serves(*this, queue) || alignment > classes_.unit() ||
       (alignment & (alignment - 1)) != 0 || queue == nullptr || queue->lent() ||
-      !queue->in_one_order()) {
+      !queue->is_in_order()) {
     return nullptr;
   }
-  const Lane::Hold held{mine};
+  const ThreadCache::Hold held{mine};
   if (!held) [[unlikely]] {
     return nullptr;
   }
   if (nbytes - 1 >= SizeClasses::k_largest) [[unlikely]] {  // also true for 0 bytes
     auto* const run = mine.take_last_run(nbytes, regions_.table());
-    return run == nullptr ? nullptr : opened(run, grains_for(nbytes) * k_grain_bytes);
+    return run == nullptr ? nullptr : unpoison(run, pool_pages_for(nbytes) * k_pool_page_bytes);
   }
   const auto size_class = classes_.class_of(nbytes);
   auto& bin = mine.bins[size_class];
@@ -279,18 +279,18 @@ inline void* Pool::allocate_warm(std::size_t nbytes, std::size_t alignment, Queu
     auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
-  return opened(block, classes_.bytes_of(size_class));
+  return unpoison(block, classes_.bytes_of(size_class));
 }
 
 inline bool Pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, Queue* queue) noexcept {
-  auto& mine = *detail::last_lane;
+  auto& mine = *detail::last_thread_cache;
   const auto& at = process_page_map.at(pointer);
   const auto seen = at.look();
-  if (!mine.serves(*this, queue) || queue == nullptr || !queue->in_one_order()) [[unlikely]] {
+  if (!mine.serves(*this, queue) || queue == nullptr || !queue->is_in_order()) [[unlikely]] {
     return false;
   }
-  note_free_behind_work();
-  const Lane::Hold held{mine};
+  note_free_after_work();
+  const ThreadCache::Hold held{mine};
   if (!held) [[unlikely]] {
     return false;
   }
@@ -300,7 +300,7 @@ inline bool Pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, Queue* 
         !mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table())) {
       return false;
     }
-    shut(pointer, in->span.load(k_relaxed) * k_grain_bytes, queue);
+    poison(pointer, in->span.load(k_relaxed) * k_pool_page_bytes, queue);
     return true;
   }
   auto& bin = mine.bins[seen.size_class()];
@@ -314,7 +314,7 @@ inline bool Pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, Queue* 
       return false;
     }
   }
-  shut(pointer, classes_.bytes_of(seen.size_class()), queue);
+  poison(pointer, classes_.bytes_of(seen.size_class()), queue);
   bin.blocks[bin.count++] = pointer;
   return true;
 }

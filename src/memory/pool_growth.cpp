@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "core/sizes.hpp"
+#include "memory/deferred_release.hpp"
+#include "memory/oom_callbacks.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/pool.hpp"
-#include "memory/reaper.hpp"
-#include "memory/reclaimers.hpp"
 
 namespace isthmus {
 namespace {
@@ -76,8 +76,8 @@ Result<void> Pool::begin_with(std::size_t nbytes) {
   const auto try_it = [&] {
     return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
   };
-  auto begun = with_all_pools({where(), kind(), nbytes, this}, refusals, try_it, try_it());
-  if (!begun && reclaimed_for(begun.failure(), refusals, where(), {kind(), nbytes}, nullptr)) {
+  auto begun = with_all_pools({device(), kind(), nbytes, this}, refusals, try_it, try_it());
+  if (!begun && reclaimed_for(begun.failure(), refusals, device(), {kind(), nbytes}, nullptr)) {
     begun = try_it();
   }
   return !is_short(begun) ? begun
@@ -85,7 +85,7 @@ Result<void> Pool::begin_with(std::size_t nbytes) {
                                  begun.failure().message(), source_.remedy(nbytes, 0));
 }
 
-Result<RegionHeap::Run> Pool::grow(const WantedRun& wanted) {
+Result<RegionHeap::PageRun> Pool::grow(const WantedRun& wanted) {
   if (window_.is_on() && no_wait == 0) {
     let_collection_end(*this);
     if (const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom,
@@ -95,7 +95,7 @@ Result<RegionHeap::Run> Pool::grow(const WantedRun& wanted) {
     }
   }
   decay();
-  give_way(std::size_t{wanted.count} * k_grain_bytes);
+  shrink(std::size_t{wanted.count} * k_pool_page_bytes);
   auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.whom);
   if (window_.is_on()) {
     DecayingPools::only().wake(window_);
@@ -103,15 +103,15 @@ Result<RegionHeap::Run> Pool::grow(const WantedRun& wanted) {
   return grown;
 }
 
-Result<RegionHeap::Run> Pool::grow_with_siblings(const WantedRun& wanted) {
-  return with_siblings(std::size_t{wanted.count} * k_grain_bytes, [&] { return grow(wanted); });
+Result<RegionHeap::PageRun> Pool::grow_with_siblings(const WantedRun& wanted) {
+  return with_siblings(std::size_t{wanted.count} * k_pool_page_bytes, [&] { return grow(wanted); });
 }
 
 // Releases memory before the pool grows. Above the soft limit: all free memory that exceeds it.
 // Where memory cannot be remapped: free regions that did not fit the request, as many bytes as it
 // is about to obtain. A recorded training run held 1.5 times what it requested without this, and
 // 1.05 times with it.
-void Pool::give_way(std::size_t needed) noexcept {
+void Pool::shrink(std::size_t needed) noexcept {
   const auto held = source_.counts().held_bytes();
   const auto soft = source_.how().soft_limit_bytes;
   if (held > soft - std::min(needed, soft)) {
@@ -123,53 +123,53 @@ void Pool::give_way(std::size_t needed) noexcept {
 
 // Flushes this thread's caches, so that their memory can be coalesced with free memory, then does
 // what `settle_shared` does.
-void Pool::settle() noexcept {
-  Lane::empty_own(*this);
-  settle_shared();
+void Pool::coalesce() noexcept {
+  ThreadCache::empty_own(*this);
+  coalesce_shared();
 }
 
 // Submits the fences that tickets wait for, and coalesces free memory whose tickets have passed.
-void Pool::settle_shared() noexcept {
+void Pool::coalesce_shared() noexcept {
   slots_->fence();
-  regions_.settle();
+  regions_.coalesce();
 }
 
 // Flushes the thread caches that were not used since the last call. Runs at most every 10 ms, not
 // at every growth: between two growths in quick succession, caches of working threads would seem
 // unused.
-bool Pool::revoke_idle_lanes() noexcept {
+bool Pool::revoke_idle_thread_caches() noexcept {
   constexpr auto k_look_every = std::chrono::milliseconds{10};
   const auto now = std::chrono::steady_clock::now();
   auto due = next_look_.load(k_relaxed);
   if (now < due || !next_look_.compare_exchange_strong(due, now + k_look_every, k_relaxed)) {
     return false;  // done less than 10 ms ago, or by another thread right now
   }
-  Lane::revoke(*this, Lane::Revoked::idle);
+  ThreadCache::revoke(*this, ThreadCache::Revoked::idle);
   return true;
 }
 
 // Makes all free memory available to every request: flushes this thread's caches, those of other
 // threads (`idle`: only ones not used lately) and the central lists. A cache that its thread is
 // using at the moment may keep some blocks.
-void Pool::gather(Lane::Revoked which) noexcept {
-  Lane::empty_own(*this);
-  Lane::revoke(*this, which);
+void Pool::flush_caches(ThreadCache::Revoked which) noexcept {
+  ThreadCache::empty_own(*this);
+  ThreadCache::revoke(*this, which);
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    dissolve(central_.flush(each));
+    release_empty_slab(central_.flush(each));
   }
   slots_->fence();
-  regions_.settle();
+  regions_.coalesce();
 }
 
 std::size_t Pool::trim(std::size_t keep) noexcept {
   start_letting_go();
-  let_go_on_demand();
+  release_on_demand();
   const auto given_back = decay() + trim_free(keep);
   return std::max(given_back, source_.upstream().trim(keep));
 }
 
 std::size_t Pool::trim_free(std::size_t keep) noexcept {
-  gather(Lane::Revoked::all);
+  flush_caches(ThreadCache::Revoked::all);
   return regions_.trim(keep);
 }
 
@@ -178,7 +178,7 @@ std::size_t Pool::decay(DecayWindow::Clock::time_point now) noexcept {
     return 0;
   }
   const Collection until_it_is_free{*this};
-  gather(Lane::Revoked::idle);
+  flush_caches(ThreadCache::Revoked::idle);
   const auto held = source_.counts().held_bytes();
   return regions_.trim(held - std::min(held, regions_.least_free_bytes()));
 }

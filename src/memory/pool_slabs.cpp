@@ -47,7 +47,7 @@ SlabShape Pool::next_slab(unsigned size_class) const noexcept {
 }
 
 bool Pool::can_spare_slab(unsigned size_class) const noexcept {
-  const auto slab_bytes = next_slab(size_class).grains * k_grain_bytes;
+  const auto slab_bytes = next_slab(size_class).grains * k_pool_page_bytes;
   return central_.free_bytes() + slab_bytes <= source_.counts().held_bytes() / k_part_to_spare;
 }
 
@@ -75,7 +75,8 @@ Result<std::size_t> Pool::add_slab(unsigned size_class, std::span<void*> out, Qu
 // Takes the first blocks of a new slab for the caller before other threads can find the slab in the
 // central list, since they might take them all.
 Result<std::size_t> Pool::cut(unsigned size_class, const SlabShape& shape,
-                              const RegionHeap::Run& run, std::span<void*> out, unsigned shard) {
+                              const RegionHeap::PageRun& run, std::span<void*> out,
+                              unsigned shard) {
   auto* made = take_slab_record(shape);
   if (made == nullptr) {
     regions_.give(run.first, run.until);
@@ -102,7 +103,7 @@ Result<std::size_t> Pool::cut(unsigned size_class, const SlabShape& shape,
 }
 
 // Returns slabs that have all their blocks to the run heap. `whole` is a list linked by `after`.
-void Pool::dissolve(Slab* whole) noexcept {
+void Pool::release_empty_slab(Slab* whole) noexcept {
   auto& table = regions_.table();
   while (whole != nullptr) {
     auto* gone = std::exchange(whole, whole->after);
@@ -110,7 +111,7 @@ void Pool::dissolve(Slab* whole) noexcept {
     const auto grains = gone->grains();
     process_page_map.forget_slab(gone->address_of(0), grains);
     for (RegionHeap::Index each = 0; each < grains; ++each) {
-      table[first + each].is.store(Grain::State::none, k_relaxed);
+      table[first + each].is.store(PoolPage::State::none, k_relaxed);
     }
     table[first].span.store(grains, k_relaxed);
     const auto until = gone->waiting == 0 ? Ticket{} : gone->until;
@@ -122,7 +123,7 @@ void Pool::dissolve(Slab* whole) noexcept {
 void Pool::put_back(unsigned size_class, std::span<void* const> blocks, Ticket freed,
                     unsigned shard) noexcept {
   if (!blocks.empty()) {
-    dissolve(central_.give(size_class, blocks, freed, shard));
+    release_empty_slab(central_.give(size_class, blocks, freed, shard));
   }
 }
 

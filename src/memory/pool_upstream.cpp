@@ -14,7 +14,7 @@ bool is_a_pools(const Allocation::Facts& facts) noexcept {
   const auto* at = static_cast<const std::byte*>(facts.base);
   const auto* const last = at + facts.nbytes - 1;
   bool found = process_page_map.find(last) != nullptr;
-  for (; !found && at < last; at += k_grain_bytes) {
+  for (; !found && at < last; at += k_pool_page_bytes) {
     found = process_page_map.find(at) != nullptr;
   }
   return found;
@@ -35,7 +35,7 @@ Result<void> PoolUpstream::check(MemoryResource& resource) {
     wrong =
         "returns memory of several kinds, which a pool cannot mix: put the fallback over the pool";
   } else if (std::any_of(bases.begin(), bases.end(),
-                         [&](auto* each) { return &each->where() != &resource.where(); })) {
+                         [&](auto* each) { return &each->device() != &resource.device(); })) {
     wrong =
         "returns memory of several devices, which a pool cannot mix: put the fallback over pools";
   } else if (resource.may_take_back()) {
@@ -43,14 +43,14 @@ Result<void> PoolUpstream::check(MemoryResource& resource) {
   }
   if (wrong != nullptr) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "the upstream of a pool, of {} memory on {}, {}",
-                kind_name(resource.kind()), resource.where().properties().filter, wrong);
+                kind_name(resource.kind()), resource.device().properties().filter, wrong);
   }
   return {};
 }
 
 Result<void> PoolUpstream::open() {
   if (is_there()) {
-    auto made = of_->home().create_queue(of_->where());
+    auto made = of_->context().create_queue(of_->device());
     ISTHMUS_TRY(made);
     quiet_ = *std::move(made);
   }

@@ -11,12 +11,12 @@
 
 namespace isthmus {
 
-using GrainState = Grain::State;
+using PoolPageState = PoolPage::State;
 
 bool RunHeap::is_sound_free(Index first) const noexcept {
   const auto count = length_of(first);
   const auto& last = table_[first + count - 1];
-  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != GrainState::free_last ||
+  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != PoolPageState::free_last ||
                                    last.span.load(k_relaxed) != count - 1))) {
     return false;
   }
@@ -32,7 +32,7 @@ bool RunHeap::is_sound_taken(Index first) const noexcept {
   const auto count = length_of(first);
   for (Index back = 1; back < count; ++back) {
     const auto& body = table_[first + back];
-    if (body.is.load(k_relaxed) != GrainState::body || body.span.load(k_relaxed) != back) {
+    if (body.is.load(k_relaxed) != PoolPageState::body || body.span.load(k_relaxed) != back) {
       return false;
     }
   }
@@ -44,7 +44,7 @@ RunHeap::Finding RunHeap::look_for_damage(Index first, Index count) const noexce
   bool follows_free = false;
   for (auto at = first; at < first + count;) {
     const auto& record = table_[at];
-    const bool is_free = record.is.load(k_relaxed) == GrainState::free_head;
+    const bool is_free = record.is.load(k_relaxed) == PoolPageState::free_head;
     const bool is_slab = record.is_slab() && record.in_slab() != nullptr;
     if (!is_slab && !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_taken(at))) {
       return {at};
@@ -81,8 +81,8 @@ Result<void> RegionHeap::verify() noexcept {
   }
   if (free != runs_.free_grains()) {
     return fail(ISTHMUS_ERROR_INTERNAL, "{} are free, and {} are counted",
-                describe_bytes(free * k_grain_bytes),
-                describe_bytes(runs_.free_grains() * k_grain_bytes));
+                describe_bytes(free * k_pool_page_bytes),
+                describe_bytes(runs_.free_grains() * k_pool_page_bytes));
   }
   if (neighbours != runs_.neighbours()) {
     return fail(ISTHMUS_ERROR_INTERNAL,

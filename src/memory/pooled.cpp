@@ -14,43 +14,43 @@ namespace {
 
 std::byte* start_of_grain(const void* pointer) noexcept {
   auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(pointer));
-  return at - address(pointer) % k_grain_bytes;
+  return at - address(pointer) % k_pool_page_bytes;
 }
 
-PooledBlock slab_block(Grain& in, const void* pointer) noexcept {
+PooledBlock slab_block(PoolPage& in, const void* pointer) noexcept {
   auto* owner = in.in_slab();
   if (owner == nullptr) {
     return {};
   }
   const auto number = owner->block_holding(pointer);
   if (number == Slab::k_no_block ||
-      (GrainTable::of(&in).common().knows_live.load(k_relaxed) && !owner->is_live(number))) {
+      (PoolPageTable::of(&in).common().knows_live.load(k_relaxed) && !owner->is_live(number))) {
     return {};
   }
   auto* start = owner->address_of(number);
   const auto back =
-      (start_of_grain(pointer) - start_of_grain(start)) / std::ptrdiff_t{k_grain_bytes};
+      (start_of_grain(pointer) - start_of_grain(start)) / std::ptrdiff_t{k_pool_page_bytes};
   return {&in - back, start, owner->block_bytes};
 }
 
-PooledBlock run_block(Grain& in, const void* pointer) noexcept {
+PooledBlock run_block(PoolPage& in, const void* pointer) noexcept {
   auto* first = first_of_run(&in);
-  if (first == nullptr || first->is.load(k_relaxed) == Grain::State::cached) {
+  if (first == nullptr || first->is.load(k_relaxed) == PoolPage::State::cached) {
     return {};
   }
-  return {first, start_of_grain(pointer) - (&in - first) * std::ptrdiff_t{k_grain_bytes},
-          first->span.load(k_relaxed) * k_grain_bytes};
+  return {first, start_of_grain(pointer) - (&in - first) * std::ptrdiff_t{k_pool_page_bytes},
+          first->span.load(k_relaxed) * k_pool_page_bytes};
 }
 
 // The error for an address in free memory of the pool that the page belongs to.
-Error is_free_in_pool(const void* pointer, const Grain& in) {
-  const auto owner = GrainTable::of(&in).owner();
+Error is_free_in_pool(const void* pointer, const PoolPage& in) {
+  const auto owner = PoolPageTable::of(&in).owner();
   if (!owner) {
     return not_allocated(pointer, "memory of a pool that is being destroyed");
   }
   return not_allocated(
       pointer, fmt::format("free memory of a pool of {} memory on {}", kind_name(owner->kind()),
-                           owner->where().properties().filter));
+                           owner->device().properties().filter));
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ Error not_allocated(const void* pointer, std::string_view in) {
               pointer, in);
 }
 
-PooledBlock block_holding(Grain& in, const void* pointer) noexcept {
+PooledBlock block_holding(PoolPage& in, const void* pointer) noexcept {
   return in.is_slab() ? slab_block(in, pointer) : run_block(in, pointer);
 }
 
@@ -72,7 +72,7 @@ Result<Ref<Allocation>> Pool::record(const PooledBlock& block) {
     return known;  // created by another thread meanwhile
   }
   if (!records_queue_) {
-    auto made = home().create_queue(where());
+    auto made = context().create_queue(device());
     ISTHMUS_TRY(made);
     records_queue_ = *std::move(made);
   }
@@ -101,7 +101,7 @@ Result<Ref<Allocation>> allocation_at(const void* pointer) {
       return not_allocated(pointer, k_freed_in_use);
     }
   }
-  auto from = GrainTable::of(in).owner();
+  auto from = PoolPageTable::of(in).owner();
   return from ? from->record(found) : is_free_in_pool(pointer, *in);
 }
 

@@ -5,13 +5,13 @@
 #include <string_view>
 
 #include "memory/allocation.hpp"
-#include "memory/grain_table.hpp"
+#include "memory/pool_page_table.hpp"
 #include "memory/slab.hpp"
 
 namespace isthmus {
 
 struct PooledBlock {
-  Grain* first = nullptr;  // record of the page that it begins in; null: no block
+  PoolPage* first = nullptr;  // record of the page that it begins in; null: no block
   std::byte* start = nullptr;
   std::size_t nbytes = 0;  // usable bytes
 };
@@ -19,12 +19,12 @@ struct PooledBlock {
 // The block that contains `pointer`; none if the memory is free. A pool without checks does not
 // know which blocks of a slab are live, so there a free block is found too. `in` is the record of
 // the page in the page map.
-[[nodiscard]] PooledBlock block_holding(Grain& in, const void* pointer) noexcept;
+[[nodiscard]] PooledBlock block_holding(PoolPage& in, const void* pointer) noexcept;
 
 // A live block without an allocation record, and the facts common to all memory of its pool. Null
 // if there is none, or if finding out takes more than a few loads.
 struct BareBlock {
-  GrainTable::CommonFacts* common = nullptr;
+  PoolPageTable::CommonFacts* common = nullptr;
   std::byte* start = nullptr;
   std::size_t nbytes = 0;
 };
@@ -35,7 +35,7 @@ struct BareBlock {
     return {};
   }
   auto& owner = at.last_slab();
-  auto& common = GrainTable::of(seen.record()).common();
+  auto& common = PoolPageTable::of(seen.record()).common();
   const auto number = owner.block_holding(pointer);
   if (number == Slab::k_no_block || (common.knows_live.load(k_relaxed) && !owner.is_live(number))) {
     return {};

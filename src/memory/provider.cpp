@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/provider.hpp"
 
+#include "memory/deferred_release.hpp"
 #include "memory/host_memory.hpp"
+#include "memory/oom_stages.hpp"
 #include "memory/other_pools.hpp"
-#include "memory/pressure.hpp"
-#include "memory/reaper.hpp"
 
 namespace isthmus {
 namespace {
@@ -125,7 +125,7 @@ Result<void*> Provider::allocate(std::size_t nbytes, std::size_t alignment, Queu
     return refused;
   }
   auto pointer =
-      provider_allocate_or_trim(home(), where(), {kind(), nbytes, alignment, write_combined_});
+      provider_allocate_or_trim(context(), device(), {kind(), nbytes, alignment, write_combined_});
   if (pointer) {
     counts_.took(nbytes);
   }
@@ -133,7 +133,7 @@ Result<void*> Provider::allocate(std::size_t nbytes, std::size_t alignment, Queu
 }
 
 Result<void> Provider::deallocate(void* pointer, std::size_t nbytes, Queue*) noexcept {
-  provider_deallocate(home(), where(), kind(), pointer, nbytes);
+  provider_deallocate(context(), device(), kind(), pointer, nbytes);
   counts_.gave_back(nbytes);
   return {};
 }

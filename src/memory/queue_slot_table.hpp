@@ -29,7 +29,7 @@ struct alignas(64) QueueSlot {
   std::atomic<std::uint64_t> done{0};    // of the last fence that has passed
   std::atomic<std::uint32_t> lanes{0};   // thread caches that hold memory freed on the queue
   std::atomic<std::uint32_t> next{0};    // in its chain; 0: the last
-  Ref<Queue> on;                         // under the lock
+  Ref<Queue> queue;                      // under the lock
   // Under the lock: the fence submitted last, and its number.
   Ref<Event> fence;
   std::uint64_t fence_number = 0;

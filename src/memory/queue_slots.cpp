@@ -95,7 +95,7 @@ QueueSlots::Slot QueueSlots::entry_of(Queue& queue) noexcept {
 // ticket depends on it. Checked in this order, because the last other owner of the queue may have
 // got a thread cache or a ticket just before it released the queue.
 bool QueueSlots::is_over(const QueueSlot& in) noexcept {
-  return in.on->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
+  return in.queue->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
          in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
 }
 
@@ -131,7 +131,7 @@ QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
   }
   if (found != k_quiet) {
     auto& in = entries_[found];
-    gone = std::exchange(in.on, Ref<Queue>{&queue});
+    gone = std::exchange(in.queue, Ref<Queue>{&queue});
     gone_fence = std::exchange(in.fence, nullptr);
     queue.note_pool();
     if (gone) {
@@ -143,7 +143,7 @@ QueueSlots::Slot QueueSlots::enter(Queue& queue) noexcept {
 }
 
 QueueSlots::Slot QueueSlots::find(Queue* queue) noexcept {
-  return queue == nullptr || !queue->in_one_order() ? k_quiet : entry_of(*queue);
+  return queue == nullptr || !queue->is_in_order() ? k_quiet : entry_of(*queue);
 }
 
 Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
@@ -152,7 +152,7 @@ Ref<Queue> QueueSlots::find(std::uint64_t serial) noexcept {
   if (known == k_quiet) {
     return {};
   }
-  auto* const on = entries_[known].on.get();
+  auto* const on = entries_[known].queue.get();
   return on->retain_if_known() ? Ref<Queue>::adopt(on) : Ref<Queue>{};
 }
 
@@ -203,7 +203,7 @@ void QueueSlots::submit(Slot slot, PassingOfSeveral* also) noexcept {
 // Under the lock, since another thread may reassign the entry at any moment, or be doing so.
 Ref<Queue> QueueSlots::queue_of(Slot slot) noexcept {
   const std::lock_guard hold{lock_};
-  return entries_[slot].on;
+  return entries_[slot].queue;
 }
 
 bool QueueSlots::try_submit(Slot slot, std::uint64_t number, PassingOfSeveral* also) noexcept try {
@@ -374,7 +374,7 @@ Result<void> QueueSlots::wait_behind(Ticket ticket, Queue& queue) {
       return Error::no_memory();
     }
   }
-  if (queue.has_others_work()) {
+  if (queue.has_external_work()) {
     return queue.stand_behind(ends);  // external work may overtake operations held back on the host
   }
   auto reached = queue.fence(order_only(ends));
@@ -385,7 +385,7 @@ Result<void> QueueSlots::wait_behind(Ticket ticket, Queue& queue) {
 void QueueSlots::forget_queues() noexcept {
   const auto used = entries_.used();
   for (Slot each = k_several + 1; each < used; ++each) {
-    const auto gone = std::exchange(entries_[each].on, nullptr);
+    const auto gone = std::exchange(entries_[each].queue, nullptr);
     gone->forget_pool();
     const auto last = std::exchange(entries_[each].fence, nullptr);
   }

@@ -59,7 +59,7 @@ class QueueSlots final : public RefCounted {
   // In place of the request's queue: the caller waits for the memory's work itself.
   static constexpr Slot k_anybody = QueueSlotTable::k_max;
 
-  // The entry of `queue`. k_quiet for null, for queues that are not `in_one_order` (even there
+  // The entry of `queue`. k_quiet for null, for queues that are not `is_in_order` (even there
   // memory is reusable only after its fence has passed), and if all entries are in use.
   [[nodiscard]] Slot find(Queue* queue) noexcept;
   // While a thread cache (`lane`) keeps memory that was freed on the entry's queue, which has no

@@ -2,10 +2,10 @@
 #include "memory/raw.hpp"
 
 #include "memory/cut_areas.hpp"
+#include "memory/deferred_release.hpp"
+#include "memory/oom_callbacks.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/page_map.hpp"
-#include "memory/reaper.hpp"
-#include "memory/reclaimers.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -44,17 +44,17 @@ bool is_used_above(MemoryResource& resource, const void* pointer, std::size_t nb
 
 }  // namespace
 
-Result<void*> hand_out(MemoryResource& resource, std::size_t nbytes, std::size_t alignment,
-                       Queue& queue) {
-  let_much_go_on_demand();
+Result<void*> allocate_raw(MemoryResource& resource, std::size_t nbytes, std::size_t alignment,
+                           Queue& queue) {
+  release_much_on_demand();
   const auto refusals = driver_refusals;
   const auto ask = [&] { return resource.allocate(nbytes, alignment, queue); };
   auto memory = ask();
   if (is_short(memory)) {
-    memory = with_all_pools({resource.where(), resource.kind(), nbytes, resource.as_pool()},
+    memory = with_all_pools({resource.device(), resource.kind(), nbytes, resource.as_pool()},
                             refusals, ask, std::move(memory));
   }
-  if (!memory && reclaimed_for(memory.failure(), refusals, resource.where(),
+  if (!memory && reclaimed_for(memory.failure(), refusals, resource.device(),
                                {resource.kind(), nbytes, alignment}, &resource)) {
     memory = ask();
   }
@@ -68,7 +68,8 @@ Result<void*> hand_out(MemoryResource& resource, std::size_t nbytes, std::size_t
   return memory;
 }
 
-Result<void> take_back(MemoryResource& resource, void* pointer, std::size_t nbytes, Queue* behind) {
+Result<void> deallocate_raw(MemoryResource& resource, void* pointer, std::size_t nbytes,
+                            Queue* behind) {
   if (goes_back_bare(resource, pointer, nbytes)) {
     if (Allocation::any_within() && is_used_above(resource, pointer, nbytes)) {
       return is_in_use(pointer);

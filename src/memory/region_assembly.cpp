@@ -52,7 +52,7 @@ class RegionHeap::Assembly {
       of_.drop(each);
     }
     if (in_ != nullptr) {
-      source_.let_go(*in_);
+      source_.release_now(*in_);
     }
   }
 
@@ -60,7 +60,7 @@ class RegionHeap::Assembly {
   // mapping of it remains.
   void give_back_dust(std::size_t needed) noexcept {
     const auto share = at_hand() < needed ? needed / k_least_share : 0;
-    const auto least = std::max(k_least_part * k_grain_bytes, share);
+    const auto least = std::max(k_least_part * k_pool_page_bytes, share);
     std::erase_if(to_move_, [&](const Piece& each) {
       const bool is_dust = source_.divides() && each.what.nbytes() < least;
       if (is_dust) {
@@ -145,13 +145,13 @@ bool RegionHeap::may_go(const Piece& gone) const noexcept {
   return slots_.passed(gone.until) && (gone.is_left || !is_elsewhere_too(gone.what));
 }
 
-void RegionHeap::let_go(const Piece& gone) noexcept {
+void RegionHeap::release_now(const Piece& gone) noexcept {
   gone.is_left ? source_.leave(gone.what) : source_.give_back(gone.what);
 }
 
 void RegionHeap::drop(const Piece& gone) noexcept {
   if (may_go(gone)) {
-    let_go(gone);
+    release_now(gone);
   } else {
     late_.push_back(gone);
     late_bytes_.fetch_add(gone.is_left ? 0 : gone.what.driver_bytes, std::memory_order_relaxed);
@@ -166,7 +166,7 @@ std::size_t RegionHeap::drop_what_ended() noexcept {
       return each.is_left != are_left || !may_go(each);
     });
     std::for_each(gone, late_.end(), [this](const Piece& each) {
-      let_go(each);
+      release_now(each);
       late_bytes_.fetch_sub(each.is_left ? 0 : each.what.driver_bytes, std::memory_order_relaxed);
     });
     late_.erase(gone, late_.end());
@@ -192,7 +192,7 @@ std::vector<RegionHeap::Piece> RegionHeap::take_to_move(std::size_t needed, Queu
                    [](const Unused& a, const Unused& b) { return a.count > b.count; });
   std::vector<Unused> chosen;
   chosen.reserve(all.size());
-  const auto wanted = static_cast<Index>(round_up(needed, k_grain_bytes) / k_grain_bytes);
+  const auto wanted = static_cast<Index>(round_up(needed, k_pool_page_bytes) / k_pool_page_bytes);
   auto missing = wanted;
   const Unused* last = nullptr;
   for (const auto& each : all) {

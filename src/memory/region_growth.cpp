@@ -76,8 +76,8 @@ Error RegionHeap::beyond_all(std::size_t nbytes) {
 
 // Chunks that one thread has taken out to move are invisible to other threads. So threads grow the
 // heap one at a time, and each first tries the memory that the one before it added.
-Result<RegionHeap::Run> RegionHeap::grow(Index count, std::size_t alignment,
-                                         QueueSlots::Slot slot) {
+Result<RegionHeap::PageRun> RegionHeap::grow(Index count, std::size_t alignment,
+                                             QueueSlots::Slot slot) {
   Turn mine{*this};
   for (auto from = Cut::sparing_idle;; from = Cut::any) {
     if (const auto found = take(count, alignment, slot, from); found.count != 0) {
@@ -89,8 +89,8 @@ Result<RegionHeap::Run> RegionHeap::grow(Index count, std::size_t alignment,
 
 Result<void> RegionHeap::grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
                                   Turn& mine) {
-  const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
-  const auto needed = count * k_grain_bytes + slack;
+  const auto slack = alignment > k_pool_page_bytes ? alignment - k_pool_page_bytes : 0;
+  const auto needed = count * k_pool_page_bytes + slack;
   if (needed > k_most_bytes) {
     return beyond_all(needed);
   }

@@ -20,7 +20,7 @@ void let_others(std::unique_lock<SpinLock>& hold) noexcept {
 }  // namespace
 
 Result<void> RegionHeap::open() {
-  auto table = GrainTable::take();
+  auto table = PoolPageTable::take();
   ISTHMUS_TRY(table);
   table_ = *table;
   runs_ = RunHeap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
@@ -28,7 +28,7 @@ Result<void> RegionHeap::open() {
 }
 
 RegionHeap::~RegionHeap() {
-  std::for_each(late_.begin(), late_.end(), [this](const Piece& each) { let_go(each); });
+  std::for_each(late_.begin(), late_.end(), [this](const Piece& each) { release_now(each); });
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
     source_.give_back(each);
@@ -47,11 +47,11 @@ std::vector<Region>::const_iterator RegionHeap::region_of(Index number) const no
 
 std::byte* RegionHeap::address_of(Index first) const noexcept {
   const auto& in = *region_of(first);
-  return in.base + std::size_t{first - in.first} * k_grain_bytes;
+  return in.base + std::size_t{first - in.first} * k_pool_page_bytes;
 }
 
 // The page comes from an address of a caller's: its region may have been released.
-std::uint64_t RegionHeap::since(const Grain& grain) const noexcept {
+std::uint64_t RegionHeap::since(const PoolPage& grain) const noexcept {
   if (!source_.upstream().is_there()) {
     return 0;
   }
@@ -67,7 +67,7 @@ std::uint64_t RegionHeap::since(const Grain& grain) const noexcept {
 bool RegionHeap::is_spared(Index found, Index count, Cut cut) const noexcept {
   const auto length = runs_.length_of(found);
   if (cut == Cut::any || source_.moves() || thrift_ < k_swap_costs || length / 2 <= count ||
-      length * k_grain_bytes <= source_.growth_for(count * k_grain_bytes)) {
+      length * k_pool_page_bytes <= source_.growth_for(count * k_pool_page_bytes)) {
     return false;
   }
   const auto& in = *region_of(found);
@@ -105,10 +105,10 @@ void RegionHeap::unite_all(QueueSlots::Slot slot, std::unique_lock<SpinLock>& ho
   }
 }
 
-RegionHeap::Run RegionHeap::take(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                                 Cut cut) noexcept {
+RegionHeap::PageRun RegionHeap::take(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                                     Cut cut) noexcept {
   const auto slack =
-      alignment > k_grain_bytes ? static_cast<Index>(alignment / k_grain_bytes) - 1 : 0;
+      alignment > k_pool_page_bytes ? static_cast<Index>(alignment / k_pool_page_bytes) - 1 : 0;
   std::unique_lock hold{lock_};
   const auto wanted = count + slack;
   thrift_ = std::min(thrift_ + (cut == Cut::sparing ? 1 : 0), k_most_thrift);
@@ -123,7 +123,7 @@ RegionHeap::Run RegionHeap::take(Index count, std::size_t alignment, QueueSlots:
   auto* base = address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);
-    first = runs_.keep(first, static_cast<Index>(skip / k_grain_bytes), count);
+    first = runs_.keep(first, static_cast<Index>(skip / k_pool_page_bytes), count);
     base += skip;
   }
   least_free_ = std::min(least_free_, runs_.free_grains());
@@ -133,7 +133,7 @@ RegionHeap::Run RegionHeap::take(Index count, std::size_t alignment, QueueSlots:
 bool RegionHeap::put_poison(Index first, Index count, Ticket until) const noexcept {
   const bool is_unused = source_.poison().is_on() && slots_.passed(until);
   if (is_unused) {
-    source_.poison().put(address_of(first), count * k_grain_bytes);
+    source_.poison().put(address_of(first), count * k_pool_page_bytes);
   }
   return is_unused;
 }
@@ -157,7 +157,7 @@ void RegionHeap::give(Index first, Ticket freed) noexcept {
 }
 
 // What could not be joined when it was freed still cannot be, until a ticket passes.
-void RegionHeap::settle() noexcept {
+void RegionHeap::coalesce() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();
   put_poison_where_work_ended();
@@ -182,7 +182,7 @@ RegionHeap::Index RegionHeap::find_numbers(Index count) noexcept {
     }
     from = each.first + each.count + 1;
   }
-  return GrainTable::k_grains - from > count ? from : RunHeap::k_none;
+  return PoolPageTable::k_pages - from > count ? from : RunHeap::k_none;
 }
 
 // Enters a row of adjacent regions as one free run.
@@ -193,7 +193,7 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
     nbytes += each.what.nbytes();
     until = slots_.joined(until, each.until);
   }
-  const auto count = static_cast<Index>(nbytes / k_grain_bytes);
+  const auto count = static_cast<Index>(nbytes / k_pool_page_bytes);
   auto* const base = row.front().what.base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
   const std::lock_guard hold{lock_};
@@ -219,13 +219,13 @@ Result<void> RegionHeap::enter(std::vector<Piece>& row) {
 
 std::size_t RegionHeap::free_bytes() noexcept {
   const std::lock_guard hold{lock_};
-  return runs_.free_grains() * k_grain_bytes;
+  return runs_.free_grains() * k_pool_page_bytes;
 }
 
 std::size_t RegionHeap::least_free_bytes() noexcept {
   const std::lock_guard hold{lock_};
   const auto now = runs_.free_grains();
-  return std::min(now, std::exchange(least_free_, now)) * k_grain_bytes;
+  return std::min(now, std::exchange(least_free_, now)) * k_pool_page_bytes;
 }
 
 }  // namespace isthmus

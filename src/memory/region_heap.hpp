@@ -33,7 +33,7 @@ class OwnCaches;
 class RegionHeap {
  public:
   using Index = RunHeap::Index;
-  struct Run {
+  struct PageRun {
     std::byte* base = nullptr;
     Index first = RunHeap::k_none;
     Index count = 0;
@@ -60,14 +60,14 @@ class RegionHeap {
   enum class Cut { sparing, sparing_idle, any };
   // Takes a run from free memory that is usable by queue entry `slot` (queue_slots.hpp); count 0 if
   // no run is long enough. `alignment` in bytes, a power of two.
-  [[nodiscard]] Run take(Index count, std::size_t alignment, QueueSlots::Slot slot,
-                         Cut cut = Cut::sparing) noexcept;
+  [[nodiscard]] PageRun take(Index count, std::size_t alignment, QueueSlots::Slot slot,
+                             Cut cut = Cut::sparing) noexcept;
   // Joins neighbouring runs that waited for different queues and no longer wait.
-  void settle() noexcept;
+  void coalesce() noexcept;
   // As `take`, but obtains more memory unless another thread added enough meanwhile. Errors as
   // `RegionSource::allocate`. Threads that call the driver wait for one another. Threads that call
   // an upstream resource do not: it may be the program's code and wait for this thread.
-  [[nodiscard]] Result<Run> grow(Index count, std::size_t alignment, QueueSlots::Slot slot);
+  [[nodiscard]] Result<PageRun> grow(Index count, std::size_t alignment, QueueSlots::Slot slot);
   // Adds a region of at least `nbytes` bytes.
   [[nodiscard]] Result<void> grow_by(std::size_t nbytes);
   void give(Index first, Ticket freed) noexcept;
@@ -88,10 +88,10 @@ class RegionHeap {
   [[nodiscard]] Result<bool> wait_for_upstream(std::uint32_t seen, const os::Deadline& until) const;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
-  [[nodiscard]] GrainTable& table() const noexcept { return *table_; }
+  [[nodiscard]] PoolPageTable& table() const noexcept { return *table_; }
   // Whether `record`, as found in the page map, belongs to this heap and not to another pool's.
-  [[nodiscard]] bool has(const Grain* record) const noexcept {
-    return &GrainTable::of(record) == table_;
+  [[nodiscard]] bool has(const PoolPage* record) const noexcept {
+    return &PoolPageTable::of(record) == table_;
   }
   // Whether a page (`grain`) holds blocks of this heap of which none has an allocation record.
   [[nodiscard]] bool has_bare_blocks(MapEntry::Seen in) const noexcept {
@@ -116,7 +116,7 @@ class RegionHeap {
   [[nodiscard]] Counted count(const OwnCaches* mine) const;
   // The order number (`Region::since`) at which the page's region came from an upstream resource; 0
   // if it came from the driver.
-  [[nodiscard]] std::uint64_t since(const Grain& grain) const noexcept;
+  [[nodiscard]] std::uint64_t since(const PoolPage& grain) const noexcept;
   // INTERNAL if records contradict one another.
   [[nodiscard]] Result<void> verify() noexcept;
 
@@ -138,7 +138,7 @@ class RegionHeap {
     RegionHeap& of_;
     bool brings_ = false;
   };
-  static constexpr auto k_most_bytes = std::size_t{GrainTable::k_grains} * k_grain_bytes;
+  static constexpr auto k_most_bytes = std::size_t{PoolPageTable::k_pages} * k_pool_page_bytes;
   // In pages, of a part of a chunk that divides: a smaller part is not worth its own mapping, of
   // which a process on Linux has some 65,000. A whole chunk may be smaller: no mapping remains of
   // it.
@@ -161,7 +161,7 @@ class RegionHeap {
     bool is_left = false;
   };
 
-  struct SpanOfGrains {
+  struct SpanOfPages {
     Index first = RunHeap::k_none;
     Index count = 0;
   };
@@ -179,7 +179,7 @@ class RegionHeap {
   [[nodiscard]] Index movable_in(Index first, Index end) const noexcept;
   [[nodiscard]] std::pair<Index, Index> some_movable_in(Index first, Index end) const noexcept;
   [[nodiscard]] Index may_move_at_once(Index movable) const noexcept;
-  [[nodiscard]] SpanOfGrains grains_from(Index number) const noexcept;
+  [[nodiscard]] SpanOfPages grains_from(Index number) const noexcept;
   [[nodiscard]] static Error beyond_all(std::size_t nbytes);
   [[nodiscard]] Result<void> grow_for(Index count, std::size_t alignment, QueueSlots::Slot slot,
                                       Turn& mine);
@@ -192,7 +192,7 @@ class RegionHeap {
   // Pre, of the next five: `growing_` is held, or regions cannot move.
   [[nodiscard]] bool is_elsewhere_too(const Region& which) const noexcept;
   [[nodiscard]] bool may_go(const Piece& gone) const noexcept;
-  void let_go(const Piece& gone) noexcept;
+  void release_now(const Piece& gone) noexcept;
   void drop(const Piece& gone) noexcept;   // Pre: `late_` has capacity for it
   std::size_t drop_what_ended() noexcept;  // bytes released to the driver
   template <class Visit>
@@ -214,7 +214,7 @@ class RegionHeap {
 
   RegionSource& source_;
   QueueSlots& slots_;
-  GrainTable* table_ = nullptr;
+  PoolPageTable* table_ = nullptr;
   std::mutex growing_;
   std::vector<Piece> late_;                 // under `growing_`: released once unused
   std::atomic<std::size_t> late_bytes_{0};  // of the whole chunks in `late_`

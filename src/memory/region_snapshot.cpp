@@ -20,7 +20,7 @@ void add_free(Snapshot& snapshot, std::size_t nbytes, bool passed) noexcept {
 // The free run that begins at `first` now, if any.
 std::optional<RegionHeap::FreeRun> RegionHeap::free_run_at(Index first) const noexcept {
   const auto& at = (*table_)[first];
-  const auto is_free = [&at] { return at.is.load(k_relaxed) == Grain::State::free_head; };
+  const auto is_free = [&at] { return at.is.load(k_relaxed) == PoolPage::State::free_head; };
   if (!is_free()) {
     return std::nullopt;
   }
@@ -30,7 +30,7 @@ std::optional<RegionHeap::FreeRun> RegionHeap::free_run_at(Index first) const no
 }
 
 // The pages from `number` on that lie in one region; empty if there are no more.
-RegionHeap::SpanOfGrains RegionHeap::grains_from(Index number) const noexcept {
+RegionHeap::SpanOfPages RegionHeap::grains_from(Index number) const noexcept {
   const std::lock_guard hold{lock_};
   const auto found = std::upper_bound(
       regions_.begin(), regions_.end(), number,
@@ -78,7 +78,7 @@ std::pair<RegionHeap::Index, RegionHeap::Index> RegionHeap::some_movable_in(
 RegionHeap::Index RegionHeap::may_move_at_once(Index movable) const noexcept {
   const auto soft = source_.how().soft_limit_bytes;
   const auto room = soft - std::min(soft, source_.counts().held_bytes());
-  return static_cast<Index>(std::min<std::size_t>(movable, room / k_grain_bytes));
+  return static_cast<Index>(std::min<std::size_t>(movable, room / k_pool_page_bytes));
 }
 
 std::size_t RegionHeap::live_blocks_in(Slab& in) const noexcept {
@@ -173,19 +173,19 @@ RegionHeap::Counted RegionHeap::count(const OwnCaches* mine) const {
       last = owner;
     } else if (const auto free = free_run_at(in.first)) {
       step = free->count;
-      add_free(seen, std::size_t{step} * k_grain_bytes, slots_.passed(free->until));
+      add_free(seen, std::size_t{step} * k_pool_page_bytes, slots_.passed(free->until));
       at_hand.add_free(in.first, step, free->until);
     } else if (at.begins_run()) {
-      step = std::clamp(at.span.load(k_relaxed), step, GrainTable::k_grains - in.first);
+      step = std::clamp(at.span.load(k_relaxed), step, PoolPageTable::k_pages - in.first);
       if (at.is_live_run()) {
-        seen.live += std::size_t{step} * k_grain_bytes;
+        seen.live += std::size_t{step} * k_pool_page_bytes;
         ++seen.live_blocks;
       } else {
         at_hand.add_kept(in.first, step);
       }
     }
     // A run may span adjacent regions.
-    in = step < in.count ? SpanOfGrains{in.first + step, in.count - step}
+    in = step < in.count ? SpanOfPages{in.first + step, in.count - step}
                          : grains_from(in.first + step);
   }
   seen.held = std::max(source_.counts().held_bytes(), seen.live + seen.waiting + seen.free);

@@ -21,8 +21,8 @@ ChunkSource* chunks_for(Context& context, Device& device, UsmKind kind,
                         std::size_t limit_bytes) noexcept {
   auto* found = context.chunks(device, kind);
   const bool fits = found != nullptr && found->granularity() <= limit_bytes &&
-                    found->granularity() % k_grain_bytes == 0 &&
-                    (!found->divides() || found->granularity() == k_grain_bytes);
+                    found->granularity() % k_pool_page_bytes == 0 &&
+                    (!found->divides() || found->granularity() == k_pool_page_bytes);
   return fits ? found : nullptr;
 }
 
@@ -31,8 +31,8 @@ ChunkSource* chunks_for(Context& context, Device& device, UsmKind kind,
 RegionSource::RegionSource(Context& context, Device& device, UsmKind kind, const Sizes& sizes,
                            Ref<Budget> shared, Ref<MemoryResource> upstream, bool remaps,
                            LiveCounts* live) noexcept
-    : home_{context},
-      where_{device},
+    : context_{context},
+      device_{device},
       kind_{kind},
       how_{sizes},
       shared_{std::move(shared)},
@@ -60,7 +60,7 @@ Result<void> RegionSource::fits(std::size_t nbytes) const {
   }
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
               "a pool of {} memory on {} holds at most {}, its {}, and cannot allocate {}",
-              kind_name(kind_), where_.properties().filter,
+              kind_name(kind_), device_.properties().filter,
               describe_bytes(std::min(how_.limit_bytes, shared)),
               shared < how_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
 }
@@ -87,20 +87,20 @@ std::size_t RegionSource::asked_for(std::size_t needed) const noexcept {
     return round_up(needed, chunks_->granularity());
   }
   // The driver may not align to pages: then one page more is requested.
-  const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
-  return round_up(needed, k_grain_bytes) + (aligns ? 0 : k_grain_bytes);
+  const bool aligns = device_.properties().max_alignment >= k_pool_page_bytes;
+  return round_up(needed, k_pool_page_bytes) + (aligns ? 0 : k_pool_page_bytes);
 }
 
 Result<void> RegionSource::claim(std::size_t nbytes) {
   if (!counts_.claim(nbytes, how_.limit_bytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "a pool of {} memory on {} would need {} more and holds {} of at most {}",
-                kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
+                kind_name(kind_), device_.properties().filter, describe_bytes(nbytes),
                 describe_bytes(counts_.held_bytes()), describe_bytes(how_.limit_bytes));
   }
   if (shared_ && !shared_->claim(nbytes)) {
     counts_.unclaim(nbytes);
-    return shared_->refusal(where_, kind_, nbytes);
+    return shared_->refusal(device_, kind_, nbytes);
   }
   return {};
 }
@@ -122,7 +122,7 @@ Result<Region> RegionSource::take(const AllocationRequest& request) {
     made.lent = chunk->detach();
     made.since = order_from_here();
   } else {
-    auto given = provider_allocate(home_, where_, request, live_);
+    auto given = provider_allocate(context_, device_, request, live_);
     ISTHMUS_TRY(given);
     made.from_driver = *given;
   }
@@ -130,21 +130,21 @@ Result<Region> RegionSource::take(const AllocationRequest& request) {
 }
 
 Result<Region> RegionSource::allocate(std::size_t nbytes) {
-  const auto whole = round_up(nbytes, k_grain_bytes);
+  const auto whole = round_up(nbytes, k_pool_page_bytes);
   const auto asked = asked_for(nbytes);
   ISTHMUS_TRY(claim(asked));
   Undo claimed{[&] { unclaim(asked); }};
-  auto made = take({kind_, asked, asked == whole ? k_grain_bytes : 0});
+  auto made = take({kind_, asked, asked == whole ? k_pool_page_bytes : 0});
   ISTHMUS_TRY(made);
   claimed.dismiss();
   counts_.took_claimed();
   auto* const begin = static_cast<std::byte*>(made->from_driver);
-  made->base = begin + (round_up(address(begin), k_grain_bytes) - address(begin));
-  made->count = static_cast<GrainTable::Index>(whole / k_grain_bytes);
+  made->base = begin + (round_up(address(begin), k_pool_page_bytes) - address(begin));
+  made->count = static_cast<PoolPageTable::Index>(whole / k_pool_page_bytes);
   return made;
 }
 
-Region RegionSource::cut(Region& whole, GrainTable::Index count) noexcept {
+Region RegionSource::cut(Region& whole, PoolPageTable::Index count) noexcept {
   auto front = whole;
   front.count = count;
   front.driver_bytes = front.nbytes();
@@ -166,12 +166,12 @@ void RegionSource::give_back(const Region& gone) noexcept {
   if (gone.lent != nullptr) {
     gone.lent->release();
   } else if (moves()) {
-    provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes, live_);
+    provider_destroy(*chunks_, device_, kind_, gone.from_driver, gone.driver_bytes, live_);
   } else {
-    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes, live_);
+    provider_deallocate(context_, device_, kind_, gone.from_driver, gone.driver_bytes, live_);
   }
   if (gone.in != nullptr) {
-    let_go(*gone.in);
+    release_now(*gone.in);
   }
   counts_.gave_back(gone.driver_bytes);
   if (shared_) {
@@ -181,7 +181,7 @@ void RegionSource::give_back(const Region& gone) noexcept {
 
 Result<Reservation*> RegionSource::reserve(std::size_t nbytes) {
   const auto whole = round_up(nbytes, chunks_->granularity());
-  auto base = chunks_->reserve(whole, k_grain_bytes);
+  auto base = chunks_->reserve(whole, k_pool_page_bytes);
   ISTHMUS_TRY(base);
   auto* made = new (std::nothrow) Reservation{static_cast<std::byte*>(*base), whole};
   if (made == nullptr) {
@@ -191,7 +191,7 @@ Result<Reservation*> RegionSource::reserve(std::size_t nbytes) {
   return made;
 }
 
-void RegionSource::let_go(Reservation& reservation) noexcept {
+void RegionSource::release_now(Reservation& reservation) noexcept {
   if (reservation.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return;
   }
@@ -214,11 +214,11 @@ Result<Region> RegionSource::create(Reservation& in, std::size_t nbytes) {
   ISTHMUS_TRY(claim(whole));
   Undo claimed{[&] { unclaim(whole); }};
   auto* const at = in.base + in.filled;
-  ISTHMUS_TRY(provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at, live_));
+  ISTHMUS_TRY(provider_create(*chunks_, context_, device_, {kind_, whole, 0}, at, live_));
   claimed.dismiss();
   counts_.took_claimed();
   fill(in, whole);
-  Region made{at, whole, at, static_cast<GrainTable::Index>(whole / k_grain_bytes)};
+  Region made{at, whole, at, static_cast<PoolPageTable::Index>(whole / k_pool_page_bytes)};
   if (!divides()) {
     made.in = &in;
     made.chunk = last_chunk_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -251,7 +251,7 @@ Result<Region> RegionSource::move(Region& which, Reservation& target) {
 void RegionSource::leave(const Region& old) noexcept {
   chunks_->leave(old.base, old.driver_bytes);
   if (old.in != nullptr) {
-    let_go(*old.in);
+    release_now(*old.in);
   }
 }
 

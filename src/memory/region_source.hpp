@@ -8,10 +8,10 @@
 #include "memory/budget.hpp"
 #include "memory/driver_counts.hpp"
 #include "memory/free_poison.hpp"
-#include "memory/grain_table.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/page_map.hpp"
+#include "memory/pool_page_table.hpp"
 #include "memory/pool_upstream.hpp"
 
 namespace isthmus {
@@ -31,17 +31,19 @@ struct Region {
   void* from_driver = nullptr;
   std::size_t driver_bytes = 0;
   std::byte* base = nullptr;
-  GrainTable::Index count = 0;
+  PoolPageTable::Index count = 0;
   Reservation* in = nullptr;   // set if the chunk does not divide
   Allocation* lent = nullptr;  // upstream's allocation, one reference
-  GrainTable::Index first = GrainTable::k_none;
+  PoolPageTable::Index first = PoolPageTable::k_none;
   // Identifies a chunk, which may be mapped at several addresses; 0 if chunks divide.
   std::uint32_t chunk = 0;
   // Of upstream's memory, an order number (core/order.hpp): blocks that the pool cuts from it have
   // greater numbers, upstream's own block has a lesser one.
   std::uint64_t since = 0;
 
-  [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
+  [[nodiscard]] std::size_t nbytes() const noexcept {
+    return std::size_t{count} * k_pool_page_bytes;
+  }
 };
 
 // Thread-safe. Functions that obtain, move or release memory may call the driver: call them with no
@@ -69,7 +71,7 @@ class RegionSource {
   [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->divides(); }
   // Splits the first `count` pages off a chunk; `whole` keeps the rest. Calls no driver. Pre:
   // `divides()`.
-  [[nodiscard]] Region cut(Region& whole, GrainTable::Index count) noexcept;
+  [[nodiscard]] Region cut(Region& whole, PoolPageTable::Index count) noexcept;
   // Bytes to request when `needed` bytes are needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
 
@@ -79,9 +81,9 @@ class RegionSource {
   void give_back(const Region& gone) noexcept;
 
   // Pre, of the rest up to `leave`: `moves()`. One thread fills a reservation, from its first byte
-  // on, and then releases it with `let_go`.
+  // on, and then releases it with `release_now`.
   [[nodiscard]] Result<Reservation*> reserve(std::size_t nbytes);
-  void let_go(Reservation& reservation) noexcept;
+  void release_now(Reservation& reservation) noexcept;
   // Creates a chunk. Errors as `allocate`.
   [[nodiscard]] Result<Region> create(Reservation& in, std::size_t nbytes);
   // Whether a chunk can move while work still uses it: later work, ordered after that, uses it at
@@ -112,8 +114,8 @@ class RegionSource {
   void fill(Reservation& in, std::size_t nbytes) noexcept;
   void unclaim(std::size_t nbytes) noexcept;
 
-  Context& home_;
-  Device& where_;
+  Context& context_;
+  Device& device_;
   const UsmKind kind_;
   const Sizes how_;
   const Ref<Budget> shared_;

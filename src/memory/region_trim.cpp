@@ -14,7 +14,7 @@ namespace isthmus {
 // The minimum length of a free run that may contain a region, or a part of one, that can be
 // released. Pre: the lock is held.
 RegionHeap::Index RegionHeap::least_that_may_go() const noexcept {
-  Index least = source_.divides() ? k_least_part : GrainTable::k_grains;
+  Index least = source_.divides() ? k_least_part : PoolPageTable::k_pages;
   for (const auto& each : regions_) {
     least = std::min(least, each.count);
   }
@@ -95,10 +95,10 @@ std::vector<Region> RegionHeap::take_to_trim(std::size_t keep) {
       continue;
     }
     const auto room = held > keep ? held - keep : 0;
-    auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_grain_bytes;
-    if (nbytes > room && source_.divides() && room >= k_least_part * k_grain_bytes) {
-      each.count = static_cast<Index>(room / k_grain_bytes);
-      nbytes = each.count * k_grain_bytes;
+    auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_pool_page_bytes;
+    if (nbytes > room && source_.divides() && room >= k_least_part * k_pool_page_bytes) {
+      each.count = static_cast<Index>(room / k_pool_page_bytes);
+      nbytes = each.count * k_pool_page_bytes;
     }
     if (nbytes <= room) {
       held -= nbytes;

@@ -16,9 +16,9 @@ namespace isthmus {
 // be destroyed at any time afterwards.
 struct KnownMemory {
   PointerFacts what;
-  Context* home = nullptr;
+  Context* context = nullptr;
   std::uintptr_t home_key = 0;
-  MemoryResource* from = nullptr;
+  MemoryResource* resource = nullptr;
   std::uintptr_t queue_key = 0;
   bool is_dying = false;   // no references, but memory not yet released
   bool has_parts = false;  // other allocations lie in it
@@ -58,11 +58,11 @@ struct alignas(64) RegistryEntry {
             (allocation.lies_within() ? k_is_within : 0) |
             (allocation.is_block() ? k_is_block : 0) | (allocation.has_parts() ? k_has_parts : 0),
         k_release);
-    where.store(&allocation.where(), k_release);
-    home.store(&allocation.home(), k_release);
-    home_key.store(allocation.home().key(), k_release);
-    from.store(allocation.from(), k_release);
-    queue_key.store(allocation.on().key(), k_release);
+    where.store(&allocation.device(), k_release);
+    home.store(&allocation.context(), k_release);
+    home_key.store(allocation.context().key(), k_release);
+    from.store(allocation.resource(), k_release);
+    queue_key.store(allocation.queue().key(), k_release);
   }
   // Whether `pointer` lies in this allocation, which lies within no other and is a block of a pool
   // if `is_block`, none otherwise.

@@ -7,7 +7,7 @@
 namespace isthmus {
 namespace {
 
-using GrainState = Grain::State;
+using PoolPageState = PoolPage::State;
 
 }  // namespace
 
@@ -33,9 +33,9 @@ void RunHeap::link(Index first, Index count) noexcept {
   doublings_ |= 1U << doubling;
   if (count > 1) {
     table_[first + count - 1].span.store(count - 1, k_relaxed);
-    table_[first + count - 1].is.store(GrainState::free_last, k_relaxed);
+    table_[first + count - 1].is.store(PoolPageState::free_last, k_relaxed);
   }
-  head.is.store(GrainState::free_head, k_relaxed);
+  head.is.store(PoolPageState::free_head, k_relaxed);
   free_ += count;
   if (first_before(first) != k_none) {
     add_border(first);
@@ -70,8 +70,8 @@ void RunHeap::unlink(Index first) noexcept {
     }
   }
   // A lookup of a stale pointer must not take it for the beginning of a run.
-  table_[first].is.store(GrainState::none, k_relaxed);
-  table_[first + count - 1].is.store(GrainState::none, k_relaxed);
+  table_[first].is.store(PoolPageState::none, k_relaxed);
+  table_[first + count - 1].is.store(PoolPageState::none, k_relaxed);
   free_ -= count;
   borders_->erase(first);
   borders_->erase(first + count);
@@ -82,10 +82,10 @@ void RunHeap::unlink(Index first) noexcept {
 void RunHeap::mark_taken(Index first, Index count) noexcept {
   for (Index back = 1; back < count; ++back) {
     table_[first + back].span.store(back, k_relaxed);
-    table_[first + back].is.store(GrainState::body, k_relaxed);
+    table_[first + back].is.store(PoolPageState::body, k_relaxed);
   }
   table_[first].span.store(count, k_relaxed);
-  table_[first].is.store(GrainState::live, k_relaxed);
+  table_[first].is.store(PoolPageState::live, k_relaxed);
 }
 
 // Examines the first few runs of a list.
@@ -177,10 +177,10 @@ RunHeap::Index RunHeap::keep(Index first, Index skip, Index count) noexcept {
 RunHeap::Index RunHeap::first_before(Index first) const noexcept {
   const auto& last = table_[first - 1];
   const auto is = last.is.load(k_relaxed);
-  if (is == GrainState::free_head) {
+  if (is == PoolPageState::free_head) {
     return first - 1;
   }
-  return is == GrainState::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
+  return is == PoolPageState::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
 }
 
 // Joins a free run that is in no list with those neighbours that it can be joined with, and links
@@ -189,7 +189,7 @@ RunHeap::Index RunHeap::join(Index first) noexcept {
   auto count = table_[first].span.load(k_relaxed);
   auto when = tickets_[first];
   const auto behind = first + count;
-  if (table_[behind].is.load(k_relaxed) == GrainState::free_head &&
+  if (table_[behind].is.load(k_relaxed) == PoolPageState::free_head &&
       slots_->joins(when, tickets_[behind])) {
     when = slots_->joined(when, tickets_[behind]);
     count += table_[behind].span.load(k_relaxed);
@@ -208,13 +208,13 @@ RunHeap::Index RunHeap::join(Index first) noexcept {
 }
 
 void RunHeap::give(Index first, Ticket freed) noexcept {
-  table_[first].is.store(GrainState::none, k_relaxed);
+  table_[first].is.store(PoolPageState::none, k_relaxed);
   tickets_[first] = freed;
   static_cast<void>(join(first));
 }
 
 bool RunHeap::is_free(Index first) const noexcept {
-  return table_[first].is.load(k_relaxed) == GrainState::free_head;
+  return table_[first].is.load(k_relaxed) == PoolPageState::free_head;
 }
 
 bool RunHeap::is_free_for(Index first, QueueSlots::Slot slot) const noexcept {

@@ -15,19 +15,19 @@
 #include <cstdint>
 #include <optional>
 
-#include "memory/grain_table.hpp"
+#include "memory/pool_page_table.hpp"
 
 namespace isthmus {
 
 // Not thread-safe: guarded by the pool's lock. Nothing here allocates or fails.
 class RunHeap {
  public:
-  using Index = GrainTable::Index;
-  static constexpr Index k_none = GrainTable::k_none;
+  using Index = PoolPageTable::Index;
+  static constexpr Index k_none = PoolPageTable::k_none;
 
   // `tickets` has an element for every record of the table; those of first pages count. `borders`
   // is empty.
-  RunHeap(Grain* table, Ticket* tickets, GrainSet* borders, QueueSlots& slots) noexcept
+  RunHeap(PoolPage* table, Ticket* tickets, PoolPageSet* borders, QueueSlots& slots) noexcept
       : table_{table}, tickets_{tickets}, borders_{borders}, slots_{&slots} {}
 
   // Adds a region, free as a whole. Pre: the records before and after it stay `none`.
@@ -128,9 +128,9 @@ class RunHeap {
   void unlink(Index first) noexcept;
   void mark_taken(Index first, Index count) noexcept;
 
-  Grain* table_;
+  PoolPage* table_;
   Ticket* tickets_;
-  GrainSet* borders_;
+  PoolPageSet* borders_;
   QueueSlots* slots_;
   std::uint64_t free_ = 0;
   std::uint64_t borders_made_ = 0;

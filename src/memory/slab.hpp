@@ -50,7 +50,7 @@ struct SlabShape {
   }
   // Used if there is no memory for more: the fewest pages that hold a block.
   [[nodiscard]] static constexpr SlabShape of_least(std::size_t block_bytes) noexcept {
-    return in_grains(block_bytes, (block_bytes - 1) / k_grain_bytes + 1, true);
+    return in_grains(block_bytes, (block_bytes - 1) / k_pool_page_bytes + 1, true);
   }
   // Words of a bitmap with one bit per block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
@@ -66,7 +66,7 @@ struct SlabShape {
       return nbytes / block_bytes >= enough && nbytes % block_bytes <= nbytes / 64;
     };
     std::size_t count = 1;
-    while (count < k_most_grains && !is_good(count * k_grain_bytes)) {
+    while (count < k_most_grains && !is_good(count * k_pool_page_bytes)) {
       ++count;
     }
     return in_grains(block_bytes, count, by_byte);
@@ -74,7 +74,7 @@ struct SlabShape {
   [[nodiscard]] static constexpr SlabShape in_grains(std::size_t block_bytes, std::size_t count,
                                                      bool by_byte) noexcept {
     return {static_cast<std::uint32_t>(block_bytes),
-            static_cast<std::uint32_t>(count * k_grain_bytes / block_bytes),
+            static_cast<std::uint32_t>(count * k_pool_page_bytes / block_bytes),
             static_cast<std::uint32_t>(count), by_byte};
   }
 };
@@ -113,7 +113,7 @@ struct Slab {
 
  public:
   [[nodiscard]] std::uint32_t grains() const noexcept {
-    constexpr auto k_grain = static_cast<std::uint32_t>(k_grain_bytes);
+    constexpr auto k_grain = static_cast<std::uint32_t>(k_pool_page_bytes);
     return (blocks * block_bytes + k_grain - 1) / k_grain;
   }
   [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }

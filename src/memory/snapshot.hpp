@@ -48,7 +48,7 @@ struct Shortage {
   std::array<char, 64> device{};
   isthmus_kind_t kind = ISTHMUS_KIND_UNKNOWN;
   std::size_t requested = 0;     // bytes
-  std::uint32_t rungs = 0;       // stages tried: 1 << rung (pressure.hpp)
+  std::uint32_t rungs = 0;       // stages tried: 1 << rung (oom_stages.hpp)
   const char* advice = nullptr;  // never freed
 };
 

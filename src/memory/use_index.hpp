@@ -38,8 +38,8 @@ struct Use {
   bool follows_conflicts = false;
   // The device and context of the queue. Operations of one device end together if it is lost,
   // whatever they wait for; those of another device or context continue.
-  const Device* where = nullptr;
-  const Context* home = nullptr;
+  const Device* device = nullptr;
+  const Context* context = nullptr;
 };
 
 struct PendingUse {

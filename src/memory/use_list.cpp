@@ -54,8 +54,8 @@ bool UseList::superseded(const PendingUse& older, const Use& newer,
   if (older.ended->settled()) {
     return true;
   }
-  const bool is_ordered = newer.follows_conflicts && newer.writes && newer.where != nullptr &&
-                          older.what.where == newer.where && older.what.home == newer.home;
+  const bool is_ordered = newer.follows_conflicts && newer.writes && newer.device != nullptr &&
+                          older.what.device == newer.device && older.what.context == newer.context;
   const bool follows =
       newer.on != 0 && older.number < began_at && (older.what.on == newer.on || is_ordered);
   return follows && newer.range.covers(older.what.range) && (newer.writes || !older.what.writes);
@@ -228,7 +228,7 @@ PendingUse UseList::join_few(std::span<const PendingUse> few) {
   std::vector<Ref<Event>> ends;
   PendingUse whole{few.front().what, nullptr, 0, few.front().joins + 1};
   whole.what.on = 0;
-  whole.what.where = nullptr;
+  whole.what.device = nullptr;
   for (const auto& each : few) {
     ends.push_back(each.ended);
   }

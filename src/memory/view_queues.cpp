@@ -8,7 +8,7 @@ namespace isthmus {
 
 std::vector<ViewQueues::Entry>::iterator ViewQueues::find(const Queue& queue) noexcept {
   return std::find_if(entries_.begin(), entries_.end(),
-                      [&](const Entry& each) { return each.on.get() == &queue; });
+                      [&](const Entry& each) { return each.queue.get() == &queue; });
 }
 
 void ViewQueues::begin(Queue& queue) {
@@ -27,7 +27,7 @@ void ViewQueues::end(Queue& queue) noexcept {
   const auto known = find(queue);
   if (--known->views == 0) {
     std::swap(*known, entries_.back());
-    dropped = std::move(entries_.back().on);
+    dropped = std::move(entries_.back().queue);
     entries_.pop_back();
     some_.store(!entries_.empty(), std::memory_order_release);
   }
@@ -36,13 +36,13 @@ void ViewQueues::end(Queue& queue) noexcept {
 bool ViewQueues::find_lent() noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& each) { return each.on->lent(); });
+                     [](const Entry& each) { return each.queue->lent(); });
 }
 
 bool ViewQueues::find_asked_on_demand() noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& each) { return each.on->is_asked_on_demand(); });
+                     [](const Entry& each) { return each.queue->is_asked_on_demand(); });
 }
 
 void ViewQueues::collect_lent(std::vector<Ref<Queue>>& out) {
@@ -51,8 +51,8 @@ void ViewQueues::collect_lent(std::vector<Ref<Queue>>& out) {
   }
   const std::lock_guard hold{lock_};
   for (const auto& each : entries_) {
-    if (each.on->lent()) {
-      out.push_back(each.on);
+    if (each.queue->lent()) {
+      out.push_back(each.queue);
     }
   }
 }

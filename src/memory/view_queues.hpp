@@ -27,7 +27,7 @@ class ViewQueues {
 
  private:
   struct Entry {
-    Ref<Queue> on;
+    Ref<Queue> queue;
     std::size_t views;
   };
   [[nodiscard]] bool find_lent() noexcept;

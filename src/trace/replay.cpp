@@ -70,7 +70,7 @@ std::uint64_t ns_of_clock() noexcept {
 class Player {
  public:
   Player(MemoryResource& resource, std::span<Queue* const> queues, std::size_t events)
-      : from_{resource}, queues_{queues}, blocks_(events) {}
+      : resource_{resource}, queues_{queues}, blocks_(events) {}
   Player(const Player&) = delete;
   Player& operator=(const Player&) = delete;
   ~Player() {
@@ -84,10 +84,10 @@ class Player {
     auto& place = blocks_[next.id];
     auto* on = queues_[next.queue];
     if (next.action == ISTHMUS_TRACE_FREE) {
-      place.on = on;
+      place.queue = on;
       return give_back(place);
     }
-    auto made = hand_out(from_, next.nbytes, 0, *on);
+    auto made = allocate_raw(resource_, next.nbytes, 0, *on);
     ISTHMUS_TRY(made);
     place = {*made, next.nbytes, on};
     return {};
@@ -97,14 +97,15 @@ class Player {
   struct Block {
     void* memory = nullptr;
     std::uint64_t nbytes = 0;
-    Queue* on = nullptr;  // the block is freed after this queue's work
+    Queue* queue = nullptr;  // the block is freed after this queue's work
   };
   Result<void> give_back(Block& gone) {
     auto* memory = std::exchange(gone.memory, nullptr);
-    return memory == nullptr ? Result<void>{} : take_back(from_, memory, gone.nbytes, gone.on);
+    return memory == nullptr ? Result<void>{}
+                             : deallocate_raw(resource_, memory, gone.nbytes, gone.queue);
   }
 
-  MemoryResource& from_;
+  MemoryResource& resource_;
   const std::span<Queue* const> queues_;
   std::vector<Block> blocks_;  // by id
 };

@@ -17,7 +17,7 @@ struct Endpoint {
   [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
   // Whether the library's own copies on the host can access it.
   [[nodiscard]] bool host_can_copy() const noexcept {
-    return host_can_touch() || memory->where().keeps_memory_on_host();
+    return host_can_touch() || memory->device().keeps_memory_on_host();
   }
   [[nodiscard]] bool in_context_of(const Queue& queue) const noexcept;
   // Whether operations of that queue may access it: it is accessible to the host, or belongs to the

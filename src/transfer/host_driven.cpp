@@ -10,7 +10,7 @@
 
 namespace isthmus {
 
-HostDriven::HostDriven(const Movement& movement)
+HostDriven::HostDriven(const CopyPlan& movement)
     : destination_{movement.destination.memory}, source_{movement.source.memory} {
   touched_.add(movement.destination, movement.destination_bytes, true);
   touched_.add(movement.source, movement.source_bytes, false);
@@ -20,7 +20,7 @@ HostDriven::HostDriven(const Movement& movement)
 // it.
 Result<void> HostDriven::collect(Queue* queue) {
   touched_.collect(nullptr, before_);
-  if (queue != nullptr && queue->is_everybodys()) {
+  if (queue != nullptr && queue->is_default_stream()) {
     auto reached = queue->fence({});
     ISTHMUS_TRY(reached);
     before_.push_back(*std::move(reached));
@@ -61,7 +61,7 @@ Error HostDriven::run_to_the_end() noexcept {
 }
 
 void HostDriven::forget() noexcept {
-  let_go();
+  release_now();
   touched_.give_up();
   destination_ = nullptr;
   source_ = nullptr;
@@ -98,7 +98,7 @@ Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,
   operation->touched_.add_contents(options);
   operation->after_ = std::move(options.after);
   operation->owners_ = std::move(options.owners);
-  if (!options.blocking && (queue == nullptr || queue->where().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
+  if (!options.blocking && (queue == nullptr || queue->device().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
     return HostDriven::run_behind(queue, operation);
   }
   const Undo forgotten{[&] {  // other references to it may remain

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "transfer/movement.hpp"
+#include "transfer/copy_plan.hpp"
 #include "transfer/ordering.hpp"
 
 namespace isthmus {
@@ -15,7 +15,7 @@ namespace isthmus {
 class HostDriven {
  public:
   HostDriven() = default;  // of plain memory alone
-  explicit HostDriven(const Movement& movement);
+  explicit HostDriven(const CopyPlan& movement);
   HostDriven(const HostDriven&) = delete;
   HostDriven& operator=(const HostDriven&) = delete;
   virtual ~HostDriven() = default;
@@ -25,7 +25,7 @@ class HostDriven {
   // whatever it returns. May throw std::bad_alloc.
   [[nodiscard]] virtual Result<void> move() = 0;
   // Must release all driver objects.
-  virtual void let_go() noexcept {}
+  virtual void release_now() noexcept {}
 
  private:
   friend Submitted carry_out(Queue* queue, const std::shared_ptr<HostDriven>& operation,

@@ -18,11 +18,11 @@ std::uint64_t serial_of(const Queue* queue) noexcept {
 }  // namespace
 
 bool Endpoint::in_context_of(const Queue& queue) const noexcept {
-  return memory && memory->home().is_same_as(queue.home());
+  return memory && memory->context().is_same_as(queue.context());
 }
 
 bool Endpoint::reached_by(const Queue& queue) const noexcept {
-  return host_can_touch() || (in_context_of(queue) && &memory->where() == &queue.where());
+  return host_can_touch() || (in_context_of(queue) && &memory->device() == &queue.device());
 }
 
 ByteRange Endpoint::range(std::size_t nbytes) const noexcept {
@@ -128,10 +128,10 @@ void TouchedMemory::publish(const Queue* queue, const Ref<Event>& ended) noexcep
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.is_reserved = false;
-    each.memory->uses().add(
-        {serial_of(queue), each.range, each.writes, false, follows_conflicts_,
-         queue == nullptr ? nullptr : &queue->where(), queue == nullptr ? nullptr : &queue->home()},
-        ended, each.began_at);
+    each.memory->uses().add({serial_of(queue), each.range, each.writes, false, follows_conflicts_,
+                             queue == nullptr ? nullptr : &queue->device(),
+                             queue == nullptr ? nullptr : &queue->context()},
+                            ended, each.began_at);
   }
 }
 

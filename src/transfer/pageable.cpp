@@ -2,7 +2,7 @@
 #include "transfer/pageable.hpp"
 
 #include "backend/queue.hpp"
-#include "transfer/crew_copy.hpp"
+#include "transfer/parallel_copy.hpp"
 
 namespace isthmus {
 namespace {
@@ -17,7 +17,7 @@ bool is_of_a_device(const Endpoint& memory, const Endpoint& plain) noexcept {
 }
 
 // Whether the destination is written in short separate runs.
-bool is_scattered(const Movement& movement) noexcept {
+bool is_scattered(const CopyPlan& movement) noexcept {
   constexpr std::size_t k_short = 32;
   if (movement.block == nullptr) {
     const auto& rows = movement.rows;
@@ -30,7 +30,7 @@ bool is_scattered(const Movement& movement) noexcept {
 
 // Whether it writes short runs to pinned memory. If the device writes them itself they cross the
 // bus one by one: 2 Mi runs of 4 bytes in 4.3 ms (H100).
-bool is_scattered_to_pinned(const Device& device, const Movement& movement) {
+bool is_scattered_to_pinned(const Device& device, const CopyPlan& movement) {
   const auto& pinned = movement.destination.memory;
   return movement.nbytes >= k_least_behind &&
          (!pinned || pinned->what().kind == ISTHMUS_KIND_HOST) && is_scattered(movement) &&
@@ -38,7 +38,7 @@ bool is_scattered_to_pinned(const Device& device, const Movement& movement) {
 }
 
 // Whether the copy is faster through pinned memory of the device.
-bool is_faster_staged(const Device& device, const Movement& movement, bool to_device) {
+bool is_faster_staged(const Device& device, const CopyPlan& movement, bool to_device) {
   if (!to_device && is_scattered_to_pinned(device, movement)) {
     return true;
   }
@@ -55,22 +55,22 @@ bool is_faster_staged(const Device& device, const Movement& movement, bool to_de
 // A program that submits work of its own to the queue's stream expects it to run after a copy that
 // was submitted before it. A copy that host threads execute later cannot be ordered so. Without
 // pinned memory the driver copies.
-bool is_better_staged(const Queue& queue, const Movement& movement, bool blocking) {
+bool is_better_staged(const Queue& queue, const CopyPlan& movement, bool blocking) {
   const bool to_device = is_of_a_device(movement.destination, movement.source);
   if (!to_device && !is_of_a_device(movement.source, movement.destination)) {
     return false;
   }
   const bool is_small = !movement.is_in_pieces() && movement.nbytes < k_least_behind;
-  if (!blocking && (is_small || queue.has_others_work())) {
+  if (!blocking && (is_small || queue.has_external_work())) {
     return false;
   }
-  auto& where = (to_device ? movement.destination : movement.source).memory->where();
+  auto& where = (to_device ? movement.destination : movement.source).memory->device();
   return is_faster_staged(where, movement, to_device) && StagingRing::of(where).is_there();
 }
 
-Submitted copy_pageable(Queue& queue, const Movement& movement, TransferOptions options) {
+Submitted copy_pageable(Queue& queue, const CopyPlan& movement, TransferOptions options) {
   const bool to_device = !movement.destination.host_can_touch();
-  auto& where = (to_device ? movement.destination : movement.source).memory->where();
+  auto& where = (to_device ? movement.destination : movement.source).memory->device();
   return copy_by_crew(
       queue, movement, {StagingRing::of(where), !to_device, to_device},
       [&movement](std::size_t most_bytes) { return movement.cut(most_bytes); }, std::move(options));

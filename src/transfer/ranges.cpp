@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/sizes.hpp"
-#include "transfer/making.hpp"
+#include "transfer/copy_dispatch.hpp"
 
 namespace isthmus {
 namespace {
@@ -143,7 +143,7 @@ Submitted copy_ranges(Queue* asked, const Endpoint& destination, const Endpoint&
   auto chosen = choose_queue(asked, destination, source);
   ISTHMUS_TRY(chosen);
   ISTHMUS_TRY(check_apart(destination, source, ranges));
-  const Movement what{destination,         source,        ranges.destination_bytes,
+  const CopyPlan what{destination,         source,        ranges.destination_bytes,
                       ranges.source_bytes, ranges.nbytes, {},
                       ranges.each};
   // The function owns the list's memory, to which `what` refers.

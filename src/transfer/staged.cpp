@@ -43,7 +43,7 @@ struct OwnStage final : Slot {
 // n - 1 is being written.
 class StagedCopy : public HostDriven {
  public:
-  StagedCopy(const Movement& movement, std::size_t piece_bytes)
+  StagedCopy(const CopyPlan& movement, std::size_t piece_bytes)
       : HostDriven{movement}, parts_{movement.cut(piece_bytes)} {}
 
  protected:
@@ -72,7 +72,7 @@ class StagedCopy : public HostDriven {
 // Through plain memory.
 class PlainlyStaged final : public StagedCopy {
  public:
-  PlainlyStaged(const Movement& movement, Ref<Queue> reading, Ref<Queue> writing)
+  PlainlyStaged(const CopyPlan& movement, Ref<Queue> reading, Ref<Queue> writing)
       : StagedCopy{movement, k_staged_bytes},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
@@ -83,7 +83,7 @@ class PlainlyStaged final : public StagedCopy {
     OwnStage second{largest()};
     return move_by_way_of(first, second, *reading_, *writing_);
   }
-  void let_go() noexcept override {
+  void release_now() noexcept override {
     reading_ = nullptr;
     writing_ = nullptr;
   }
@@ -97,7 +97,7 @@ class PlainlyStaged final : public StagedCopy {
 // side.
 class PinnedStaged final : public StagedCopy {
  public:
-  PinnedStaged(const Movement& movement, StagingRing& ring, Side ring_is_of, Ref<Queue> other)
+  PinnedStaged(const CopyPlan& movement, StagingRing& ring, Side ring_is_of, Ref<Queue> other)
       : StagedCopy{movement, StagingRing::k_slot_bytes},
         ring_{ring},
         ring_is_of_{ring_is_of},
@@ -113,10 +113,10 @@ class PinnedStaged final : public StagedCopy {
       ring_.give_back(with);
     }};
     const bool writes = ring_is_of_ == Side::destination;
-    return move_by_way_of(with.slots[0], with.slots[1], writes ? *other_ : *with.on,
-                          writes ? *with.on : *other_);
+    return move_by_way_of(with.slots[0], with.slots[1], writes ? *other_ : *with.queue,
+                          writes ? *with.queue : *other_);
   }
-  void let_go() noexcept override { other_ = nullptr; }
+  void release_now() noexcept override { other_ = nullptr; }
 
  private:
   StagingRing& ring_;
@@ -126,7 +126,7 @@ class PinnedStaged final : public StagedCopy {
 
 // For a queue of the destination that cannot wait for a library thread: reads the source now, and
 // writes in the queue's order.
-Submitted write_snapshot(Queue& queue, Queue& reading, const Movement& movement,
+Submitted write_snapshot(Queue& queue, Queue& reading, const CopyPlan& movement,
                          TransferOptions options) {
   TouchedMemory read;
   read.add(movement.source, movement.source_bytes, false);
@@ -164,22 +164,22 @@ bool has_ring(Device& device, bool to_device) {
          StagingRing::of(device).is_there();
 }
 
-Submitted copy_staged(Queue& queue, const Movement& movement, TransferOptions options) {
+Submitted copy_staged(Queue& queue, const CopyPlan& movement, TransferOptions options) {
   const auto& from = *movement.source.memory;
   const auto& to = *movement.destination.memory;
-  const bool snapshot = !options.blocking && !queue.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
+  const bool snapshot = !options.blocking && !queue.device().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
                         movement.destination.reached_by(queue);
-  const bool to_ring = !snapshot && has_ring(to.where(), true);
-  const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), false);
+  const bool to_ring = !snapshot && has_ring(to.device(), true);
+  const bool from_ring = !snapshot && !to_ring && has_ring(from.device(), false);
   Ref<Queue> reading;
   Ref<Queue> writing;
   if (!from_ring) {
-    auto made = from.home().create_queue(from.where());
+    auto made = from.context().create_queue(from.device());
     ISTHMUS_TRY(made);
     reading = *std::move(made);
   }
   if (!to_ring) {
-    auto made = to.home().create_queue(to.where());
+    auto made = to.context().create_queue(to.device());
     ISTHMUS_TRY(made);
     writing = *std::move(made);
   }
@@ -188,10 +188,10 @@ Submitted copy_staged(Queue& queue, const Movement& movement, TransferOptions op
   }
   std::shared_ptr<HostDriven> copied;
   if (to_ring) {
-    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(to.where()),
+    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(to.device()),
                                             Side::destination, std::move(reading));
   } else if (from_ring) {
-    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(from.where()), Side::source,
+    copied = std::make_shared<PinnedStaged>(movement, StagingRing::of(from.device()), Side::source,
                                             std::move(writing));
   } else {
     copied = std::make_shared<PlainlyStaged>(movement, std::move(reading), std::move(writing));

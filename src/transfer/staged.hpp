@@ -5,7 +5,7 @@
 // the full size is needed. If one of the devices copies pinned memory faster, the chunks lie in its
 // staging ring.
 
-#include "transfer/movement.hpp"
+#include "transfer/copy_plan.hpp"
 
 namespace isthmus {
 
@@ -14,7 +14,7 @@ namespace isthmus {
 // host. Otherwise, if `queue` reaches the destination, the source is read before this returns and
 // only the writing is left to the queue; if `queue` belongs to the source, the copy has ended when
 // this returns.
-[[nodiscard]] Submitted copy_staged(Queue& queue, const Movement& movement,
+[[nodiscard]] Submitted copy_staged(Queue& queue, const CopyPlan& movement,
                                     TransferOptions options);
 
 // Whether large copies of that device are faster through its ring. All copies through the host then

@@ -34,40 +34,40 @@ StagingRing& StagingRing::of(Device& device) {
 }
 
 StagingRing::StagingRing(Device& device)
-    : where_{&device}, near_{os::processors_near(device.properties().pci_address, "")} {}
+    : device_{&device}, near_{os::processors_near(device.properties().pci_address, "")} {}
 
 StagingRing::~StagingRing() {
   for (auto& each : lanes_) {
-    if (each.on) {
-      each.on->home().deallocate(each.slots.front().memory, k_lane.kind, k_lane.nbytes);
-      HostMemory::only().give_back(*where_, k_lane.nbytes);
+    if (each.queue) {
+      each.queue->context().deallocate(each.slots.front().memory, k_lane.kind, k_lane.nbytes);
+      HostMemory::only().give_back(*device_, k_lane.nbytes);
     }
   }
 }
 
 // Pre: taken, so that no other thread accesses it.
-Result<void> StagingRing::make(Lane& empty) {
-  auto home = where_->home().default_context();
+Result<void> StagingRing::make(SlotPair& empty) {
+  auto home = device_->platform().default_context();
   ISTHMUS_TRY(home);
-  auto on = (*home)->create_queue(*where_);
+  auto on = (*home)->create_queue(*device_);
   ISTHMUS_TRY(on);
-  ISTHMUS_TRY(HostMemory::only().take(*where_, k_lane));
-  auto memory = (*home)->allocate(*where_, k_lane);
+  ISTHMUS_TRY(HostMemory::only().take(*device_, k_lane));
+  auto memory = (*home)->allocate(*device_, k_lane);
   if (!memory) {
-    HostMemory::only().give_back(*where_, k_lane.nbytes);
+    HostMemory::only().give_back(*device_, k_lane.nbytes);
     return memory.take_error();
   }
   for (std::size_t i = 0; i < k_slots; ++i) {
     empty.slots[i].memory = static_cast<std::byte*>(*memory) + i * k_slot_bytes;
   }
-  empty.on = *std::move(on);
+  empty.queue = *std::move(on);
   is_there_.store(true, std::memory_order_release);
   return {};
 }
 
-StagingRing::Lane* StagingRing::claim(bool made) noexcept {
-  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [made](const Lane& each) {
-    return !each.taken && static_cast<bool>(each.on) == made;
+StagingRing::SlotPair* StagingRing::claim(bool made) noexcept {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [made](const SlotPair& each) {
+    return !each.taken && static_cast<bool>(each.queue) == made;
   });
   if (found == lanes_.end()) {
     return nullptr;
@@ -76,19 +76,19 @@ StagingRing::Lane* StagingRing::claim(bool made) noexcept {
   return &*found;
 }
 
-StagingRing::Lane* StagingRing::reserve() noexcept {
+StagingRing::SlotPair* StagingRing::reserve() noexcept {
   const std::lock_guard hold{lock_};
   auto* const made = claim(true);
   return made != nullptr ? made : claim(false);
 }
 
-bool StagingRing::make_ready(Lane& reserved) noexcept try {
-  return reserved.on || make(reserved);
+bool StagingRing::make_ready(SlotPair& reserved) noexcept try {
+  return reserved.queue || make(reserved);
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-StagingRing::Lane* StagingRing::try_take() noexcept {
+StagingRing::SlotPair* StagingRing::try_take() noexcept {
   auto* const found = reserve();
   if (found == nullptr || make_ready(*found)) {
     return found;
@@ -106,7 +106,7 @@ bool StagingRing::is_there() noexcept {
   return is_there_.load(std::memory_order_acquire);
 }
 
-StagingRing::Lane& StagingRing::take() noexcept {
+StagingRing::SlotPair& StagingRing::take() noexcept {
   for (;;) {
     if (auto* const found = try_take()) {
       return *found;
@@ -115,13 +115,13 @@ StagingRing::Lane& StagingRing::take() noexcept {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     freed_.wait(hold, [this] {
       return std::any_of(lanes_.begin(), lanes_.end(),
-                         [](const Lane& each) { return !each.taken && each.on; });
+                         [](const SlotPair& each) { return !each.taken && each.queue; });
     });
     waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
 
-void StagingRing::give_back(Lane& used) noexcept {
+void StagingRing::give_back(SlotPair& used) noexcept {
   {
     const std::lock_guard hold{lock_};
     used.taken = false;

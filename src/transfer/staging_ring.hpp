@@ -37,8 +37,8 @@ class StagingRing {
       return in_flight ? std::exchange(in_flight, nullptr)->wait(std::nullopt) : Result<void>{};
     }
   };
-  struct Lane {
-    Ref<Queue> on;  // null: not created yet
+  struct SlotPair {
+    Ref<Queue> queue;  // null: not created yet
     std::array<Slot, k_slots> slots;
     bool taken = false;  // protected by the ring's lock
   };
@@ -54,15 +54,15 @@ class StagingRing {
   // Whether there is a staging slot, free or not. Creates the first.
   [[nodiscard]] bool is_there() noexcept;
   // Takes a free staging slot; waits while all are in use. Pre: `is_there` was true.
-  [[nodiscard]] Lane& take() noexcept;
+  [[nodiscard]] SlotPair& take() noexcept;
   // The same without waiting; null if all are in use, or no more can be created.
-  [[nodiscard]] Lane* try_take() noexcept;
+  [[nodiscard]] SlotPair* try_take() noexcept;
   // The same, without creating its memory and queue; null if all are in use.
-  [[nodiscard]] Lane* reserve() noexcept;
+  [[nodiscard]] SlotPair* reserve() noexcept;
   // Whether a reserved one has memory and a queue now. Creates them if not, in some milliseconds.
-  [[nodiscard]] bool make_ready(Lane& reserved) noexcept;
+  [[nodiscard]] bool make_ready(SlotPair& reserved) noexcept;
   // Pre: nothing is in flight there.
-  void give_back(Lane& used) noexcept;
+  void give_back(SlotPair& used) noexcept;
   // Whether a thread waits for a staging slot that no other copy has promised. On true the caller,
   // a copy that has several, must return one, so that a small copy need not wait for the end of a
   // large one.
@@ -77,14 +77,14 @@ class StagingRing {
 
  private:
   // Pre: the lock is held. Null: none is free.
-  [[nodiscard]] Lane* claim(bool made) noexcept;
-  [[nodiscard]] Result<void> make(Lane& empty);
+  [[nodiscard]] SlotPair* claim(bool made) noexcept;
+  [[nodiscard]] Result<void> make(SlotPair& empty);
 
-  Ref<Device> where_;
+  Ref<Device> device_;
   const os::ProcessorSet near_;
   std::mutex lock_;
   std::condition_variable freed_;
-  std::array<Lane, k_most_lanes> lanes_;
+  std::array<SlotPair, k_most_lanes> lanes_;
   std::atomic<std::size_t> waiting_{0};  // changed under the lock
   std::size_t promised_ = 0;
   std::atomic<bool> is_there_{false};

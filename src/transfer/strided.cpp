@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/strided.hpp"
 
-#include "transfer/making.hpp"
+#include "transfer/copy_dispatch.hpp"
 
 namespace isthmus {
 namespace {
@@ -22,7 +22,7 @@ Submitted copy_strided(Queue* asked, const Endpoint& destination, const Endpoint
   if (shape.is_rows()) {
     return copy_2d(asked, destination, source, as_rows(shape), std::move(options));
   }
-  const auto what = Movement::of_block(destination, source, shape);
+  const auto what = CopyPlan::of_block(destination, source, shape);
   if (overlap(destination.pointer, what.destination_bytes, source.pointer, what.source_bytes)) {
     auto chosen = choose_queue(asked, destination, source);
     ISTHMUS_TRY(chosen);
@@ -39,7 +39,7 @@ Submitted copy_strided_apart(Queue* asked, const Endpoint& destination, const En
   }
   auto chosen = choose_queue(asked, destination, source);
   ISTHMUS_TRY(chosen);
-  const auto what = Movement::of_block(destination, source, shape);
+  const auto what = CopyPlan::of_block(destination, source, shape);
   return make_copy(*chosen, what, std::move(options), [shape] { copy_strided(shape); });
 }
 

@@ -15,11 +15,11 @@ Result<Queue*> choose_queue(Queue* asked, const Endpoint& destination, const End
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the memory: use a queue of the "
                 "destination's or the source's context",
-                asked->where().properties().filter);
+                asked->device().properties().filter);
   }
   if (asked != nullptr && asked->closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                asked->where().properties().filter);
+                asked->device().properties().filter);
   }
   return asked;
 }
@@ -33,10 +33,10 @@ Result<Ref<Queue>> carrier(Queue& chosen, const Endpoint& destination, const End
   }
   const auto& one = *(destination.host_can_touch() ? source : destination).memory;
   const auto& other = *(source.host_can_touch() ? destination : source).memory;
-  if (!one.home().is_same_as(other.home()) || &one.where() != &other.where()) {
+  if (!one.context().is_same_as(other.context()) || &one.device() != &other.device()) {
     return Ref<Queue>{};
   }
-  return one.home().create_queue(one.where());
+  return one.context().create_queue(one.device());
 }
 
 namespace {
@@ -73,7 +73,7 @@ void keep_pinned(const Queue& queue, const Endpoint& side, std::size_t nbytes,
   }
 }
 
-void keep_pinned(const Queue& queue, const Movement& movement, std::vector<Owner>& owners) {
+void keep_pinned(const Queue& queue, const CopyPlan& movement, std::vector<Owner>& owners) {
   keep_pinned(queue, movement.destination, movement.destination_bytes, owners);
   keep_pinned(queue, movement.source, movement.source_bytes, owners);
 }
@@ -83,10 +83,10 @@ Submitted nothing_to_do(Queue* queue, TransferOptions& options) {
     return in_no_queue(options, [] {});
   }
   TouchedMemory nothing;
-  if (options.blocking && !queue->is_everybodys()) {
+  if (options.blocking && !queue->is_default_stream()) {
     return directly(queue, nothing, options, [] {});
   }
-  if (!options.blocking && options.after.empty() && !queue->has_others_work() && queue->quiet()) {
+  if (!options.blocking && options.after.empty() && !queue->has_external_work() && queue->quiet()) {
     return completed_event();
   }
   OwnerKeeper keeper{std::move(options.owners)};

@@ -12,8 +12,8 @@
 #include "backend/part_failure.hpp"
 #include "backend/queue.hpp"
 #include "core/undo.hpp"
+#include "transfer/copy_plan.hpp"
 #include "transfer/host_driven.hpp"
-#include "transfer/movement.hpp"
 #include "transfer/ordering.hpp"
 #include "transfer/transfer.hpp"
 
@@ -44,7 +44,7 @@ namespace isthmus {
 // Keeps memory that the caller pinned registered until the driver has used it.
 void keep_pinned(const Queue& queue, const Endpoint& side, std::size_t nbytes,
                  std::vector<Owner>& owners);
-void keep_pinned(const Queue& queue, const Movement& movement, std::vector<Owner>& owners);
+void keep_pinned(const Queue& queue, const CopyPlan& movement, std::vector<Owner>& owners);
 
 // An operation that moves nothing. It is ordered in the queue like others, and fails if an event
 // that it depends on has failed.
@@ -62,7 +62,7 @@ template <class Effect>
 class PlainEffect final : public HostDriven {
  public:
   explicit PlainEffect(Effect effect) : effect_{std::move(effect)} {}
-  PlainEffect(const Movement& movement, Effect effect)
+  PlainEffect(const CopyPlan& movement, Effect effect)
       : HostDriven{movement}, effect_{std::move(effect)} {}
 
  protected:

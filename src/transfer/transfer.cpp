@@ -3,7 +3,7 @@
 
 #include "backend/queue.hpp"
 #include "memory/result_memory.hpp"
-#include "transfer/making.hpp"
+#include "transfer/copy_dispatch.hpp"
 #include "transfer/ordering.hpp"
 
 namespace isthmus {
@@ -40,7 +40,7 @@ Submitted move_rows(Queue* queue, const Endpoint& destination, const Endpoint& s
   const Copy2dShape rows{destination.pointer, shape.destination_pitch,
                          source.pointer,      shape.source_pitch,
                          shape.width,         shape.height};
-  Movement what{destination,
+  CopyPlan what{destination,
                 source,
                 shape.extent(shape.destination_pitch),
                 shape.extent(shape.source_pitch),

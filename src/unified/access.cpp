@@ -115,7 +115,7 @@ Result<Ref<Buffer>> UnifiedBuffer::device(const SyncRequest& wanted) {
   if (auto bad = refuse(wanted.range)) {
     return bad;
   }
-  return &on == on_.get() ? Result<Ref<Buffer>>{whole} : whole->on_queue(on);
+  return &on == queue_.get() ? Result<Ref<Buffer>>{whole} : whole->on_queue(on);
 }
 
 // Hashed chunks are uploaded completely, so that the host's next writes to them can be found.

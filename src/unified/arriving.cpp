@@ -51,7 +51,7 @@ Submitted UnifiedBuffer::arrival(const SyncRequest& wanted, BeforeArrival mode) 
   auto waits = mode == BeforeArrival::fetch ? would_wait(wanted) : Result<bool>{false};
   ISTHMUS_TRY(waits);
   if (*waits) {
-    auto begun = download({wanted.range, wanted.on, Waiting::nobody});
+    auto begun = download({wanted.range, wanted.queue, Waiting::nobody});
     // The download found no memory to arrive in. A blocking call needs none.
     if (!begun && begun.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return begun;

@@ -119,7 +119,7 @@ Submitted UnifiedBuffer::fetch(const RangeSet& ranges, const SyncRequest& wanted
     scatter(host_->library(), ranges, made->block.get(), ranges);
   }
   ISTHMUS_TRY(host_->publish(ranges, who_writes()));
-  came_home(ranges);
+  on_downloaded(ranges);
   return Ref<Event>{};
 }
 

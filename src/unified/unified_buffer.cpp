@@ -9,10 +9,10 @@
 namespace isthmus {
 
 UnifiedBuffer::UnifiedBuffer(Queue& queue, const UnifiedRequest& wanted, MemoryResource* resource)
-    : on_{&queue},
+    : queue_{&queue},
       wanted_{wanted},
-      from_{resource},
-      one_memory_{!wanted.separate && queue.where().reaches_host_memory()} {}
+      resource_{resource},
+      one_memory_{!wanted.separate && queue.device().reaches_host_memory()} {}
 
 UnifiedBuffer::~UnifiedBuffer() {
   process_unified_buffers().remove(*this);
@@ -32,19 +32,19 @@ Result<Ref<UnifiedBuffer>> UnifiedBuffer::create(Queue& queue, const UnifiedRequ
                                                  MemoryResource* resource) {
   if (queue.closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                queue.where().properties().filter);
+                queue.device().properties().filter);
   }
   if (wanted.nbytes == 0 || wanted.nbytes > PTRDIFF_MAX) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "a unified buffer cannot have {} bytes: use 1 to {}", wanted.nbytes, PTRDIFF_MAX);
   }
-  if (resource != nullptr &&
-      (!resource->home().is_same_as(queue.home()) || resource->kind() != ISTHMUS_KIND_DEVICE)) {
+  if (resource != nullptr && (!resource->context().is_same_as(queue.context()) ||
+                              resource->kind() != ISTHMUS_KIND_DEVICE)) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
         "the memory resource allocates {} memory of {}: the device copy needs device memory of {}",
-        kind_name(resource->kind()), resource->where().properties().filter,
-        queue.where().properties().filter);
+        kind_name(resource->kind()), resource->device().properties().filter,
+        queue.device().properties().filter);
   }
   auto made = make_ref<UnifiedBuffer>(queue, wanted, resource);
   process_unified_buffers().add(*made);
@@ -96,7 +96,7 @@ void UnifiedBuffer::let_host_go() noexcept {
 }
 
 bool UnifiedBuffer::is_on(const isthmus::Device& device) const noexcept {
-  return &on_->where() == &device;
+  return &queue_->device() == &device;
 }
 
 namespace {
@@ -137,7 +137,7 @@ Result<void> UnifiedBuffer::need_pin() {
     return {};
   }
   auto* const start = host_->by() == tracking::Means::hashes ? host_->view() : host_->library();
-  auto made = Pin::make(on_->where(), {start, host_->nbytes(), false}, owner_of(host_));
+  auto made = Pin::make(queue_->device(), {start, host_->nbytes(), false}, owner_of(host_));
   ISTHMUS_TRY(made);
   pin_ = *std::move(made);
   return {};
@@ -148,7 +148,8 @@ void UnifiedBuffer::need_library_pin() {
   if (!pin_ || library_pin_ || host_->by() != tracking::Means::hashes) {
     return;
   }
-  auto made = Pin::make(on_->where(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
+  auto made =
+      Pin::make(queue_->device(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
   if (made) {
     library_pin_ = *std::move(made);
   }
@@ -158,10 +159,10 @@ Result<Ref<Buffer>> UnifiedBuffer::device_of_host() {
   ISTHMUS_TRY(need_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
   constexpr std::size_t k_alignment = 64;  // guaranteed for every mechanism
-  auto memory = Allocation::adopt(*on_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
+  auto memory = Allocation::adopt(*queue_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
                                   owner_of(host_), {});
   ISTHMUS_TRY(memory);
-  return make_ref<Buffer>(*on_, *std::move(memory),
+  return make_ref<Buffer>(*queue_, *std::move(memory),
                           BufferRequest{wanted_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
 }
 
@@ -169,9 +170,9 @@ Result<void> UnifiedBuffer::need_device() {
   if (device_) {
     return {};
   }
-  auto made = one_memory_
-                  ? device_of_host()
-                  : Buffer::create(*on_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0}, from_.get());
+  auto made = one_memory_ ? device_of_host()
+                          : Buffer::create(*queue_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0},
+                                           resource_.get());
   ISTHMUS_TRY(made);
   // The request may have run callbacks of the program that used or freed this buffer: the lock is
   // recursive.

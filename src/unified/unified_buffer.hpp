@@ -35,7 +35,7 @@
 #include "memory/pins.hpp"
 #include "tracking/tracked_memory.hpp"
 #include "transfer/transfer.hpp"
-#include "unified/flight_list.hpp"
+#include "unified/inflight_transfers.hpp"
 #include "unified/state.hpp"
 
 namespace isthmus {
@@ -80,7 +80,7 @@ enum class BeforeArrival {
 
 struct SyncRequest {
   ByteRange range;
-  Queue* on = nullptr;  // null: the buffer's own queue
+  Queue* queue = nullptr;  // null: the buffer's own queue
   Waiting who = Waiting::here;
 };
 
@@ -95,7 +95,7 @@ class UnifiedBuffer final : public RefCounted {
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return wanted_.nbytes; }
   [[nodiscard]] ByteRange all() const noexcept { return {0, wanted_.nbytes}; }
-  [[nodiscard]] Queue& on() const noexcept { return *on_; }
+  [[nodiscard]] Queue& queue() const noexcept { return *queue_; }
   // Releases both copies; the host copy once its last view has ended. Freeing twice does nothing.
   void free() noexcept;
 
@@ -209,7 +209,7 @@ class UnifiedBuffer final : public RefCounted {
   [[nodiscard]] Result<void> count_device_write(const ByteRange& range);
   [[nodiscard]] BufferState state_now() const noexcept;
 
-  // landing.cpp
+  // completion.cpp
   // Counts completed transfers, then reports failed copies whose failure no caller has seen through
   // their events.
   [[nodiscard]] Result<void> settle();
@@ -217,12 +217,12 @@ class UnifiedBuffer final : public RefCounted {
   [[nodiscard]] Result<void> land_flights();
   [[nodiscard]] Result<void> report_failed();
   [[nodiscard]] Result<void> finish_uploads(const ByteRange& range);
-  void give_back_upload(const Flight& failed);
+  void give_back_upload(const InflightTransfer& failed);
   // Pre: the transfer has completed.
-  [[nodiscard]] Result<void> count(Flight& done);
-  [[nodiscard]] Result<void> land(Flight& done);
+  [[nodiscard]] Result<void> count(InflightTransfer& done);
+  [[nodiscard]] Result<void> land(InflightTransfer& done);
   // The host copy now has these bytes of the device.
-  void came_home(const RangeSet& ranges);
+  void on_downloaded(const RangeSet& ranges);
   // Waits for the transfers of the range in one direction, and counts them.
   [[nodiscard]] Result<void> land_those(const ByteRange& range, bool to_device);
   [[nodiscard]] Result<void> let_land(const ByteRange& range);
@@ -256,12 +256,12 @@ class UnifiedBuffer final : public RefCounted {
   [[nodiscard]] ByteRange whole_chunks(const ByteRange& range) const noexcept;
   [[nodiscard]] Result<void> stand_behind_uploads(Queue& queue, const ByteRange& range) const;
   [[nodiscard]] Queue& chosen(const SyncRequest& wanted) const noexcept {
-    return wanted.on != nullptr ? *wanted.on : *on_;
+    return wanted.queue != nullptr ? *wanted.queue : *queue_;
   }
 
-  Ref<Queue> on_;
+  Ref<Queue> queue_;
   const UnifiedRequest wanted_;
-  Ref<MemoryResource> from_;
+  Ref<MemoryResource> resource_;
   const bool one_memory_;
   std::recursive_mutex lock_;
   std::atomic<bool> dead_{false};
@@ -301,7 +301,7 @@ class UnifiedBuffer final : public RefCounted {
   // The part of `owed_device_` that became dirty again because an upload failed and that the host
   // has not written since that upload began. May contain ranges that are no longer dirty.
   RangeSet owed_again_;
-  FlightList flights_;
+  InflightTransfers flights_;
   UnifiedCounts counts_;
 };
 

@@ -2,7 +2,7 @@
 #include "unified/unified_list.hpp"
 
 #include "core/never_destroyed.hpp"
-#include "memory/reclaimers.hpp"
+#include "memory/oom_callbacks.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -22,7 +22,9 @@ UnifiedList& process_unified_buffers() {
   return *all;
 }
 
-UnifiedList::UnifiedList() { process_reclaimers().add(make_ref<Reclaimer>(&give_up_for, Owner{})); }
+UnifiedList::UnifiedList() {
+  process_reclaimers().add(make_ref<OomCallback>(&give_up_for, Owner{}));
+}
 
 void UnifiedList::add(UnifiedBuffer& made) {
   const std::lock_guard held{lock_};

@@ -84,7 +84,7 @@ Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
     return fail(
         outcome == cu::k_error_OUT_OF_MEMORY ? ISTHMUS_ERROR_OUT_OF_MEMORY : status_of(outcome),
         "cannot reserve {} of addresses on {}: cuMemAddressReserve: {} ({})",
-        describe_bytes(nbytes), where_.properties().filter, code_name(outcome), outcome);
+        describe_bytes(nbytes), device_.properties().filter, code_name(outcome), outcome);
   }
   return pointer_to(made);
 }
@@ -127,11 +127,11 @@ Code Chunks::open(void* at, std::size_t nbytes) const noexcept {
   auto last = std::copy_n(of_.users.begin(), std::min(of_.users.size(), k_most), users.begin());
   const auto own = last;
   if (of_.kind == ISTHMUS_KIND_DEVICE && calls().can_access_peer != nullptr) {
-    for (const auto& each : where_.home().devices()) {
+    for (const auto& each : device_.platform().devices()) {
       const auto& peer = static_cast<const Device&>(*each);
       int reaches = 0;
-      if (&peer != &where_ && last != users.end() && peer.known_primary() != nullptr &&
-          calls().can_access_peer(&reaches, peer.index(), where_.index()) == cu::k_success &&
+      if (&peer != &device_ && last != users.end() && peer.known_primary() != nullptr &&
+          calls().can_access_peer(&reaches, peer.index(), device_.index()) == cu::k_success &&
           reaches != 0) {
         *last++ = rights_of(location_of(peer));
       }
@@ -197,13 +197,13 @@ Code Chunks::obtain(MemoryHandle& made, std::size_t nbytes) const noexcept {
 }
 
 Result<void> Chunks::create(void* at, std::size_t nbytes) {
-  auto primary = where_.primary();
+  auto primary = device_.primary();
   ISTHMUS_TRY(primary);
   const MadeCurrent here{calls(), *primary};
   MemoryHandle made = 0;
   if (const auto outcome = obtain(made, nbytes); outcome != cu::k_success) {
     return fail(status_of(outcome), "{} did not allocate {} of {} memory: cuMemCreate: {} ({})",
-                where_.properties().filter, describe_bytes(nbytes), kind_name(of_.kind),
+                device_.properties().filter, describe_bytes(nbytes), kind_name(of_.kind),
                 code_name(outcome), outcome);
   }
   auto done = map(at, nbytes, made);
@@ -224,7 +224,7 @@ Result<void> Chunks::create(void* at, std::size_t nbytes) {
 // `destination` is entered beforehand, so that nothing can fail after the driver has mapped it.
 Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes, bool& to_lost) {
   to_lost = false;
-  const MadeCurrent here{calls(), where_.known_primary()};
+  const MadeCurrent here{calls(), device_.known_primary()};
   MemoryHandle moved = 0;
   {
     const std::lock_guard hold{lock_};

@@ -57,8 +57,8 @@ class Chunks final : public ChunkSource {
   };
   [[nodiscard]] static std::unique_ptr<Chunks> make(const Device& device, What part);
   Chunks(const Device& device, What part, std::size_t granularity) noexcept
-      : where_{device}, of_{std::move(part)}, granularity_{granularity} {}
-  [[nodiscard]] const Api& calls() const noexcept { return where_.calls(); }
+      : device_{device}, of_{std::move(part)}, granularity_{granularity} {}
+  [[nodiscard]] const Api& calls() const noexcept { return device_.calls(); }
   [[nodiscard]] Code obtain(MemoryHandle& made, std::size_t nbytes) const noexcept;
   [[nodiscard]] Code obtain_at(MemoryHandle& made, std::size_t nbytes,
                                const Location& location) const noexcept;
@@ -66,7 +66,7 @@ class Chunks final : public ChunkSource {
   [[nodiscard]] Code open(void* at, std::size_t nbytes) const noexcept;
   [[nodiscard]] Result<void> map(void* at, std::size_t nbytes, MemoryHandle handle) noexcept;
 
-  const Device& where_;
+  const Device& device_;
   const What of_;
   std::size_t granularity_;
   // Relaxed accesses suffice for both: a stale value only costs another driver call.

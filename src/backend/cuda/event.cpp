@@ -10,30 +10,30 @@
 namespace isthmus::cuda {
 Operation::~Operation() {
   const bool is_plain = !knows_time_;
-  if (os::is_forked_child() || (is_plain && where_.events().keep(handle_)) ||
+  if (os::is_forked_child() || (is_plain && device_.events().keep(handle_)) ||
       os::drivers_are_gone()) {
     return;
   }
-  if (const MadeCurrent here{where_.calls(), where_.known_primary()};
+  if (const MadeCurrent here{device_.calls(), device_.known_primary()};
       here.outcome() == cu::k_success) {
-    where_.calls().destroy_event(handle_);
+    device_.calls().destroy_event(handle_);
   }
 }
 
 // The resolution is half a microsecond.
 Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
   auto* const begin = dynamic_cast<Operation*>(&earlier);
-  if (begin == nullptr || &begin->where_ != &where_) {
+  if (begin == nullptr || &begin->device_ != &device_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "the earlier event is not one of {}: mark the beginning and the end on queues of "
                 "one device",
-                where_.properties().filter);
+                device_.properties().filter);
   }
   if (!knows_time_ || !begin->knows_time_) {
     return fail(
         ISTHMUS_ERROR_UNSUPPORTED,
         "the event of an operation records no time on {}: mark the queue before and after it",
-        where_.properties().filter);
+        device_.properties().filter);
   }
   if (!succeeded() || !begin->succeeded()) {
     return failed_events_have_no_time();
@@ -41,10 +41,10 @@ Result<std::int64_t> Operation::elapsed_since(Event& earlier) {
   if (os::drivers_are_gone()) {
     return process_is_ending();
   }
-  const MadeCurrent here{where_.calls(), where_.known_primary()};
+  const MadeCurrent here{device_.calls(), device_.known_primary()};
   float milliseconds = 0;
   const auto outcome = here.outcome() == cu::k_success
-                           ? where_.calls().elapsed(&milliseconds, begin->handle_, handle_)
+                           ? device_.calls().elapsed(&milliseconds, begin->handle_, handle_)
                            : here.outcome();
   if (outcome != cu::k_success) {
     return call_failed("cuEventElapsedTime", outcome);
@@ -61,9 +61,9 @@ void Operation::refresh() noexcept {
     complete(process_is_ending());
     return;
   }
-  const MadeCurrent here{where_.calls(), where_.known_primary()};
+  const MadeCurrent here{device_.calls(), device_.known_primary()};
   const auto outcome =
-      here.outcome() == cu::k_success ? where_.calls().query(handle_) : here.outcome();
+      here.outcome() == cu::k_success ? device_.calls().query(handle_) : here.outcome();
   // During a capture an older driver does not report the state, and the operation may still run.
   if (outcome != cu::k_error_NOT_READY && !is_of_capture(outcome)) {
     complete(outcome == cu::k_success ? Error{} : call_failed("the operation", outcome));

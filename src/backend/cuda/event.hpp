@@ -3,17 +3,17 @@
 // The event of one operation, recorded after it. Thread-safe.
 
 #include "backend/cuda/device.hpp"
-#include "backend/late_event.hpp"
+#include "backend/polled_event.hpp"
 
 namespace isthmus::cuda {
 
 // Its completion is polled, as CUDA's notifications are worse: a host function delays the stream
 // that it runs in, and is never called once the context is lost.
-class Operation final : public LateEvent {
+class Operation final : public PolledEvent {
  public:
   // Takes over `handle`. `knows_time`: the handle was created with timing.
   Operation(const Device& device, EventHandle handle, bool knows_time) noexcept
-      : where_{device}, handle_{handle}, knows_time_{knows_time} {}
+      : device_{device}, handle_{handle}, knows_time_{knows_time} {}
   ~Operation() override;
 
   [[nodiscard]] EventHandle handle() const noexcept { return handle_; }
@@ -24,7 +24,7 @@ class Operation final : public LateEvent {
   void refresh() noexcept override;
 
  private:
-  const Device& where_;
+  const Device& device_;
   EventHandle handle_;
   const bool knows_time_;
 };

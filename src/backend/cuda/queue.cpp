@@ -82,7 +82,7 @@ Code Queue::wait_for(WaitList after) const noexcept {
 // never complete. The legacy default stream accepts nothing while a stream that waits for it is
 // captured. This query does no harm, whereas a copy would end the capture with an error.
 Error Queue::refuse_capture() const {
-  if (!has_others_work()) {
+  if (!has_external_work()) {
     return {};
   }
   Number capturing = cu::k_not_capturing;

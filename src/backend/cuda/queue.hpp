@@ -3,7 +3,7 @@
 // A CUDA stream as a queue. Our streams do not wait for the legacy default stream nor it for them.
 // A device's default queue is that stream, as in PyTorch and CuPy. Thread-safe.
 //
-// A stream never waits for the host (holding_queue.hpp). CUDA could make it wait for a word of
+// A stream never waits for the host (deferring_queue.hpp). CUDA could make it wait for a word of
 // memory, but streams share the device's few hardware channels: when four streams waited like that
 // ahead of copies to the device, no other stream's copies to the device progressed; when sixteen
 // did, nothing progressed (H100, driver 580).
@@ -16,7 +16,7 @@
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
 #include "backend/cuda/strided.hpp"
-#include "backend/holding_queue.hpp"
+#include "backend/deferring_queue.hpp"
 
 namespace isthmus::cuda {
 
@@ -33,11 +33,11 @@ struct OfOneThread {
   std::uint64_t thread;
 };
 
-class Queue final : public HoldingQueue {
+class Queue final : public DeferringQueue {
  public:
   // Takes over the stream, unless it is the legacy default stream.
   Queue(Context& context, Device& device, StreamHandle handle, bool part)
-      : HoldingQueue{context, device, part}, context_{context}, device_{device}, handle_{handle} {
+      : DeferringQueue{context, device, part}, context_{context}, device_{device}, handle_{handle} {
     mark_ordered();
     if (handle == legacy_stream()) {
       mark_everybodys();
@@ -45,7 +45,7 @@ class Queue final : public HoldingQueue {
   }
   // Adopts a stream that belongs to its owner.
   Queue(Context& context, Device& device, StreamHandle handle, Owner keep)
-      : HoldingQueue{context, device, false},
+      : DeferringQueue{context, device, false},
         keep_{std::move(keep)},
         context_{context},
         device_{device},
@@ -59,7 +59,7 @@ class Queue final : public HoldingQueue {
   // The per-thread default stream of that thread. Fences on it do not fail after the thread has
   // ended.
   Queue(Context& context, Device& device, OfOneThread whose)
-      : HoldingQueue{context, device, false},
+      : DeferringQueue{context, device, false},
         context_{context},
         device_{device},
         handle_{per_thread_stream()},

@@ -39,7 +39,7 @@ Result<Ref<isthmus::Queue>> own_thread_queue(Context& context, Device& device) {
                          : Error::no_memory();
   }
   const auto found = std::find_if(mine->all.begin(), mine->all.end(),
-                                  [&](const auto& each) { return &each->where() == &device; });
+                                  [&](const auto& each) { return &each->device() == &device; });
   if (found != mine->all.end()) {
     if ((*found)->closed()) {  // by one of its users: continue with a new queue
       *found = make_ref<Queue>(context, device, OfOneThread{mine->thread});

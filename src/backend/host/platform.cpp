@@ -85,7 +85,7 @@ class HostQueue final : public Queue {
     // A function may block, so it never runs on the submitting thread.
     const auto shared = std::make_shared<std::unique_ptr<HostFunction>>(std::move(function));
     Undo given_back{[&] { function = std::move(*shared); }};
-    auto submitted = submit(SIZE_MAX, after, [shared, home = Ref<Context>{&this->home()}] {
+    auto submitted = submit(SIZE_MAX, after, [shared, home = Ref<Context>{&this->context()}] {
       return (*shared)->run(*home);
     });
     if (submitted) {

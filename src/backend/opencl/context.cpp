@@ -63,7 +63,7 @@ PointerFacts Context::query(const void* pointer) noexcept {
   ask(handle_, pointer, cl::k_allocation_base, sizeof(void*), &found.base, nullptr);
   ask(handle_, pointer, cl::k_allocation_bytes, sizeof found.nbytes, &found.nbytes, nullptr);
   ask(handle_, pointer, cl::k_allocation_device, sizeof(DeviceHandle), &home, nullptr);
-  found.home = home != nullptr ? driver_.find(home) : nullptr;
+  found.device = home != nullptr ? driver_.find(home) : nullptr;
   return found;
 }
 

@@ -23,7 +23,7 @@ struct DeviceTraits {
   // Intel's CPU runtime. PoCL 3.1 ends everything queued after it. Both crash on out-of-order
   // queues.
   bool ends_dependents = false;
-  // Its queues must be drained before the driver is torn down (farewell.hpp).
+  // Its queues must be drained before the driver is torn down (exit_drain.hpp).
   bool wants_farewell = false;
 };
 

@@ -36,7 +36,7 @@ bool DriverEvent::may_be_ended() {
 
 Operation::Operation(const Platform& driver, ContextHandle context, const isthmus::Device& device,
                      GateList gates) noexcept
-    : DriverEvent{driver, context, nullptr}, where_{device}, gates_{std::move(gates)} {}
+    : DriverEvent{driver, context, nullptr}, device_{device}, gates_{std::move(gates)} {}
 
 Operation::~Operation() {
   for (auto* part : {first_, inner_}) {

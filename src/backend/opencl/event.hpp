@@ -64,7 +64,7 @@ class Operation final : public DriverEvent {
   }
   void add_gates(GateList& all) override;
   [[nodiscard]] Result<EventTimes> times() override;
-  [[nodiscard]] const void* clock() const noexcept override { return &where_; }
+  [[nodiscard]] const void* clock() const noexcept override { return &device_; }
 
  protected:
   void refresh() noexcept override;
@@ -80,7 +80,7 @@ class Operation final : public DriverEvent {
   [[nodiscard]] Error failure(Code outcome) const;
   [[nodiscard]] bool spin() noexcept;
 
-  const isthmus::Device& where_;
+  const isthmus::Device& device_;
   EventHandle first_ = nullptr;
   EventHandle inner_ = nullptr;
   GateList gates_;

@@ -86,7 +86,7 @@ Result<Ref<Gate>> Gate::create(const Platform& driver, ContextHandle context, Ev
   auto made = make_ref<Gate>(driver, context, handle, ends_dependents);
   made->retain();  // released once it has been opened
   if (wants_farewell(driver)) {
-    Farewell::only().add(*made);
+    ExitDrain::only().add(*made);
   }
   foreign.on_complete(*made);
   return made;
@@ -112,7 +112,7 @@ bool Gate::open() noexcept {
   if (!call) {
     return false;
   }
-  Farewell::only().remove(*this);
+  ExitDrain::only().remove(*this);
   const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
   driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
   return true;

@@ -15,11 +15,11 @@
 // clSetUserEventStatus.
 
 #include "backend/opencl/event.hpp"
-#include "backend/opencl/farewell.hpp"
+#include "backend/opencl/exit_drain.hpp"
 
 namespace isthmus::opencl {
 
-class Gate final : public DriverEvent, public InFarewell, private Continuation {
+class Gate final : public DriverEvent, public DrainedAtExit, private Continuation {
  public:
   // OUT_OF_MEMORY or DRIVER if it cannot be created.
   [[nodiscard]] static Result<Ref<Gate>> create(const Platform& driver, ContextHandle context,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/opencl/queue.hpp"
 
-#include "backend/lingering.hpp"
-#include "backend/opencl/lingering_queue.hpp"
+#include "backend/delayed_release.hpp"
+#include "backend/opencl/delayed_queue.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
@@ -26,13 +26,13 @@ Result<QueueFacts> ask_queue(const Api& calls, QueueHandle handle) {
 
 Queue::~Queue() {
   if (os::drivers_are_gone()) {
-    Farewell::only().remove(*this);
+    ExitDrain::only().remove(*this);
     return;
   }
   if (is_asked_on_demand()) {
     let_linger();
   }
-  Farewell::only().remove(*this);
+  ExitDrain::only().remove(*this);
   if (!is_asked_on_demand()) {
     calls().release_queue(handle_);
   }
@@ -41,7 +41,7 @@ Queue::~Queue() {
 void Queue::let_linger() noexcept try {
   std::vector<Ref<Event>> running;
   add_unfinished_of_ours(running);
-  LingeringQueue::begin(Ref<Context>{&context_}, device_, handle_, running);
+  DelayedQueue::begin(Ref<Context>{&context_}, device_, handle_, running);
 } catch (const std::bad_alloc&) {  // the reference is leaked
 }
 

@@ -10,7 +10,7 @@
 
 #include "backend/opencl/context.hpp"
 #include "backend/opencl/event.hpp"
-#include "backend/opencl/farewell.hpp"
+#include "backend/opencl/exit_drain.hpp"
 #include "backend/queue.hpp"
 
 namespace isthmus::opencl {
@@ -30,7 +30,7 @@ struct CommandEvents {
   EventHandle* made;         // may be null
 };
 
-class Queue final : public isthmus::Queue, public InFarewell {
+class Queue final : public isthmus::Queue, public DrainedAtExit {
  public:
   // Takes over one reference to `handle`, a queue that this library created.
   Queue(Context& context, Device& device, QueueHandle handle, bool part)
@@ -94,7 +94,7 @@ class Queue final : public isthmus::Queue, public InFarewell {
   void let_linger() noexcept;
   void note_farewell() noexcept {
     if (device_.traits().wants_farewell) {
-      Farewell::only().add(*this);
+      ExitDrain::only().add(*this);
     }
   }
   [[nodiscard]] const char* copy_name() const noexcept {

@@ -137,7 +137,7 @@ Result<Ref<Event>> Queue::submit(const char* call, std::size_t count, WaitList a
   const auto waits = handles_of(after, gates);
   const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<EventHandle>{};
   // Created first: nothing may fail once the driver has the operation.
-  auto made = make_ref<Operation>(context_.driver(), context_.handle(), where(), std::move(gates));
+  auto made = make_ref<Operation>(context_.driver(), context_.handle(), device(), std::move(gates));
   const bool has_parts = count > 1 || may_be_ended;
   auto failure = has_parts ? std::optional<PartFailure>{std::in_place} : std::nullopt;
   OperationEvents events;

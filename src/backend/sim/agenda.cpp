@@ -19,7 +19,7 @@ Ref<Operation> EndedList::pop_front() noexcept {
   return Ref<Operation>::adopt(one);
 }
 
-void Agenda::go_on(Engine& engine, const std::shared_ptr<Lane>& lane) noexcept {
+void Agenda::go_on(Engine& engine, const std::shared_ptr<CopyEngine>& lane) noexcept {
   if (lane->keeps_home) {
     return;
   }
@@ -40,14 +40,14 @@ void Agenda::run_first_lane() noexcept {
 bool Agenda::step() noexcept {
   if (demand) {
     const auto order = *std::exchange(demand, std::nullopt);
-    order.wanted->home().hurry(order, *this);
+    order.wanted->engine().hurry(order, *this);
   } else if (!demands.empty()) {
     auto order = demands.pop_front();
-    order->wanted->home().hurry(*order, *this);
+    order->wanted->engine().hurry(*order, *this);
     dropped.push_back(std::move(order));
   } else if (!releases.empty()) {
     auto passed = releases.pop_front();
-    passed->waiting->home().pass_event(*passed, *this);
+    passed->waiting->engine().pass_event(*passed, *this);
     spent.push_back(std::move(passed));
   } else if (first_lane_ != nullptr) {
     run_first_lane();

@@ -50,7 +50,7 @@ class Agenda {
 
   // Continues with a queue's operations (`lane`). Pre: the lock of their engine is held. A lane
   // that is in another agenda already is left to that one.
-  void go_on(Engine& engine, const std::shared_ptr<Lane>& lane) noexcept;
+  void go_on(Engine& engine, const std::shared_ptr<CopyEngine>& lane) noexcept;
   // Pre: the caller holds no engine's lock. Post: the agenda is empty.
   void work_off() noexcept;
 
@@ -58,8 +58,8 @@ class Agenda {
   [[nodiscard]] bool step() noexcept;
   void run_first_lane() noexcept;
 
-  std::shared_ptr<Lane> first_lane_;
-  Lane* last_lane_ = nullptr;  // valid if there is a first
+  std::shared_ptr<CopyEngine> first_lane_;
+  CopyEngine* last_lane_ = nullptr;  // valid if there is a first
 };
 
 }  // namespace isthmus::sim

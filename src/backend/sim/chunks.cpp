@@ -18,9 +18,9 @@ Error no_reservation(const void* at) {
 }  // namespace
 
 Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
-  ISTHMUS_TRY(engine_of(where_).begin(Call::map));
+  ISTHMUS_TRY(engine_of(device_).begin(Call::map));
   auto made =
-      Allocation::reserve(context_, where_, {kind_, nbytes, std::max(alignment, granularity())});
+      Allocation::reserve(context_, device_, {kind_, nbytes, std::max(alignment, granularity())});
   ISTHMUS_TRY(made);
   void* const base = (*made)->base();
   AddressBook::only().add(*std::move(made));
@@ -28,7 +28,7 @@ Result<void*> Chunks::reserve(std::size_t nbytes, std::size_t alignment) {
 }
 
 void Chunks::release(void* base, std::size_t nbytes) noexcept {
-  auto& home = engine_of(where_);
+  auto& home = engine_of(device_);
   static_cast<void>(home.begin(Call::free));
   const auto found = AddressBook::only().remove(base, context_);
   if (!found || found->nbytes() != nbytes || found->held_bytes() != 0) {
@@ -37,7 +37,7 @@ void Chunks::release(void* base, std::size_t nbytes) noexcept {
 }
 
 Result<void> Chunks::create(void* at, std::size_t nbytes) {
-  auto& home = engine_of(where_);
+  auto& home = engine_of(device_);
   ISTHMUS_TRY(home.begin(Call::allocate));
   const auto in = AddressBook::only().find(at, context_);
   if (!in || in->chunks() == nullptr) {
@@ -59,7 +59,7 @@ Result<void> Chunks::create(void* at, std::size_t nbytes) {
 // On hardware, moving memory that an operation uses would lose data. Here it counts as a violation.
 Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes, bool& to_lost) {
   to_lost = false;
-  auto& home = engine_of(where_);
+  auto& home = engine_of(device_);
   ISTHMUS_TRY(home.begin(Call::map));
   const auto out = AddressBook::only().find(source, context_);
   const auto in = AddressBook::only().find(destination, context_);
@@ -88,7 +88,7 @@ Result<void> Chunks::move(void* source, void* destination, std::size_t nbytes, b
 }
 
 void Chunks::destroy(void* at, std::size_t nbytes) noexcept {
-  auto& home = engine_of(where_);
+  auto& home = engine_of(device_);
   static_cast<void>(home.begin(Call::free));
   const auto in = AddressBook::only().find(at, context_);
   const bool was = in && in->chunks() != nullptr;

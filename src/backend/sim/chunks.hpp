@@ -11,10 +11,10 @@ class Chunks final : public ChunkSource {
  public:
   // `context` is compared, never dereferenced.
   Chunks(const void* context, isthmus::Device& device, UsmKind kind) noexcept
-      : context_{context}, where_{device}, kind_{kind} {}
+      : context_{context}, device_{device}, kind_{kind} {}
 
   [[nodiscard]] bool are_of(const isthmus::Device& device, UsmKind kind) const noexcept {
-    return &device == &where_ && kind == kind_;
+    return &device == &device_ && kind == kind_;
   }
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return std::size_t{64} << 10; }
@@ -27,7 +27,7 @@ class Chunks final : public ChunkSource {
 
  private:
   const void* context_;
-  isthmus::Device& where_;
+  isthmus::Device& device_;
   const UsmKind kind_;
 };
 

@@ -25,7 +25,7 @@ Context::~Context() {
     engine_of(*member).drain(this);
   }
   for (const auto& leftover : AddressBook::only().remove_all(this)) {
-    engine_of(leftover->home()).give_back(leftover->kind(), leftover->held_bytes());
+    engine_of(leftover->device()).give_back(leftover->kind(), leftover->held_bytes());
   }
 }
 
@@ -45,7 +45,7 @@ Result<void*> Context::do_allocate(isthmus::Device& device, const AllocationRequ
 
 void Context::do_deallocate(void* pointer, UsmKind kind, std::size_t nbytes) noexcept {
   const auto found = AddressBook::only().remove(pointer, this);
-  auto& home = engine_of(found ? found->home() : *devices().front());
+  auto& home = engine_of(found ? found->device() : *devices().front());
   static_cast<void>(home.begin(Call::free));
   if (!found) {
     home.record_violation();
@@ -66,9 +66,9 @@ PointerFacts Context::query(const void* pointer) noexcept {
     const auto part = chunks->stretch_at(found->offset_of(pointer));
     return part.nbytes == 0 ? PointerFacts{}
                             : PointerFacts{found->kind(), found->base() + part.offset, part.nbytes,
-                                           &found->home()};
+                                           &found->device()};
   }
-  return {found->kind(), found->base(), found->nbytes(), &found->home()};
+  return {found->kind(), found->base(), found->nbytes(), &found->device()};
 }
 
 void* Context::function_address(void* pointer) noexcept {

@@ -145,15 +145,15 @@ void Engine::record_violation() noexcept {
   log_.record_violation();
 }
 
-std::shared_ptr<Lane> Engine::add_lane(const void* context) {
-  auto made = std::make_shared<Lane>();
+std::shared_ptr<CopyEngine> Engine::add_lane(const void* context) {
+  auto made = std::make_shared<CopyEngine>();
   made->context = context;
   const std::lock_guard hold{lock_};
   lanes_.push_back(made);
   return made;
 }
 
-void Engine::orphan(const std::shared_ptr<Lane>& lane) noexcept {
+void Engine::orphan(const std::shared_ptr<CopyEngine>& lane) noexcept {
   const std::lock_guard hold{lock_};
   lane->orphan = true;
   if (lane->waiting.empty()) {
@@ -161,7 +161,7 @@ void Engine::orphan(const std::shared_ptr<Lane>& lane) noexcept {
   }
 }
 
-Ref<Event> Engine::submit(const std::shared_ptr<Lane>& lane, Work todo, WaitList after,
+Ref<Event> Engine::submit(const std::shared_ptr<CopyEngine>& lane, Work todo, WaitList after,
                           isthmus::Queue& queue) {
   Agenda next;
   const auto made = make_ref<Operation>(shared_from_this(), lane, std::move(todo));
@@ -181,7 +181,7 @@ Ref<Event> Engine::submit(const std::shared_ptr<Lane>& lane, Work todo, WaitList
   }
   for (auto& each : waits) {
     if (each.simulated != nullptr) {
-      each.simulated->home().depend(*each.simulated, std::move(each.waiting), next);
+      each.simulated->engine().depend(*each.simulated, std::move(each.waiting), next);
     } else {
       each.before->on_complete(*each.foreign.release());
     }
@@ -211,7 +211,7 @@ void Engine::demand(Operation& wanted) noexcept {
 }
 
 void Engine::drain(const void* context) noexcept {
-  const auto concerned = [context](const Lane& lane) {
+  const auto concerned = [context](const CopyEngine& lane) {
     return context == nullptr || lane.context == context;
   };
   {

@@ -31,7 +31,7 @@ class Engine;
 
 // The operations of one queue that have not taken effect yet, oldest first. Guarded by the engine's
 // lock.
-struct Lane {
+struct CopyEngine {
   const void* context = nullptr;
   std::deque<Ref<Operation>> waiting;
   std::uint64_t next_number = 0;
@@ -41,7 +41,7 @@ struct Lane {
   bool orphan = false;  // its queue is destroyed
   // Set while this lane is in an agenda, which links its lanes by `next`; keeps the engine alive.
   std::shared_ptr<Engine> keeps_home;
-  std::shared_ptr<Lane> next;
+  std::shared_ptr<CopyEngine> next;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -60,12 +60,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void give_back(UsmKind kind, std::size_t nbytes) noexcept;
   void record_violation() noexcept;
 
-  [[nodiscard]] std::shared_ptr<Lane> add_lane(const void* context);
-  void orphan(const std::shared_ptr<Lane>& lane) noexcept;
+  [[nodiscard]] std::shared_ptr<CopyEngine> add_lane(const void* context);
+  void orphan(const std::shared_ptr<CopyEngine>& lane) noexcept;
   // Pre: `after` contains events as the `do_` functions of a queue receive them; `queue` is the
   // queue of the lane.
-  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<Lane>& lane, Work todo, WaitList after,
-                                  isthmus::Queue& queue);
+  [[nodiscard]] Ref<Event> submit(const std::shared_ptr<CopyEngine>& lane, Work todo,
+                                  WaitList after, isthmus::Queue& queue);
 
   // The host polls a pending event once.
   void look(Operation& at) noexcept;
@@ -77,26 +77,26 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
  private:
   friend class Agenda;
-  using Lanes = std::vector<std::shared_ptr<Lane>>;
+  using Lanes = std::vector<std::shared_ptr<CopyEngine>>;
   // Called by an agenda, without the lock.
   void hurry(const Demanded& order, Agenda& next) noexcept;
   void pass_event(PassedEvent& passed, Agenda& next) noexcept;
-  void run(const std::shared_ptr<Lane>& lane, Agenda& next) noexcept;
+  void run(const std::shared_ptr<CopyEngine>& lane, Agenda& next) noexcept;
   void depend(Operation& operation, std::unique_ptr<PassedEvent> waiting, Agenda& next) noexcept;
 
   // Pre: the lock is held.
   [[nodiscard]] bool is_early();
   [[nodiscard]] Error verdict(Operation& head);
-  [[nodiscard]] bool may_run(const Lane& lane) const;
+  [[nodiscard]] bool may_run(const CopyEngine& lane) const;
   void enqueue(const Ref<Operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                isthmus::Queue& queue);
-  void want(Lane& lane, std::uint64_t below, Agenda& next) noexcept;
+  void want(CopyEngine& lane, std::uint64_t below, Agenda& next) noexcept;
   void pass(const Ref<Operation>& done, Error failure, Agenda& next) noexcept;
   void end_in_order(const Ref<Operation>& done) noexcept;
   void retire(const Ref<Operation>& done, Agenda& next) noexcept;
   void retire_due(Agenda& next) noexcept;
   void heed_loss(Agenda& next) noexcept;
-  void fail_waiting(Lane& lane, const Error& why, Agenda& next) noexcept;
+  void fail_waiting(CopyEngine& lane, const Error& why, Agenda& next) noexcept;
   [[nodiscard]] Error lost_error() const;
 
   const std::string filter_;

@@ -83,7 +83,7 @@ void Engine::depend(Operation& operation, std::unique_ptr<PassedEvent> waiting,
     operation.dependents_.push_back(std::move(waiting));
     return;
   }
-  const bool here = &waiting->waiting->home() == this;
+  const bool here = &waiting->waiting->engine() == this;
   if (!here) {
     // Each device has its own clock: the other one begins only once this clock has reached the end.
     timeline_.reach(operation.times_.ended_ns);
@@ -126,7 +126,7 @@ void Engine::hurry(const Demanded& order, Agenda& next) noexcept {
 }
 
 // Demands the earlier operations of the lane too, and everything that these wait for.
-void Engine::want(Lane& lane, std::uint64_t below, Agenda& next) noexcept {
+void Engine::want(CopyEngine& lane, std::uint64_t below, Agenda& next) noexcept {
   const auto is_wanted = [&](const Ref<Operation>& held) {
     return held->number_ < lane.wanted_below;
   };
@@ -137,7 +137,7 @@ void Engine::want(Lane& lane, std::uint64_t below, Agenda& next) noexcept {
   lane.wanted_below = std::max(lane.wanted_below, below);
 }
 
-bool Engine::may_run(const Lane& lane) const {
+bool Engine::may_run(const CopyEngine& lane) const {
   if (lane.busy || lane.waiting.empty()) {
     return false;
   }
@@ -158,7 +158,7 @@ Error Engine::verdict(Operation& head) {
   return head.work_.what == Action::nothing ? Error{} : log_.record_operation(filter_);
 }
 
-void Engine::run(const std::shared_ptr<Lane>& lane, Agenda& next) noexcept {
+void Engine::run(const std::shared_ptr<CopyEngine>& lane, Agenda& next) noexcept {
   std::unique_lock hold{lock_};
   lane->keeps_home = nullptr;
   while (may_run(*lane)) {
@@ -195,7 +195,7 @@ void Engine::pass(const Ref<Operation>& done, Error failure, Agenda& next) noexc
   next.dropped.splice(done->waits_);
   while (!done->dependents_.empty()) {
     auto waiting = done->dependents_.pop_front();
-    const bool here = &waiting->waiting->home() == this;
+    const bool here = &waiting->waiting->engine() == this;
     done->awaited_ = done->awaited_ || !here;
     waiting->not_before_ns = here ? done->times_.ended_ns : 0;
     waiting->failure = waiting->order_only ? Error{} : done->failure_;
@@ -249,7 +249,7 @@ void Engine::retire_due(Agenda& next) noexcept {
 }
 
 // Pre: the lane is not busy.
-void Engine::fail_waiting(Lane& lane, const Error& why, Agenda& next) noexcept {
+void Engine::fail_waiting(CopyEngine& lane, const Error& why, Agenda& next) noexcept {
   while (!lane.waiting.empty()) {
     const auto waiting = std::move(lane.waiting.front());
     lane.waiting.pop_front();

@@ -47,7 +47,7 @@ class Allocation {
   [[nodiscard]] std::size_t nbytes() const noexcept { return request_.nbytes; }
   [[nodiscard]] UsmKind kind() const noexcept { return request_.kind; }
   [[nodiscard]] const void* context() const noexcept { return context_; }
-  [[nodiscard]] Device& home() const noexcept { return home_; }
+  [[nodiscard]] Device& device() const noexcept { return device_; }
 
   // Bytes backed by memory.
   [[nodiscard]] std::size_t held_bytes() const noexcept {
@@ -80,13 +80,13 @@ class Allocation {
 
  private:
   Allocation(const void* context, Device& device, const AllocationRequest& request) noexcept
-      : context_{context}, home_{device}, request_{request} {}
+      : context_{context}, device_{device}, request_{request} {}
   [[nodiscard]] Result<void> map();
   [[nodiscard]] Result<void> map_nothing();
   [[nodiscard]] bool small() const noexcept;
 
   const void* context_;
-  Device& home_;
+  Device& device_;
   AllocationRequest request_;
   // The address that users know, and the accessible one. They differ for device memory only.
   std::byte* base_ = nullptr;

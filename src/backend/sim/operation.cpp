@@ -42,9 +42,9 @@ void Operation::end() noexcept {
   complete(failure_);
 }
 
-void Operation::refresh() noexcept { home_->look(*this); }
+void Operation::refresh() noexcept { engine_->look(*this); }
 
-void Operation::arm() noexcept { home_->demand(*this); }
+void Operation::arm() noexcept { engine_->demand(*this); }
 
 // A wait without time is a poll.
 void Operation::block(const os::Deadline& until) noexcept {

@@ -19,7 +19,7 @@
 namespace isthmus::sim {
 
 class Engine;
-struct Lane;
+struct CopyEngine;
 
 enum class Action : std::uint8_t { nothing, copy, copy_ranges, fill };
 
@@ -73,12 +73,12 @@ struct AwaitedEvent {
 
 class Operation final : public Event {
  public:
-  Operation(std::shared_ptr<Engine> engine, std::shared_ptr<Lane> lane, Work todo)
-      : home_{std::move(engine)}, lane_{std::move(lane)}, work_{std::move(todo)} {}
+  Operation(std::shared_ptr<Engine> engine, std::shared_ptr<CopyEngine> lane, Work todo)
+      : engine_{std::move(engine)}, lane_{std::move(lane)}, work_{std::move(todo)} {}
 
   [[nodiscard]] Result<EventTimes> times() override;
-  [[nodiscard]] const void* clock() const noexcept override { return home_.get(); }
-  [[nodiscard]] Engine& home() const noexcept { return *home_; }
+  [[nodiscard]] const void* clock() const noexcept override { return engine_.get(); }
+  [[nodiscard]] Engine& engine() const noexcept { return *engine_; }
 
  protected:
   void refresh() noexcept override;
@@ -93,8 +93,8 @@ class Operation final : public Event {
   // Completes the event. Called once, with no lock held.
   void end() noexcept;
 
-  const std::shared_ptr<Engine> home_;
-  const std::shared_ptr<Lane> lane_;
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<CopyEngine> lane_;
 
   // Guarded by the engine's lock until the operation has ended, and not written afterwards.
   Work work_;

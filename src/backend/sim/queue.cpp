@@ -21,15 +21,15 @@ Queue::Queue(isthmus::Context& context, isthmus::Device& device, bool part)
 Queue::~Queue() { engine_->orphan(lane_); }
 
 bool Queue::knows(Event& candidate) const noexcept {
-  if (where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+  if (device().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return true;
   }
   const auto* simulated = AwaitedEvent::of(candidate).simulated;
-  return simulated != nullptr && &simulated->home() == engine_.get();
+  return simulated != nullptr && &simulated->engine() == engine_.get();
 }
 
 Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
-  auto found = AddressBook::only().resolve(pointer, nbytes, &home());
+  auto found = AddressBook::only().resolve(pointer, nbytes, &context());
   if (found && found->of && found->of->kind() == ISTHMUS_KIND_DEVICE && !is_local(*found)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "invalid pointer: {} is device memory of another device than the queue's",
@@ -39,7 +39,7 @@ Result<Place> Queue::resolve(const void* pointer, std::size_t nbytes) {
 }
 
 bool Queue::is_local(const Place& end) const noexcept {
-  return end.of && end.of->kind() == ISTHMUS_KIND_DEVICE && &end.of->home() == &where();
+  return end.of && end.of->kind() == ISTHMUS_KIND_DEVICE && &end.of->device() == &device();
 }
 
 Result<void> Queue::begin(Call kind, WaitList after) {

@@ -41,7 +41,7 @@ class Queue final : public isthmus::Queue {
   [[nodiscard]] Result<Ref<Event>> submit(Work todo, WaitList after);
 
   std::shared_ptr<Engine> engine_;
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<CopyEngine> lane_;
 };
 
 }  // namespace isthmus::sim

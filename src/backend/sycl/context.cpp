@@ -47,7 +47,7 @@ PointerFacts Context::query(const void* pointer) noexcept {
   }
   const OwnedDevice home{calls(),
                          call_safely(calls().pointer_device, as_reference(pointer), reference())};
-  found.home = home ? driver_.find(home.get()) : nullptr;
+  found.device = home ? driver_.find(home.get()) : nullptr;
   return found;
 }
 

@@ -20,7 +20,7 @@ void Operation::refresh() noexcept {
     complete(process_is_ending());
     return;
   }
-  switch (home_->calls().event_status(reference())) {
+  switch (context_->calls().event_status(reference())) {
     case dp::k_status_complete: complete({}); break;
     case dp::k_status_unknown: complete(call_failed("the operation")); break;
     default: break;
@@ -31,11 +31,11 @@ void Operation::refresh() noexcept {
 void Operation::block(const os::Deadline& until) noexcept {
   if (!until && !on_library_thread() && wait_till_put(until) && !settled() &&
       !os::drivers_are_gone()) {
-    call_safely(home_->calls().wait_for_event, reference());
+    call_safely(context_->calls().wait_for_event, reference());
     refresh();
   }
   if (!settled()) {
-    LateEvent::block(until);
+    PolledEvent::block(until);
   }
 }
 
@@ -47,7 +47,7 @@ Result<EventTimes> Operation::times() {
   if (os::drivers_are_gone()) {
     return process_is_ending();
   }
-  const auto& calls = home_->calls();
+  const auto& calls = context_->calls();
   const EventTimes told{calls.submitted_at(reference()), calls.started_at(reference()),
                         calls.ended_at(reference())};
   if (told.ended_ns == 0) {

@@ -3,18 +3,18 @@
 // The event of an operation. SYCL does not notify of its completion, so the event is polled.
 // Thread-safe.
 
-#include "backend/late_event.hpp"
+#include "backend/polled_event.hpp"
 #include "backend/sycl/context.hpp"
 
 namespace isthmus::sycl {
 
-class Operation final : public LateEvent {
+class Operation final : public PolledEvent {
  public:
   // `keep`, which keeps an adopted event alive, is released with this object.
   explicit Operation(Context& context, Owner keep = {}) noexcept
-      : keep_{std::move(keep)}, home_{&context} {}
+      : keep_{std::move(keep)}, context_{&context} {}
 
-  [[nodiscard]] const Context& home() const noexcept { return *home_; }
+  [[nodiscard]] const Context& context() const noexcept { return *context_; }
   [[nodiscard]] EventReference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] void* native() noexcept override { return is_put() ? reference_.get() : nullptr; }
   // Called once the driver has the operation.
@@ -29,13 +29,13 @@ class Operation final : public LateEvent {
 
  private:
   Owner keep_;
-  Ref<Context> home_;
+  Ref<Context> context_;
   OwnedEvent reference_;
 };
 
 // The event of work that the host does in queue order. The thread that does it completes the event,
 // so it is not polled.
-class HostOperation final : public LateEvent {
+class HostOperation final : public PolledEvent {
  public:
   void finish() noexcept {
     mark_put();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A reference to a SYCL queue, registered so that the queue is drained at exit (farewell.hpp).
+// A reference to a SYCL queue, registered so that the queue is drained at exit (exit_drain.hpp).
 
-#include "backend/sycl/farewell.hpp"
+#include "backend/sycl/exit_drain.hpp"
 #include "backend/sycl/reference.hpp"
 #include "os/process.hpp"
 
@@ -11,10 +11,10 @@ namespace isthmus::sycl {
 class HeldQueue {
  public:
   HeldQueue(const Api& calls, OwnedQueue reference)
-      : calls_{calls}, reference_{std::move(reference)}, place_{Farewell::only().add(*this)} {}
+      : calls_{calls}, reference_{std::move(reference)}, place_{ExitDrain::only().add(*this)} {}
   ~HeldQueue() {
     if (!os::is_forked_child()) {
-      Farewell::only().remove(place_);
+      ExitDrain::only().remove(place_);
     }
   }
   HeldQueue(const HeldQueue&) = delete;
@@ -28,7 +28,7 @@ class HeldQueue {
  private:
   const Api& calls_;
   OwnedQueue reference_;
-  Farewell::Place place_;
+  ExitDrain::Place place_;
 };
 
 }  // namespace isthmus::sycl

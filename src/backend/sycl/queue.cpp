@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backend/copy_parts.hpp"
-#include "backend/lingering.hpp"
+#include "backend/delayed_release.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 }  // namespace
 
 Queue::Queue(Context& context, Device& device, OwnedQueue reference, bool part)
-    : HoldingQueue{context, device, part},
+    : DeferringQueue{context, device, part},
       context_{context},
       device_{device},
       held_{std::make_shared<HeldQueue>(calls(), std::move(reference))},
@@ -27,7 +27,7 @@ Queue::Queue(Context& context, Device& device, OwnedQueue reference, bool part)
 }
 
 Queue::Queue(Context& context, Device& device, OwnedQueue reference, Owner keep)
-    : HoldingQueue{context, device, false},
+    : DeferringQueue{context, device, false},
       keep_{std::move(keep)},
       context_{context},
       device_{device},
@@ -67,7 +67,7 @@ void Queue::let_linger() noexcept {
 
 bool Queue::knows(Event& candidate) const noexcept {
   const auto* known = dynamic_cast<Operation*>(&candidate);
-  return known != nullptr && known->home().is_same_as(context_);
+  return known != nullptr && known->context().is_same_as(context_);
 }
 
 // Orders the next command on the queue after those of the events that have not ended.

@@ -5,7 +5,7 @@
 // The library's own queues are in order. An adopted one may be out of order, which is dpctl's
 // default: there a barrier precedes each operation of the library, so that these run one after the
 // other and a fence covers everything before it. A SYCL queue cannot wait for the host
-// (holding_queue.hpp).
+// (deferring_queue.hpp).
 //
 // A barrier takes a lock of SYCL that waits for SYCL's host tasks, which may free memory: a thread
 // that frees memory must not submit one.
@@ -13,13 +13,13 @@
 // dpctl's only copy command takes one contiguous range and costs 5 us. If the device's memory is
 // the host's, the host copies data in many ranges, in queue order.
 
-#include "backend/holding_queue.hpp"
+#include "backend/deferring_queue.hpp"
 #include "backend/sycl/event.hpp"
 #include "backend/sycl/held_queue.hpp"
 
 namespace isthmus::sycl {
 
-class Queue final : public HoldingQueue {
+class Queue final : public DeferringQueue {
  public:
   // A queue of the library's own.
   Queue(Context& context, Device& device, OwnedQueue reference, bool part);

@@ -32,7 +32,7 @@ class Adaptor : public MemoryResource, public FreeListener {
   explicit Adaptor(MemoryResource& upstream)
       : Adaptor{upstream, {upstream.orders_frees(), upstream.kinds()}} {}
   Adaptor(MemoryResource& upstream, Nature nature)
-      : MemoryResource{upstream.home(), upstream.where(), upstream.kind(), nature},
+      : MemoryResource{upstream.context(), upstream.device(), upstream.kind(), nature},
         upstream_{&upstream},
         upstream_pool_{upstream.as_pool()} {}
 

@@ -43,7 +43,7 @@ Result<void*> ArenaResource::allocate(std::size_t nbytes, std::size_t alignment,
   if (nbytes > SIZE_MAX / 2) {
     return upstream().allocate(nbytes, alignment, queue);  // which reports the error
   }
-  const auto unit = where().properties().base_alignment;
+  const auto unit = device().properties().base_alignment;
   const auto size = (nbytes + unit - 1) / unit * unit;
   auto& from = arena_of(queue);
   if (auto* made = take_of_known(from, size, *checked, queue)) {

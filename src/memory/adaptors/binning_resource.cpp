@@ -10,11 +10,11 @@ Result<Ref<BinningResource>> BinningResource::create(MemoryResource& upstream,
                                                      std::vector<Bin> bins) {
   for (std::size_t each = 0; each < bins.size(); ++each) {
     const auto& [most, from] = bins[each];
-    if (from->home().key() != upstream.home().key()) {
+    if (from->context().key() != upstream.context().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                   "bin {} allocates memory on {}, and the resource for larger requests memory on "
                   "{}: all must be of one context",
-                  each, from->where().properties().filter, upstream.where().properties().filter);
+                  each, from->device().properties().filter, upstream.device().properties().filter);
     }
     if (each != 0 && most <= bins[each - 1].most_bytes) {
       return fail(

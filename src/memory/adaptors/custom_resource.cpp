@@ -29,7 +29,7 @@ Result<void> CustomResource::check(const void* pointer, const AllocationRequest&
                 "a custom resource returned {}, which is not aligned to {}, for {}", pointer,
                 asked.alignment, describe_bytes(asked.nbytes));
   }
-  return check_place(facts_of(home(), pointer), pointer, asked);
+  return check_place(facts_of(context(), pointer), pointer, asked);
 } catch (const std::bad_alloc&) {
   return Error::no_memory();
 }
@@ -39,17 +39,17 @@ Result<void> CustomResource::check_place(const PointerFacts& known, const void* 
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource returned {}, which is not memory of its context on {}", pointer,
-                where().properties().filter);
+                device().properties().filter);
   }
   if (known.kind != asked.kind) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource of {} memory returned {}, which is {} memory",
                 kind_name(asked.kind), pointer, kind_name(known.kind));
   }
-  if (known.kind != ISTHMUS_KIND_HOST && known.home != nullptr && known.home != &where()) {
+  if (known.kind != ISTHMUS_KIND_HOST && known.device != nullptr && known.device != &device()) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource for {} returned {}, which is memory of {}",
-                where().properties().filter, pointer, known.home->properties().filter);
+                device().properties().filter, pointer, known.device->properties().filter);
   }
   if (known.nbytes != 0 &&
       !lies_within(address(pointer) - address(known.base), asked.nbytes, known.nbytes)) {
@@ -63,8 +63,8 @@ Result<void> CustomResource::check_place(const PointerFacts& known, const void* 
 
 Result<void*> CustomResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   const AllocationRequest asked{kind(), nbytes,
-                                alignment != 0 ? alignment : where().properties().base_alignment};
-  if (auto bad = home().check(where(), asked)) {
+                                alignment != 0 ? alignment : device().properties().base_alignment};
+  if (auto bad = context().check(device(), asked)) {
     return bad;
   }
   void* pointer = nullptr;

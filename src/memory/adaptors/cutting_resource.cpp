@@ -28,10 +28,10 @@ Result<void> CuttingResource::wait_for(Queue& queue) noexcept try {
 }
 
 Result<std::size_t> CuttingResource::alignment_of(std::size_t nbytes, std::size_t alignment) const {
-  if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {
+  if (auto bad = context().check(device(), {kind(), nbytes, alignment})) {
     return bad;
   }
-  return alignment != 0 ? alignment : where().properties().base_alignment;
+  return alignment != 0 ? alignment : device().properties().base_alignment;
 }
 
 Result<CuttingResource::Chunk> CuttingResource::take_chunk(std::size_t nbytes,
@@ -50,9 +50,9 @@ void CuttingResource::last_reference_gone() noexcept {
     return;
   }
   if (in_continuation()) {
-    retire_later(*this);
+    defer_release(*this);
   } else {
-    let_go();
+    release_now();
   }
 }
 

@@ -8,12 +8,12 @@
 
 #include "memory/adaptors/caching_adaptor.hpp"
 #include "memory/cut_areas.hpp"
+#include "memory/deferred_release.hpp"
 #include "memory/queue_slots.hpp"
-#include "memory/reaper.hpp"
 
 namespace isthmus {
 
-class CuttingResource : public CachingAdaptor, public Reclaimable {
+class CuttingResource : public CachingAdaptor, public Releasable {
  public:
   // UNSUPPORTED for an upstream that allocates memory of several kinds, since a block has the kind
   // of its resource.
@@ -41,8 +41,8 @@ class CuttingResource : public CachingAdaptor, public Reclaimable {
   [[nodiscard]] Result<std::size_t> alignment_of(std::size_t nbytes, std::size_t alignment) const;
   // Whether the request may take the warm path.
   [[nodiscard]] bool is_plain(std::size_t alignment, const Queue* queue) const noexcept {
-    return queue != nullptr && &queue->home() == &home() && (alignment & (alignment - 1)) == 0 &&
-           alignment <= where().properties().base_alignment;
+    return queue != nullptr && &queue->context() == &context() &&
+           (alignment & (alignment - 1)) == 0 && alignment <= device().properties().base_alignment;
   }
 
  private:

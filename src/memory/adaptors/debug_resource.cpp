@@ -10,7 +10,7 @@
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
 #include "core/undo.hpp"
-#include "memory/pressure.hpp"
+#include "memory/oom_stages.hpp"
 
 namespace isthmus {
 namespace {
@@ -66,7 +66,7 @@ Result<Ref<DebugResource>> DebugResource::create(MemoryResource& upstream, std::
 
 // Damaged blocks that were not freed again are returned to upstream now.
 DebugResource::~DebugResource() {
-  let_go(0);
+  release_now(0);
   live_.visit([this](const Note& left) {
     if (left.is_damaged) {
       auto gone = left;
@@ -81,7 +81,7 @@ DebugResource::~DebugResource() {
 Result<std::byte*> DebugResource::take(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto given = Adaptor::allocate(nbytes, alignment, queue);
   if (!given && given.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    let_go(0);
+    release_now(0);
     given = Adaptor::allocate(nbytes, alignment, queue);
   }
   ISTHMUS_TRY(given);
@@ -91,7 +91,7 @@ Result<std::byte*> DebugResource::take(std::size_t nbytes, std::size_t alignment
 
 Result<void*> DebugResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   const auto zone =
-      std::max(k_least_zone, alignment != 0 ? alignment : where().properties().base_alignment);
+      std::max(k_least_zone, alignment != 0 ? alignment : device().properties().base_alignment);
   const bool is_plain = (alignment & (alignment - 1)) == 0;
   if (!is_plain || nbytes > SIZE_MAX / 2 || zone > SIZE_MAX / 8) {
     return Adaptor::allocate(nbytes, alignment, queue);  // which reports the error
@@ -153,7 +153,7 @@ Result<void> DebugResource::deallocate(void* pointer, std::size_t, Queue*) noexc
     process_cut_areas().end_block(block.area);
     fill(block.start, k_freed, block.nbytes);
     keep(std::move(noted));
-    let_go(most_kept_);
+    release_now(most_kept_);
   }
   if (!done) {
     live_.put_back(std::move(noted));
@@ -211,7 +211,7 @@ DebugResource::Note* DebugResource::take_oldest(std::size_t max) noexcept {
   return first;
 }
 
-std::size_t DebugResource::let_go(std::size_t max) noexcept {
+std::size_t DebugResource::release_now(std::size_t max) noexcept {
   std::size_t nbytes = 0;
   while (auto* const oldest = take_oldest(max)) {
     auto gone = freed_.take(oldest->start);
@@ -229,7 +229,7 @@ std::size_t DebugResource::let_go(std::size_t max) noexcept {
 }
 
 std::size_t DebugResource::trim(std::size_t keep) noexcept {
-  let_go(0);
+  release_now(0);
   return Adaptor::trim(keep);
 }
 

@@ -47,7 +47,7 @@ class DebugResource final : public CachingAdaptor {
   Result<void> deallocate(void* pointer, std::size_t nbytes, Queue* behind) noexcept override;
   // Releases the freed blocks that are kept first.
   std::size_t trim(std::size_t keep) noexcept override;
-  std::size_t release_unused() noexcept override { return let_go(0); }
+  std::size_t release_unused() noexcept override { return release_now(0); }
   [[nodiscard]] std::vector<Ref<Event>> running() override { return {}; }
   // INVALID_ARGUMENT with the first damage found, now or earlier; else upstream's result.
   [[nodiscard]] Result<void> verify() override;
@@ -74,7 +74,7 @@ class DebugResource final : public CachingAdaptor {
   void tell(const Error& error) noexcept;
   void keep(PointerTable<Note>::Entry freed) noexcept;
   // Returns the bytes that upstream took back.
-  std::size_t let_go(std::size_t max) noexcept;
+  std::size_t release_now(std::size_t max) noexcept;
   void enter(Note& made);
   // Returns the block to upstream; if that fails it stays known.
   Result<void> give_back(Note& gone, Queue* behind) noexcept;

@@ -29,9 +29,9 @@ FixedSizeResource::FixedSizeResource(MemoryResource& upstream, std::size_t block
                                      std::size_t in_slab)
     : KeepingResource{upstream},
       asked_bytes_{block_bytes},
-      block_bytes_{stride_of(upstream.where(), block_bytes)},
+      block_bytes_{stride_of(upstream.device(), block_bytes)},
       in_slab_{in_slab},
-      alignment_{alignment_of_stride(upstream.where(), block_bytes_)} {}
+      alignment_{alignment_of_stride(upstream.device(), block_bytes_)} {}
 
 void* FixedSizeResource::address_of(const Block& which) const noexcept {
   const auto number = static_cast<std::size_t>(&which - which.in->blocks.data());

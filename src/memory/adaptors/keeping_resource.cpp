@@ -8,7 +8,7 @@ namespace isthmus {
 
 // As for a pool: chunks that work in flight still uses are released after that work; while callers
 // hold blocks the resource is never destroyed.
-void KeepingResource::let_go() noexcept try {
+void KeepingResource::release_now() noexcept try {
   constexpr int k_most_tries = 1000;
   const auto running = slots_->running();  // before the fence: what ends meanwhile counts
   release_unused();
@@ -39,7 +39,7 @@ std::size_t KeepingResource::release_unused() noexcept {
 Result<Ref<Queue>> KeepingResource::own_queue() {
   const std::lock_guard hold{own_lock_};
   if (!own_queue_) {
-    auto made = home().create_queue(where());
+    auto made = context().create_queue(device());
     ISTHMUS_TRY(made);
     own_queue_ = *std::move(made);
   }

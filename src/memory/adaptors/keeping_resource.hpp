@@ -34,7 +34,7 @@ class KeepingResource : public CuttingResource {
   [[nodiscard]] virtual bool has_chunks() const noexcept = 0;
 
  private:
-  void let_go() noexcept final;
+  void release_now() noexcept final;
 
   [[nodiscard]] Result<Ref<Queue>> own_queue();
 

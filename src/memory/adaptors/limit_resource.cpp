@@ -31,7 +31,7 @@ Result<void*> LimitResource::allocate(std::size_t nbytes, std::size_t alignment,
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                 "cannot allocate {} of {} memory on {}: {} of a limit of {} are in use; free "
                 "buffers, or raise the limit",
-                describe_bytes(nbytes), kind_name(kind()), where().properties().filter,
+                describe_bytes(nbytes), kind_name(kind()), device().properties().filter,
                 describe_bytes(in_use), describe_bytes(most_));
   }
   try {

@@ -62,7 +62,8 @@ void* MonotonicResource::allocate_warm(std::size_t nbytes, std::size_t alignment
   }
   const std::lock_guard hold{lock_};
   return knows(*queue)
-             ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment, *queue)
+             ? cut(nbytes, alignment != 0 ? alignment : device().properties().base_alignment,
+                   *queue)
              : nullptr;
 } catch (const std::bad_alloc&) {
   return nullptr;

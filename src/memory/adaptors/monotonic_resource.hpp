@@ -56,7 +56,7 @@ class MonotonicResource final : public CuttingResource {
   };
 
   ~MonotonicResource() override { release_all(); }
-  void let_go() noexcept override { delete this; }
+  void release_now() noexcept override { delete this; }
   // Pre, of these: `lock_` is held. Null if there is no space that is usable by the queue. Throws
   // std::bad_alloc, without effect.
   [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const Queue& queue);

@@ -29,7 +29,7 @@ void hold_until(const Ref<Event>& ended, const void* pointer, std::size_t nbytes
 PrefetchResource::PrefetchResource(MemoryResource& upstream)
     : Adaptor{upstream},
       does_ask_{(upstream.kinds() & set_of(ISTHMUS_KIND_SHARED)) != 0 &&
-                (upstream.where().properties().capabilities & ISTHMUS_CAN_PREFETCH) != 0} {}
+                (upstream.device().properties().capabilities & ISTHMUS_CAN_PREFETCH) != 0} {}
 
 Result<void*> PrefetchResource::allocate(std::size_t nbytes, std::size_t alignment, Queue& queue) {
   auto memory = Adaptor::allocate(nbytes, alignment, queue);
@@ -44,7 +44,7 @@ Result<void*> PrefetchResource::allocate(std::size_t nbytes, std::size_t alignme
 // completes.
 void PrefetchResource::ask(void* pointer, std::size_t nbytes, Queue& queue) noexcept try {
   const bool is_noted = orders_frees();
-  const bool may_wait_for_caller = !is_noted && (queue.has_others_work() || !queue.quiet());
+  const bool may_wait_for_caller = !is_noted && (queue.has_external_work() || !queue.quiet());
   const auto chosen = may_wait_for_caller ? own_queue() : Ref<Queue>{&queue};
   if (!chosen) {
     return;
@@ -68,7 +68,7 @@ void PrefetchResource::ask(void* pointer, std::size_t nbytes, Queue& queue) noex
 Ref<Queue> PrefetchResource::own_queue() {
   const std::lock_guard hold{own_queue_lock_};
   if (!own_queue_) {
-    if (auto made = home().create_queue(where())) {
+    if (auto made = context().create_queue(device())) {
       own_queue_ = *std::move(made);
     }
   }

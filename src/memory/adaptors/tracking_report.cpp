@@ -56,7 +56,7 @@ std::string TrackingResource::report() {
   }
   auto text =
       fmt::format("{} of {} memory on {} are live{}\n", describe_blocks(sum, blocks.size()),
-                  kind_name(kind()), where().properties().filter, blocks.empty() ? "" : ":");
+                  kind_name(kind()), device().properties().filter, blocks.empty() ? "" : ":");
   for (const auto& each : grouped(blocks)) {
     const auto& oldest = each.oldest;
     text += fmt::format(

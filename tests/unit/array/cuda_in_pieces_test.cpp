@@ -136,7 +136,7 @@ TEST_F(cuda_conversion, tells_of_every_failure_and_loses_no_lane) {
     EXPECT_GT(told, 3) << way;
   }
   auto& ring = StagingRing::of(where());
-  std::vector<StagingRing::Lane*> all;
+  std::vector<StagingRing::SlotPair*> all;
   while (all.size() < StagingRing::k_most_lanes) {
     all.push_back(&ring.take());
   }

@@ -146,7 +146,7 @@ TEST_P(cuda_host_chunks, are_pinned_memory_to_who_asks) {
     EXPECT_EQ(told.kind, ISTHMUS_KIND_HOST);
     EXPECT_EQ(told.base, base_) << "of all the addresses";
     EXPECT_EQ(told.nbytes, 8 * unit_);
-    EXPECT_EQ(told.home, nullptr);
+    EXPECT_EQ(told.device, nullptr);
   }
   EXPECT_EQ(home().query(base_ + 2 * unit_).kind, ISTHMUS_KIND_UNKNOWN);
   EXPECT_FALSE(where().is_hosts_own(base_));
@@ -170,7 +170,7 @@ TEST_P(cuda_host_chunks, take_any_pattern_anywhere) {
 }
 
 TEST_P(cuda_host_chunks, come_from_elsewhere_where_the_near_node_is_full) {
-  auto* const library = *os::open_library(where().home().properties().library.c_str());
+  auto* const library = *os::open_library(where().platform().properties().library.c_str());
   auto* const fill_node =
       reinterpret_cast<void (*)(int)>(os::find_symbol(library, "stand_in_fill_node"));
   if (fill_node == nullptr) {
@@ -222,7 +222,7 @@ TEST_P(cuda_chunks, are_exportable_where_the_driver_makes_them_so) {
   EXPECT_EQ(handle_types(), cuda::cu::k_handle_posix_file);
   chunks_->destroy(base_, unit_);
   auto* const refuse =
-      stand_ins<void(int)>(where().home().properties().library, "stand_in_refuse_exports");
+      stand_ins<void(int)>(where().platform().properties().library, "stand_in_refuse_exports");
   if (refuse == nullptr) {
     return;
   }
@@ -234,13 +234,13 @@ TEST_P(cuda_chunks, are_exportable_where_the_driver_makes_them_so) {
 }
 
 TEST_P(cuda_chunks, are_open_to_peers_in_use) {
-  const auto& library = where().home().properties().library;
+  const auto& library = where().platform().properties().library;
   auto* const let_peers = stand_ins<void(int)>(library, "stand_in_let_peers");
   auto* const users = stand_ins<unsigned(const void*)>(library, "stand_in_users");
   if (GetParam() != ISTHMUS_KIND_DEVICE || let_peers == nullptr) {
     GTEST_SKIP() << "a driver whose access cannot be read";
   }
-  const auto all = where().home().devices();
+  const auto all = where().platform().devices();
   auto& peer = static_cast<cuda::Device&>(*all[1]);
   ASSERT_TRUE(peer.primary());
   ASSERT_TRUE(chunks_->create(base_, unit_));

@@ -44,7 +44,7 @@ class cuda_test : public ::testing::Test {
       GTEST_SKIP() << "no CUDA device";
     }
     device_ = static_cast<cuda::Device*>(*found);
-    home_ = *device_->home().default_context();
+    home_ = *device_->platform().default_context();
     queue_ = *home_->create_queue(*device_);
   }
 
@@ -75,7 +75,7 @@ class cuda_gpu : public cuda_test {
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    library_ = *os::open_library(where().home().properties().library.c_str());
+    library_ = *os::open_library(where().platform().properties().library.c_str());
     if (os::find_symbol(library_, "stand_in_fail_after") != nullptr) {
       GTEST_SKIP() << "a stand-in for the driver";
     }

@@ -38,7 +38,7 @@ TEST_F(cuda_test, knows_its_pointers_and_no_others) {
     EXPECT_EQ(told.kind, kind);
     EXPECT_EQ(told.base, memory.at());
     EXPECT_GE(told.nbytes, 10000U);
-    EXPECT_EQ(told.home, kind == ISTHMUS_KIND_HOST ? nullptr : &where());
+    EXPECT_EQ(told.device, kind == ISTHMUS_KIND_HOST ? nullptr : &where());
   }
   const int on_the_stack = 0;
   EXPECT_EQ(home().query(&on_the_stack).kind, ISTHMUS_KIND_UNKNOWN);

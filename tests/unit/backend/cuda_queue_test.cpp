@@ -24,9 +24,9 @@ TEST_F(cuda_test, adopts_streams_of_others) {
   auto* const stream = foreign_stream();
   int released = 0;
   {
-    auto adopted = where().home().adopt_queue(where(), stream, Owner{counted(released)});
+    auto adopted = where().platform().adopt_queue(where(), stream, Owner{counted(released)});
     ASSERT_TRUE(adopted) << adopted.failure().message();
-    auto again = where().home().adopt_queue(where(), stream, Owner{});
+    auto again = where().platform().adopt_queue(where(), stream, Owner{});
     ASSERT_TRUE(again);
     EXPECT_EQ((*adopted)->key(), (*again)->key());
     EXPECT_TRUE((*adopted)->lent());
@@ -42,7 +42,7 @@ TEST_F(cuda_test, adopts_streams_of_others) {
 }
 
 TEST_F(cuda_test, adopts_the_legacy_default_stream_as_the_default_queue) {
-  auto adopted = where().home().adopt_queue(
+  auto adopted = where().platform().adopt_queue(
       where(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), Owner{});
   ASSERT_TRUE(adopted) << adopted.failure().message();
   EXPECT_EQ((*adopted)->key(), (*where().default_queue())->key());
@@ -50,7 +50,7 @@ TEST_F(cuda_test, adopts_the_legacy_default_stream_as_the_default_queue) {
 
 TEST_F(cuda_test, refuses_a_stream_that_means_another_one_elsewhere) {
   int released = 0;
-  auto refused = where().home().adopt_queue(where(), nullptr, Owner{counted(released)});
+  auto refused = where().platform().adopt_queue(where(), nullptr, Owner{counted(released)});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_TRUE(tells(refused.failure(), "CU_STREAM_LEGACY")) << refused.failure().message();
@@ -63,12 +63,12 @@ TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
   ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);
   cuda::StreamHandle stream = nullptr;
   ASSERT_EQ(calls().create_stream(&stream, 0), 0U);
-  EXPECT_EQ(where().home().adopt_queue(where(), stream, Owner{}).failure().code(),
+  EXPECT_EQ(where().platform().adopt_queue(where(), stream, Owner{}).failure().code(),
             ISTHMUS_ERROR_WRONG_CONTEXT);
-  EXPECT_EQ(where().home().adopt_context(where(), theirs, Owner{}).failure().code(),
+  EXPECT_EQ(where().platform().adopt_context(where(), theirs, Owner{}).failure().code(),
             ISTHMUS_ERROR_UNSUPPORTED);
   EXPECT_EQ(extra.destroy_context(theirs), 0U);
-  auto same = where().home().adopt_context(where(), primary(), Owner{});
+  auto same = where().platform().adopt_context(where(), primary(), Owner{});
   ASSERT_TRUE(same);
   EXPECT_TRUE((*same)->is_same_as(home()));
 }
@@ -76,7 +76,7 @@ TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
 TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
   const auto extra = others();
   auto* const stream = foreign_stream();
-  auto adopted = *where().home().adopt_queue(where(), stream, Owner{});
+  auto adopted = *where().platform().adopt_queue(where(), stream, Owner{});
   const cuda::MadeCurrent here{calls(), primary()};
   ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
   const auto fenced = adopted->fence({});

@@ -90,7 +90,7 @@ TEST_F(cuda_ranges, that_are_held_back_keep_their_lists) {
 }
 
 TEST_F(cuda_ranges, tell_of_every_failure) {
-  auto library = *os::open_library(where().home().properties().library.c_str());
+  auto library = *os::open_library(where().platform().properties().library.c_str());
   const auto fail_after =
       reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
   if (fail_after == nullptr) {

@@ -126,7 +126,7 @@ TEST_F(cuda_strided, that_is_held_back_is_what_was_asked_for) {
 }
 
 TEST_F(cuda_strided, tells_of_every_failure) {
-  auto library = *os::open_library(where().home().properties().library.c_str());
+  auto library = *os::open_library(where().platform().properties().library.c_str());
   const auto fail_after =
       reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
   if (fail_after == nullptr) {

@@ -37,7 +37,7 @@ class cuda_thread_stream : public cuda_test {
  protected:
   static cuda::StreamHandle own_stream() { return cuda::per_thread_stream(); }
   Result<Ref<Queue>> try_adopt() const {
-    return where().home().adopt_queue(where(), own_stream(), Owner{});
+    return where().platform().adopt_queue(where(), own_stream(), Owner{});
   }
   Ref<Queue> adopt() const { return *try_adopt(); }
 
@@ -63,7 +63,8 @@ class cuda_thread_stream : public cuda_test {
     return found;
   }
   [[nodiscard]] void* symbol(const char* name) const {
-    return os::find_symbol(*os::open_library(where().home().properties().library.c_str()), name);
+    return os::find_symbol(*os::open_library(where().platform().properties().library.c_str()),
+                           name);
   }
   static void on_another_thread(const std::function<void()>& what) { std::thread{what}.join(); }
 };
@@ -108,7 +109,7 @@ TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
   const auto mine = adopt();
   EXPECT_EQ(mine.get(), adopt().get());
   EXPECT_TRUE(mine->lent());
-  EXPECT_TRUE(mine->in_one_order());
+  EXPECT_TRUE(mine->is_in_order());
   EXPECT_NE(mine->key(), (*where().default_queue())->key());
   Ref<Queue> other;
   on_another_thread([&] {
@@ -121,7 +122,7 @@ TEST_F(cuda_thread_stream, is_one_queue_on_each_thread) {
 
 TEST_F(cuda_thread_stream, lets_its_owner_go) {
   int released = 0;
-  const auto mine = *where().home().adopt_queue(
+  const auto mine = *where().platform().adopt_queue(
       where(), own_stream(), Owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
   EXPECT_EQ(released, 1);
 }
@@ -182,7 +183,7 @@ TEST_F(cuda_thread_stream, comes_behind_what_was_held_back) {
   const Ref<Event> before{opened};
   const auto held = *mine->fill(memory.at(), {{std::byte{2}}, 1}, 4096, std::span{&before, 1});
   const auto behind = *mine->fill(memory.at(), {{std::byte{3}}, 1}, 2048, {});
-  EXPECT_FALSE(mine->in_one_order());
+  EXPECT_FALSE(mine->is_in_order());
   opened->finish({});
   EXPECT_TRUE(behind->wait(std::nullopt));
   auto wanted = std::vector<std::byte>(4096, std::byte{3});

@@ -38,13 +38,13 @@ TEST(device, has_one_default_queue) {
   const auto first = *host->default_queue();
   EXPECT_EQ(first.get(), (*host->default_queue()).get());
   EXPECT_TRUE(first->is_default());
-  EXPECT_EQ(&first->home(), (*host->home().default_context()).get());
+  EXPECT_EQ(&first->context(), (*host->platform().default_context()).get());
 }
 
 TEST(context, is_not_made_across_platforms_or_of_nothing) {
   auto* host = *find_device("host");
-  EXPECT_EQ(host->home().create_context({}).failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_TRUE(host->home().create_context(std::span{&host, 1}));
+  EXPECT_EQ(host->platform().create_context({}).failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  EXPECT_TRUE(host->platform().create_context(std::span{&host, 1}));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ class failing_driver {
  public:
   failing_driver() = default;
   explicit failing_driver(const cuda::Device& where) {
-    auto* const library = *os::open_library(where.home().properties().library.c_str());
+    auto* const library = *os::open_library(where.platform().properties().library.c_str());
     fail_after_ = reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
     registered_ =
         reinterpret_cast<std::size_t (*)()>(os::find_symbol(library, "stand_in_registered"));

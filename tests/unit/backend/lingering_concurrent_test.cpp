@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/lingering.hpp"
+#include "backend/delayed_release.hpp"
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "backend/deferring_queue.hpp"
 #include "backend/drivers.hpp"
-#include "backend/holding_queue.hpp"
 #include "backend/library_threads.hpp"
 #include "memory/pool.hpp"
 #include "support/patiently.hpp"
@@ -138,7 +138,7 @@ TEST_F(no_threads, a_pool_decays_once_there_is_one) {
 }
 
 // An event whose completion is found only by polling.
-class looked_at final : public LateEvent {
+class looked_at final : public PolledEvent {
  public:
   void end() noexcept { has_ended_ = true; }
 
@@ -225,9 +225,9 @@ TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
 
 // A queue without a driver: its operations own an object of the test and end as soon as they are
 // submitted.
-class owning_queue final : public HoldingQueue {
+class owning_queue final : public DeferringQueue {
  public:
-  using HoldingQueue::HoldingQueue;
+  using DeferringQueue::DeferringQueue;
 
   Result<Ref<Event>> put(WaitList after, std::shared_ptr<void> owned) {
     auto made = make_ref<looked_at>();
@@ -255,7 +255,7 @@ class owning_queue final : public HoldingQueue {
 TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it) {
   expect_in_its_own_process([] {
     auto* const where = expect_value(find_device("host"));
-    const auto home = expect_value(where->home().default_context());
+    const auto home = expect_value(where->platform().default_context());
     const auto on = make_ref<owning_queue>(*home, *where, false);
     const auto gate = make_ref<HostEvent>();
     const std::vector<Ref<Event>> after{gate};
@@ -267,10 +267,10 @@ TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it)
       expect_failure(on->put(after, std::exchange(owned, nullptr)), ISTHMUS_ERROR_OUT_OF_MEMORY,
                      "cannot start a thread");
       EXPECT_TRUE(has_put);
-      EXPECT_FALSE(on->holds_back());
+      EXPECT_FALSE(on->has_deferred_operations());
     }
     const auto held = expect_value(on->put(after, nullptr));
-    EXPECT_TRUE(on->holds_back());
+    EXPECT_TRUE(on->has_deferred_operations());
     gate->finish({});
     EXPECT_TRUE(held->wait(std::nullopt));
   });

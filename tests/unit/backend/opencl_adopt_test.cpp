@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "backend/lingering.hpp"
+#include "backend/delayed_release.hpp"
 #include "backend/opencl/event.hpp"
 #include "buffer/buffer.hpp"
 #include "memory/live_counts.hpp"
@@ -26,7 +26,7 @@ class opencl_adopt : public opencl_test {
     return told;
   }
   [[nodiscard]] Ref<Queue> adopted(opencl::QueueHandle handle, Owner keep = {}) const {
-    auto made = where().home().adopt_queue(where(), handle, std::move(keep));
+    auto made = where().platform().adopt_queue(where(), handle, std::move(keep));
     EXPECT_TRUE(made) << made.failure().message();
     return *std::move(made);
   }
@@ -39,7 +39,7 @@ TEST_P(opencl_adopt, two_handles_of_one_queue_have_one_key) {
   calls().release_queue(handle);
   EXPECT_EQ(first->key(), second->key());
   EXPECT_NE(first->key(), line().key());
-  EXPECT_EQ(first->home().key(), home().key());
+  EXPECT_EQ(first->context().key(), home().key());
   EXPECT_EQ(*first->lend(), handle);
   EXPECT_FALSE(first->idle());
   const block made{home(), where(), 64};
@@ -213,7 +213,7 @@ TEST_P(opencl_adopt, a_queue_without_times_says_so) {
 }
 
 TEST_P(opencl_adopt, contexts_by_handle) {
-  auto made = where().home().adopt_context(where(), home().native(), Owner{});
+  auto made = where().platform().adopt_context(where(), home().native(), Owner{});
   ASSERT_TRUE(made) << made.failure().message();
   EXPECT_EQ((*made)->key(), home().key());
   EXPECT_FALSE((*made)->is_default());
@@ -223,9 +223,9 @@ TEST_P(opencl_adopt, contexts_by_handle) {
 }
 
 TEST_P(opencl_adopt, null_handles_are_refused) {
-  EXPECT_EQ(where().home().adopt_context(where(), nullptr, Owner{}).failure().code(),
+  EXPECT_EQ(where().platform().adopt_context(where(), nullptr, Owner{}).failure().code(),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(where().home().adopt_queue(where(), nullptr, Owner{}).failure().code(),
+  EXPECT_EQ(where().platform().adopt_queue(where(), nullptr, Owner{}).failure().code(),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
 }
 

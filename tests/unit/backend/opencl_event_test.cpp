@@ -369,7 +369,7 @@ TEST(opencl_platforms, wait_for_one_another) {
   }
   auto first = *all[0]->default_queue();
   auto second = *all[1]->default_queue();
-  const block made{second->home(), *all[1], 256};
+  const block made{second->context(), *all[1], 256};
   const auto bytes = numbered(256);
   auto gate = make_ref<HostEvent>();
   const std::array<Ref<Event>, 1> behind_gate{gate};

@@ -17,7 +17,7 @@ class opencl_exit : public opencl_test {
   }
   [[noreturn]] void exit_with_copies_behind(WaitList after) const {
     auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
-    auto adopted = where().home().adopt_queue(where(), handle, Owner{});
+    auto adopted = where().platform().adopt_queue(where(), handle, Owner{});
     constexpr std::size_t k_bytes = std::size_t{4} << 20;
     const block first{home(), where(), k_bytes};
     const block second{home(), where(), k_bytes};

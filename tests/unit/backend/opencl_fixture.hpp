@@ -65,9 +65,9 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
 
   [[nodiscard]] Device& where() const { return *device_; }
   [[nodiscard]] Queue& line() const { return *queue_; }
-  [[nodiscard]] Context& home() const { return queue_->home(); }
+  [[nodiscard]] Context& home() const { return queue_->context(); }
   [[nodiscard]] const opencl::Api& calls() const {
-    return static_cast<opencl::Platform&>(device_->home()).calls();
+    return static_cast<opencl::Platform&>(device_->platform()).calls();
   }
   [[nodiscard]] const opencl::DeviceTraits& traits() const {
     return static_cast<opencl::Device*>(device_)->traits();

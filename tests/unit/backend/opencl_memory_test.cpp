@@ -72,7 +72,7 @@ TEST_P(opencl_memory, tells_of_inner_pointers) {
     EXPECT_EQ(facts.kind, kind);
     EXPECT_EQ(facts.base, made.at());
     EXPECT_GE(facts.nbytes, 1000U);
-    EXPECT_TRUE(kind == ISTHMUS_KIND_HOST || facts.home == &where());
+    EXPECT_TRUE(kind == ISTHMUS_KIND_HOST || facts.device == &where());
   }
 }
 

@@ -40,7 +40,7 @@ TEST(opencl_open, finds_intels_runtime_where_it_is_required) {
   }
   const auto all = opencl_devices();
   const auto intel = std::find_if(all.begin(), all.end(), [](const Device* found) {
-    return found->home().properties().name == "Intel(R) OpenCL";
+    return found->platform().properties().name == "Intel(R) OpenCL";
   });
   ASSERT_NE(intel, all.end());
   const auto& told = (*intel)->properties();
@@ -51,7 +51,7 @@ TEST(opencl_open, finds_intels_runtime_where_it_is_required) {
   EXPECT_FALSE((*intel)->can(ISTHMUS_CAN_ADVISE));
   EXPECT_GE(told.base_alignment, 64U);
   EXPECT_GT(told.memory_bytes, told.max_allocation_bytes / 2);
-  EXPECT_NE((*intel)->home().properties().library.find("libintelocl.so"), std::string::npos);
+  EXPECT_NE((*intel)->platform().properties().library.find("libintelocl.so"), std::string::npos);
 }
 
 TEST(opencl_open, numbers_devices_by_type_over_all_platforms) {

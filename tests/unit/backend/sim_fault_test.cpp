@@ -42,7 +42,7 @@ const trial k_trials[] = {
     {"context", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
        Device* const member = sim.where.get();
-       return keep(outcome, sim.where->home().create_context({&member, 1}));
+       return keep(outcome, sim.where->platform().create_context({&member, 1}));
      }},
     {"queue", ISTHMUS_ERROR_DRIVER,
      [](rig& sim, Result<void>& outcome) {
@@ -157,7 +157,7 @@ void expect_all_lost(rig& sim) {
   Device* const member = sim.where.get();
   expect_failure(sim.home->allocate(*sim.where, {ISTHMUS_KIND_HOST, 1, 0}),
                  ISTHMUS_ERROR_DEVICE_LOST);
-  expect_failure(sim.where->home().create_context({&member, 1}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.where->platform().create_context({&member, 1}), ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.home->create_queue(*sim.where), ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.on->fence({}), ISTHMUS_ERROR_DEVICE_LOST);
   expect_failure(sim.on->fill(&byte, {}, 1, {}), ISTHMUS_ERROR_DEVICE_LOST);

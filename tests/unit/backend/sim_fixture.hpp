@@ -41,7 +41,7 @@ inline std::vector<unsigned char> counted(std::size_t nbytes, unsigned first = 0
 struct rig {
   explicit rig(const std::string& options = "")
       : where{expect_value(create_simulated_device(options))},
-        home{expect_value(where->home().default_context())},
+        home{expect_value(where->platform().default_context())},
         on{expect_value(where->default_queue())} {}
   ~rig() {
     if (where) {

@@ -102,7 +102,7 @@ TEST(sim_memory, pointers_are_known_from_inside_too) {
     EXPECT_EQ(facts.kind, kind);
     EXPECT_EQ(facts.base, memory);
     EXPECT_EQ(facts.nbytes, 100U);
-    EXPECT_EQ(facts.home, sim.where.get());
+    EXPECT_EQ(facts.device, sim.where.get());
     EXPECT_EQ(sim.home->query(memory + 100).kind, ISTHMUS_KIND_UNKNOWN);
     sim.free(memory, 100, kind);
     EXPECT_EQ(sim.home->query(memory).kind, ISTHMUS_KIND_UNKNOWN);
@@ -148,7 +148,7 @@ TEST(sim_memory, memory_of_another_context_is_refused) {
   rig other;
   unsigned char byte = 1;
   Device* const member = sim.where.get();
-  const auto own = expect_value(sim.where->home().create_context({&member, 1}));
+  const auto own = expect_value(sim.where->platform().create_context({&member, 1}));
   EXPECT_NE(own->key(), sim.home->key());
   auto* const memory = sim.make(16);
   auto* const theirs = other.make(16);
@@ -196,7 +196,7 @@ TEST(sim_memory, what_was_not_freed_goes_with_its_context) {
   rig sim{"capacity=1MiB"};
   Device* const member = sim.where.get();
   {
-    const auto own = expect_value(sim.where->home().create_context({&member, 1}));
+    const auto own = expect_value(sim.where->platform().create_context({&member, 1}));
     static_cast<void>(expect_value(own->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 1000, 0})));
     static_cast<void>(expect_value(own->allocate(*sim.where, {ISTHMUS_KIND_HOST, 1000, 0})));
   }

@@ -29,7 +29,7 @@ class over_others : public ::testing::Test {
   void SetUp() override {
     auto found = find_device("host");
     ASSERT_TRUE(found);
-    auto home = (*found)->home().default_context();
+    auto home = (*found)->platform().default_context();
     ASSERT_TRUE(home);
     auto made = (*home)->create_queue(**found);
     ASSERT_TRUE(made);
@@ -52,18 +52,18 @@ TEST_F(over_others, blocks_of_a_pool_get_no_record) {
   for (const auto& over : {Ref<MemoryResource>{make_ref<FallbackResource>(*pool_, *custom_)},
                            Ref<MemoryResource>{*bins}}) {
     EXPECT_FALSE(over->orders_frees());
-    auto block = hand_out(*over, 64, 0, *on_);
+    auto block = allocate_raw(*over, 64, 0, *on_);
     ASSERT_TRUE(block);
     EXPECT_FALSE(process_registry().find(*block));
     EXPECT_FALSE(process_page_map.find(*block)->is_recorded());
     EXPECT_EQ(&over->giver_of(*block, 64), pool_.get());
-    EXPECT_TRUE(take_back(*over, *block, 64, on_.get()));
-    EXPECT_FALSE(take_back(*over, *block, 64, on_.get()));
+    EXPECT_TRUE(deallocate_raw(*over, *block, 64, on_.get()));
+    EXPECT_FALSE(deallocate_raw(*over, *block, 64, on_.get()));
   }
-  auto large = hand_out(**bins, 1000, 0, *on_);
+  auto large = allocate_raw(**bins, 1000, 0, *on_);
   ASSERT_TRUE(large);
   EXPECT_TRUE(process_registry().find(*large)) << "the provider's free does not wait for work";
-  EXPECT_TRUE(take_back(**bins, *large, 1000, on_.get()));
+  EXPECT_TRUE(deallocate_raw(**bins, *large, 1000, on_.get()));
 }
 
 TEST(pointer_table, is_empty_once_all_notes_were_taken) {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "memory/grain.hpp"
 #include "memory/page_map.hpp"
+#include "memory/pool_page.hpp"
 #include "memory/slab_store.hpp"
 
 namespace isthmus {
@@ -35,11 +35,11 @@ class central_shards : public testing::Test {
       process_page_map.forget_slab(each->address_of(0), each->grains());
       give_slab_record(*each);
     }
-    process_page_map.remove(at(0), k_grains);
+    process_page_map.remove(at(0), k_pages);
   }
   void SetUp() override {
-    ASSERT_TRUE(process_page_map.prepare(at(0), k_grains));
-    process_page_map.enter(at(0), k_grains, records_.data());
+    ASSERT_TRUE(process_page_map.prepare(at(0), k_pages));
+    process_page_map.enter(at(0), k_pages, records_.data());
   }
   // Adds a slab to the lists and allocates `count` of its blocks at once.
   blocks add(unsigned shard, std::size_t count) {
@@ -82,7 +82,7 @@ class central_shards : public testing::Test {
   static std::span<void* const> one(void* const& block) { return {&block, 1}; }
 
   static constexpr std::size_t k_slabs = 16;
-  static constexpr std::size_t k_grains = k_slabs * k_slab_shape.grains;
+  static constexpr std::size_t k_pages = k_slabs * k_slab_shape.grains;
   static_assert(k_slab_shape.blocks == 64);
 
   Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
@@ -91,9 +91,9 @@ class central_shards : public testing::Test {
 
  private:
   static std::byte* at(std::size_t grain) {
-    return reinterpret_cast<std::byte*>((std::uintptr_t{7} << 40) + grain * k_grain_bytes);
+    return reinterpret_cast<std::byte*>((std::uintptr_t{7} << 40) + grain * k_pool_page_bytes);
   }
-  alignas(64) std::array<Grain, k_grains> records_{};
+  alignas(64) std::array<PoolPage, k_pages> records_{};
 };
 
 TEST_F(central_shards, give_their_own_threads_first) {

@@ -21,7 +21,7 @@ TEST_F(cuda_test, borrowed_streams_are_not_asked_once_their_memory_is_behind_a_f
   for (int turn = 0; turn < k_turns; ++turn) {
     auto* const stream = foreign_stream();
     {
-      auto borrowed = where().home().adopt_queue(where(), stream, Owner{});
+      auto borrowed = where().platform().adopt_queue(where(), stream, Owner{});
       ASSERT_TRUE(borrowed) << borrowed.failure().message();
       auto block = from->allocate(k_bytes, 0, **borrowed);
       ASSERT_TRUE(block) << block.failure().message();

@@ -113,7 +113,7 @@ TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) 
 // The driver refuses to map the chunk elsewhere. The request fits once the work of its own queue
 // has ended.
 TEST_F(cuda_moves, a_request_waits_for_the_work_of_its_own_queue_on_chunks_that_did_not_move) {
-  auto* const library = *os::open_library(where().home().properties().library.c_str());
+  auto* const library = *os::open_library(where().platform().properties().library.c_str());
   auto* const refuse =
       reinterpret_cast<void (*)(long)>(os::find_symbol(library, "stand_in_refuse_maps"));
   if (refuse == nullptr) {
@@ -121,7 +121,7 @@ TEST_F(cuda_moves, a_request_waits_for_the_work_of_its_own_queue_on_chunks_that_
   }
   refuse(1);
   std::thread opens{[&] {
-    EXPECT_TRUE(patiently([&] { return from().under_pressure().of(Rung::wait).tried != 0; }));
+    EXPECT_TRUE(patiently([&] { return from().under_pressure().of(OomStage::wait).tried != 0; }));
     gate().finish({});
   }};
   void* const served = take(2 * k_chunk);

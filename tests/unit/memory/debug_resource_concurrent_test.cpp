@@ -10,8 +10,8 @@
 
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
+#include "memory/oom_stages.hpp"
 #include "memory/pool.hpp"
-#include "memory/pressure.hpp"
 #include "memory/provider.hpp"
 #include "support/sizes.hpp"
 
@@ -26,7 +26,7 @@ class debug_resource_test : public testing::TestWithParam<bool> {
   void SetUp() override {
     auto found = find_device("host");
     ASSERT_TRUE(found);
-    auto home = (*found)->home().default_context();
+    auto home = (*found)->platform().default_context();
     ASSERT_TRUE(home);
     auto made = (*home)->create_queue(**found);
     ASSERT_TRUE(made);
@@ -215,7 +215,7 @@ TEST_P(debug_resource_test, threads_share_it) {
 TEST(debug_resource, device_memory_is_refused) {
   auto found = find_device("host");
   ASSERT_TRUE(found);
-  auto home = (*found)->home().default_context();
+  auto home = (*found)->platform().default_context();
   ASSERT_TRUE(home);
   const auto from = make_ref<Provider>(**home, **found, ISTHMUS_KIND_DEVICE);
   auto over = DebugResource::create(*from, k_mib);

@@ -41,7 +41,7 @@ TEST(default_pools, are_one_for_each_kind_device_and_context) {
   EXPECT_NE(find(one, ISTHMUS_KIND_HOST).get(), first.get());
   EXPECT_NE(find(two).get(), first.get());
   const std::array<Device*, 1> members{one.where.get()};
-  auto other = expect_value(one.where->home().create_context(members));
+  auto other = expect_value(one.where->platform().create_context(members));
   auto there = expect_value(
       DefaultPools::only().find(*other, *one.where, ISTHMUS_KIND_DEVICE, use::buffers));
   EXPECT_NE(there.get(), first.get());

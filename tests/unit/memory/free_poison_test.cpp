@@ -46,9 +46,9 @@ class free_poison_test : public testing::TestWithParam<way> {
       GTEST_SKIP() << "only a build with AddressSanitizer has poison";
     }
     device_ = expect_value(find_device("host"));
-    on_ = expect_value(expect_value(device_->home().default_context())->create_queue(*device_));
+    on_ = expect_value(expect_value(device_->platform().default_context())->create_queue(*device_));
     from_ = expect_value(
-        Pool::create(on_->home(), *device_, GetParam().kind, {.remaps = GetParam().remaps}));
+        Pool::create(on_->context(), *device_, GetParam().kind, {.remaps = GetParam().remaps}));
   }
   std::byte* take(std::size_t nbytes) {
     return static_cast<std::byte*>(expect_value(from_->allocate(nbytes, 0, *on_)));
@@ -190,7 +190,7 @@ TEST_P(free_poison_test, does_not_stay_where_memory_left) {
   for (std::size_t each = 0; each < blocks.size(); each += 2) {
     give(blocks[each], k_nbytes, nullptr);
   }
-  Lane::empty_own(*from_);
+  ThreadCache::empty_own(*from_);
   auto* const large = take(4 * k_nbytes);
   EXPECT_EQ(poisoned_in(large, 4 * k_nbytes), nullptr);
   std::size_t left = 0;

@@ -60,7 +60,7 @@ class host_huge_pages : public ::testing::Test {
     auto found = find_device("host");
     ASSERT_TRUE(found);
     where_ = *found;
-    auto home = where_->home().default_context();
+    auto home = where_->platform().default_context();
     ASSERT_TRUE(home);
     home_ = *home;
   }

@@ -123,7 +123,7 @@ TEST(host_memory, of_the_machine_is_never_promised_as_a_whole) {
     GTEST_SKIP() << "the sanitizer's own pages count as touched";
   }
   auto& where = *expect_value(find_device("host"));
-  auto home = expect_value(where.home().default_context());
+  auto home = expect_value(where.platform().default_context());
   const auto nbytes = os::physical_memory().total / 256;
   std::vector<void*> blocks;
   auto next = provider_allocate(*home, where, {ISTHMUS_KIND_SHARED, nbytes, 0});

@@ -59,9 +59,9 @@ TEST_F(other_pools, serve_a_bare_request_to_the_driver) {
   const auto full = make();
   fill(*full);
   const auto provider = make_ref<isthmus::Provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE);
-  auto* const block = expect_value(hand_out(*provider, 8 * k_mib, 0, *sim_.on));
+  auto* const block = expect_value(allocate_raw(*provider, 8 * k_mib, 0, *sim_.on));
   EXPECT_EQ(full->usage().held_bytes, 0U);
-  EXPECT_TRUE(take_back(*provider, block, 8 * k_mib, sim_.on.get()));
+  EXPECT_TRUE(deallocate_raw(*provider, block, 8 * k_mib, sim_.on.get()));
 }
 
 TEST_F(other_pools, serve_another_pool) {
@@ -70,7 +70,7 @@ TEST_F(other_pools, serve_another_pool) {
   const auto other = make();
   auto* const block = expect_value(other->allocate(2 * k_mib, 0, *sim_.on));
   EXPECT_LT(full->usage().held_bytes, k_blocks * k_mib);
-  EXPECT_EQ(other->under_pressure().of(Rung::budget).served, 1U);
+  EXPECT_EQ(other->under_pressure().of(OomStage::budget).served, 1U);
   EXPECT_TRUE(other->deallocate(block, 0, sim_.on.get()));
 }
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <memory>
 
-#include "memory/grain.hpp"
+#include "memory/pool_page.hpp"
 #include "memory/slab.hpp"
 
 namespace isthmus {
@@ -24,15 +24,15 @@ class page_maps : public testing::Test {
     map_->enter(at(0), k_mapped_grains, records_.data());
   }
   static const void* at(std::size_t grain, std::size_t offset = 0) {
-    return reinterpret_cast<const void*>(k_map_base + (grain - 2) * k_grain_bytes + offset);
+    return reinterpret_cast<const void*>(k_map_base + (grain - 2) * k_pool_page_bytes + offset);
   }
   [[nodiscard]] MapEntry::Seen seen(std::size_t grain) const {
-    return map_->at(at(grain, k_grain_bytes - 1)).look();
+    return map_->at(at(grain, k_pool_page_bytes - 1)).look();
   }
 
   static constexpr auto k_shape = SlabShape::of_first(4096);
   std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>();
-  alignas(sizeof(Grain) * k_mapped_grains) std::array<Grain, k_mapped_grains> records_{};
+  alignas(sizeof(PoolPage) * k_mapped_grains) std::array<PoolPage, k_mapped_grains> records_{};
   Slab slab_{k_shape};
 };
 
@@ -52,8 +52,8 @@ TEST_F(page_maps, lead_from_any_address_to_the_record_of_its_grain) {
 TEST_F(page_maps, reach_to_the_last_address_of_a_process) {
   const auto end = std::uintptr_t{1} << k_address_bits;
   EXPECT_EQ(k_address_bits, 48U);
-  EXPECT_TRUE(map_->prepare(reinterpret_cast<const void*>(end - k_grain_bytes), 1));
-  const auto beyond = map_->prepare(reinterpret_cast<const void*>(end - k_grain_bytes), 2);
+  EXPECT_TRUE(map_->prepare(reinterpret_cast<const void*>(end - k_pool_page_bytes), 1));
+  const auto beyond = map_->prepare(reinterpret_cast<const void*>(end - k_pool_page_bytes), 2);
   ASSERT_FALSE(beyond);
   EXPECT_EQ(beyond.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
 }

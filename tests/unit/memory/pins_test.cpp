@@ -167,18 +167,18 @@ TEST_F(pins, stay_while_a_copy_is_in_flight) {
   remove(mine, false);
   EXPECT_EQ(driver().ranges().size(), 1U);
   const auto again = add(11, 1);
-  table().let_go(copy);
+  table().release_now(copy);
   EXPECT_EQ(driver().registrations(), 1);
   copy = hold(11);
   remove(again, false);
-  table().let_go(copy);
+  table().release_now(copy);
   EXPECT_TRUE(support::patiently([] { return !table().any(); }));
 }
 
 TEST_F(pins, that_are_waited_for_end_before_the_wait_does) {
   const auto mine = add(10, 5);
   const auto copy = hold(12);
-  std::thread other{[&] { table().let_go(copy); }};
+  std::thread other{[&] { table().release_now(copy); }};
   remove(mine);
   EXPECT_TRUE(driver().ranges().empty());
   other.join();
@@ -196,13 +196,13 @@ TEST_F(pins, of_many_threads_at_once) {
         EXPECT_EQ(copy.size(), 1U);
         const auto others = hold(1 + random() % 30);
         if (round % 2 == 0) {
-          table().let_go(copy);
-          table().let_go(others);
+          table().release_now(copy);
+          table().release_now(others);
           remove(mine, round % 4 == 0);
         } else {
           remove(mine, false);
-          table().let_go(copy);
-          table().let_go(others);
+          table().release_now(copy);
+          table().release_now(others);
         }
       }
     });

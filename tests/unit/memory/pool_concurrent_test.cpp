@@ -33,7 +33,7 @@ class pool_test : public testing::Test {
     queue_ = Ref<Queue>{*standard};
   }
   [[nodiscard]] Ref<Pool> make(Pool::Options how = {}) {
-    auto made = Pool::create(queue_->home(), *device_, ISTHMUS_KIND_HOST, how);
+    auto made = Pool::create(queue_->context(), *device_, ISTHMUS_KIND_HOST, how);
     EXPECT_TRUE(made);
     return *std::move(made);
   }

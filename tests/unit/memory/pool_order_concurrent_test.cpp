@@ -77,7 +77,7 @@ TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
   hold_up(*first, gate);
   EXPECT_TRUE(
       from->deallocate(expect_value(from->allocate(k_nbytes, 0, *first)), k_nbytes, first.get()));
-  Lane::empty_own(*from);
+  ThreadCache::empty_own(*from);
   EXPECT_TRUE(
       from->deallocate(expect_value(from->allocate(k_nbytes, 0, *second)), k_nbytes, second.get()));
   EXPECT_EQ(from->usage().held_bytes, 2 * k_nbytes) << "the first waits";
@@ -127,7 +127,7 @@ TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
   {
     const auto from = make();
     take_and_give(*from, *busiest, 1000);
-    Lane::empty_own(*from);
+    ThreadCache::empty_own(*from);
     from->trim(SIZE_MAX);  // no free memory of the pool waits for the busiest queue
     hold_up(*busiest, last_gate);
     std::vector<void*> blocks;
@@ -171,7 +171,7 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
     }
   }
   EXPECT_TRUE(from->deallocate(run, 1, mine.get()));
-  Lane::empty_own(*from);
+  ThreadCache::empty_own(*from);
   const auto held = from->usage().held_bytes;
   std::vector<void*> found;
   for (int each = 0; each < 100; ++each) {
@@ -211,7 +211,7 @@ TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
     }
     const auto on = another_queue();
     auto* whole = expect_value(from->allocate(2 * k_half, 0, *on));
-    EXPECT_EQ(from->under_pressure().of(Rung::device_wait).served, 1U);
+    EXPECT_EQ(from->under_pressure().of(OomStage::device_wait).served, 1U);
     const auto reached = expect_value(on->fence({}));
     gates[first_to_end]->finish({});
     finish(*busy[first_to_end]);
@@ -236,7 +236,7 @@ TEST_F(pool_order, memory_that_a_queue_cannot_wait_for_is_left_as_it_was) {
   take_and_give(*from, *busy, k_nbytes);
   closed->close();
   EXPECT_FALSE(from->allocate(k_nbytes, 0, *closed));
-  EXPECT_EQ(from->under_pressure().of(Rung::device_wait).served, 0U);
+  EXPECT_EQ(from->under_pressure().of(OomStage::device_wait).served, 0U);
   gate->finish({});
   finish(*busy);
   from->trim(0);
@@ -304,7 +304,7 @@ void write_copy_and_free(Pool& from, Queue& on, unsigned seed, int rounds) {
     all.push_back({used, nbytes, static_cast<std::byte>(value)});
     used += nbytes;
     if (random() % 64 == 0) {
-      Lane::empty_own(from);
+      ThreadCache::empty_own(from);
     }
   }
   finish(on);

@@ -76,7 +76,7 @@ class holder {
 };
 
 [[nodiscard]] Ref<Pool> pool_on(Queue& on, UsmKind kind, const Pool::Options& how) {
-  return expect_value(Pool::create(on.home(), on.where(), kind, how));
+  return expect_value(Pool::create(on.context(), on.device(), kind, how));
 }
 
 class pool_remap : public testing::TestWithParam<const char*> {
@@ -104,7 +104,7 @@ class pool_remap : public testing::TestWithParam<const char*> {
       ASSERT_TRUE(required == nullptr || *required != '1') << device.failure().message();
       GTEST_SKIP() << "no CUDA device";
     }
-    const auto home = expect_value((*device)->home().default_context());
+    const auto home = expect_value((*device)->platform().default_context());
     if (home->chunks(**device, usual_) == nullptr) {
       GTEST_SKIP() << "its pinned memory does not move";
     }

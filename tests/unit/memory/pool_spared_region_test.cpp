@@ -31,7 +31,7 @@ class spared_region_test : public testing::Test {
     how.initial_bytes = initial_bytes;
     how.growth_bytes = growth_bytes;
     how.limit_bytes = limit_bytes;
-    auto made = Pool::create(queue_->home(), queue_->where(), ISTHMUS_KIND_HOST, how);
+    auto made = Pool::create(queue_->context(), queue_->device(), ISTHMUS_KIND_HOST, how);
     EXPECT_TRUE(made);
     return *std::move(made);
   }

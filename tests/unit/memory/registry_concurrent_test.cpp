@@ -105,7 +105,7 @@ TEST(registry_concurrent, tells_the_whole_truth_while_others_come_and_go) {
         EXPECT_EQ(same->what.nbytes, 12'345U);
         if (const auto other = process_registry().look(newest.load())) {
           EXPECT_EQ(other->what.nbytes % 1000, address(other->what.base) / 64 % 1000);
-          EXPECT_EQ(other->home, &on->home());
+          EXPECT_EQ(other->context, &on->context());
         }
       }
     });
@@ -169,7 +169,7 @@ TEST(registry, tells_of_the_living_where_something_dies) {
       EXPECT_FALSE(seen->is_dying);
       EXPECT_EQ(seen->what.nbytes, nbytes);
       EXPECT_EQ(record_of(nullptr, arena.data()).state, ISTHMUS_MEMORY_LIVE);
-      EXPECT_EQ(origin_of(arena.data() + 100).home.get(), &on->home());
+      EXPECT_EQ(origin_of(arena.data() + 100).context.get(), &on->context());
     }
   }
   running->finish({});
@@ -199,7 +199,7 @@ TEST(registry, knows_memory_that_was_freed_while_work_used_it) {
 }
 
 Ref<Pool> shared_pool(Queue& on) {
-  return *Pool::create(on.home(), on.where(), ISTHMUS_KIND_SHARED, {});
+  return *Pool::create(on.context(), on.device(), ISTHMUS_KIND_SHARED, {});
 }
 
 TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
@@ -225,7 +225,7 @@ TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
   const auto on = host_queue();
   Pool::Options unchecked;
   unchecked.checks = false;
-  const auto from = *Pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, unchecked);
+  const auto from = *Pool::create(on->context(), on->device(), ISTHMUS_KIND_SHARED, unchecked);
   for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
     const auto record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = static_cast<std::byte*>(record->what().base);
@@ -293,7 +293,7 @@ TEST(registry_concurrent, runs_of_all_lengths_end_and_are_reused) {
           EXPECT_EQ(process_registry().find_block(base).get(), record.get());
           record.detach()->release_last();
         } else {
-          const std::size_t nbytes = 1 + (random() % 12) * k_grain_bytes;
+          const std::size_t nbytes = 1 + (random() % 12) * k_pool_page_bytes;
           record = *Allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
         }
       }

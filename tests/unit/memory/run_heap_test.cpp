@@ -64,7 +64,7 @@ class model {
   std::map<index, index> runs_;
 };
 
-index run_of(std::vector<Grain>& table, index at) {
+index run_of(std::vector<PoolPage>& table, index at) {
   const auto* first = first_of_run(&table[at]);
   return first == nullptr ? RunHeap::k_none : static_cast<index>(first - table.data());
 }
@@ -134,11 +134,11 @@ class run_heap_test : public testing::Test {
     return std::binary_search(free.begin(), free.end(), run{grain, 1});
   }
 
-  static constexpr index k_grains = 700;
-  std::vector<Grain> table_ = std::vector<Grain>(k_grains);
+  static constexpr index k_pages = 700;
+  std::vector<PoolPage> table_ = std::vector<PoolPage>(k_pages);
   std::vector<Ticket> tickets_{table_.size()};
   Ref<QueueSlots> slots_ = make_ref<QueueSlots>();
-  std::unique_ptr<GrainSet> borders_ = std::make_unique<GrainSet>();
+  std::unique_ptr<PoolPageSet> borders_ = std::make_unique<PoolPageSet>();
   RunHeap heap_{table_.data(), tickets_.data(), borders_.get(), *slots_};
 };
 
@@ -351,7 +351,7 @@ TEST_F(run_heap_test, an_exact_length_is_found_again) {
 
 TEST_F(run_heap_test, does_what_the_model_does) {
   std::mt19937 random{7};
-  std::vector<bool> usable(k_grains, false);
+  std::vector<bool> usable(k_pages, false);
   for (const auto& [first, count] : {std::pair{1U, 300U}, {302U, 1U}, {304U, 390U}}) {
     heap_.add(first, count);
     std::fill_n(usable.begin() + first, count, true);
@@ -397,11 +397,11 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     }
     ASSERT_EQ(heap_.free_grains(), known.free_grains());
     if (step % 64 == 0) {
-      std::vector<index> owner(k_grains, RunHeap::k_none);
+      std::vector<index> owner(k_pages, RunHeap::k_none);
       for (const auto& [first, count] : known.runs()) {
         std::fill_n(owner.begin() + first, count, first);
       }
-      for (index at = 1; at < k_grains; ++at) {
+      for (index at = 1; at < k_pages; ++at) {
         ASSERT_EQ(run_of(table_, at), owner[at]) << at;
       }
       std::uint64_t seen = 0;

@@ -154,7 +154,7 @@ TEST(slab_records, are_small_beside_their_memory) {
   constexpr SizeClasses k_all{SizeClasses::k_smallest_unit};
   for (unsigned each = 0; each < k_all.count(); ++each) {
     const auto shape = SlabShape::of_later(k_all.bytes_of(each));
-    const auto described = std::size_t{shape.grains} * k_grain_bytes;
+    const auto described = std::size_t{shape.grains} * k_pool_page_bytes;
     const auto notes = round_up(Slab::bytes_for(shape), Slab::k_line) + shape.grains * 40;
     const std::size_t bound = shape.block_bytes >= 4 * support::k_kib ? 500 : 250;
     EXPECT_LE(notes * bound, described) << k_all.bytes_of(each);

@@ -61,7 +61,7 @@ class sharers {
       const auto from = any(random());
       std::vector<void*> blocks;
       for (auto count = random() % 4; count != 0; --count) {
-        auto made = hand_out(*from, k_block, 0, *on);
+        auto made = allocate_raw(*from, k_block, 0, *on);
         if (made) {
           blocks.push_back(*made);
           enter(*made);
@@ -71,7 +71,7 @@ class sharers {
       }
       for (auto* block : blocks) {
         leave(block);
-        EXPECT_TRUE(take_back(*from, block, k_block, on.get()));
+        EXPECT_TRUE(deallocate_raw(*from, block, k_block, on.get()));
       }
     }
   }
@@ -80,8 +80,8 @@ class sharers {
   void expect_all_can_be_had() {
     EXPECT_TRUE(all_.empty());
     EXPECT_TRUE(support::patiently([this] {
-      auto all = hand_out(*driver_, 8 * k_mib, 0, *sim_.on);
-      return all && take_back(*driver_, *all, 8 * k_mib, sim_.on.get());
+      auto all = allocate_raw(*driver_, 8 * k_mib, 0, *sim_.on);
+      return all && deallocate_raw(*driver_, *all, 8 * k_mib, sim_.on.get());
     }));
   }
 

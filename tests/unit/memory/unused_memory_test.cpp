@@ -81,8 +81,8 @@ struct requester {
   std::function<void(const rig& sim)> take;
 };
 void take_of(const rig& sim, MemoryResource& from, std::size_t nbytes = k_wanted) {
-  auto* const block = expect_value(hand_out(from, nbytes, 0, *sim.on));
-  EXPECT_TRUE(take_back(from, block, nbytes, sim.on.get()));
+  auto* const block = expect_value(allocate_raw(from, nbytes, 0, *sim.on));
+  EXPECT_TRUE(deallocate_raw(from, block, nbytes, sim.on.get()));
 }
 void take_unified(const rig& sim) {
   UnifiedRequest wanted;
@@ -182,8 +182,8 @@ TEST_P(unused_memory_of, serves_every_request) {
   std::get<1>(GetParam()).take(sim_);
   EXPECT_EQ(sim_.read(live, k_mib), bytes);
   free(*keeps, {live});
-  auto* const again = expect_value(hand_out(*keeps, k_mib, 0, *sim_.on));
-  EXPECT_TRUE(take_back(*keeps, again, k_mib, sim_.on.get()));
+  auto* const again = expect_value(allocate_raw(*keeps, k_mib, 0, *sim_.on));
+  EXPECT_TRUE(deallocate_raw(*keeps, again, k_mib, sim_.on.get()));
 }
 
 TEST_F(unused_memory, serves_the_resource_that_keeps_it) {
@@ -219,17 +219,17 @@ TEST_F(unused_memory, of_other_devices_stays) {
   free(*keeps, {fill(*keeps)});
   const rig elsewhere{"capacity=1MiB"};
   const auto there = provider_of(elsewhere);
-  auto* const all = expect_value(hand_out(*there, k_mib, 0, *elsewhere.on));
-  expect_failure(hand_out(*there, k_mib, 0, *elsewhere.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  auto* const all = expect_value(allocate_raw(*there, k_mib, 0, *elsewhere.on));
+  expect_failure(allocate_raw(*there, k_mib, 0, *elsewhere.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
   expect_kept(*keeps);
-  EXPECT_TRUE(take_back(*there, all, k_mib, elsewhere.on.get()));
+  EXPECT_TRUE(deallocate_raw(*there, all, k_mib, elsewhere.on.get()));
 }
 
 TEST_F(unused_memory, stays_where_a_request_may_not_wait) {
   const auto keeps = fixed_over(*provider_of(sim_));
   free(*keeps, {fill(*keeps)});
   no_wait = 1;
-  const auto made = hand_out(*provider_of(sim_), k_mib, 0, *sim_.on);
+  const auto made = allocate_raw(*provider_of(sim_), k_mib, 0, *sim_.on);
   no_wait = 0;
   expect_failure(made, ISTHMUS_ERROR_OUT_OF_MEMORY);
   expect_kept(*keeps);
@@ -273,7 +273,8 @@ TEST_F(unused_memory, of_a_monotonic_resource_is_a_chunk_of_which_all_was_freed)
     blocks.push_back(expect_value(keeps->allocate(k_mib, 0, *sim_.on)));
   }
   free(*keeps, {blocks[1]});
-  expect_failure(hand_out(*provider_of(sim_), 7 * k_mib, 0, *sim_.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  expect_failure(allocate_raw(*provider_of(sim_), 7 * k_mib, 0, *sim_.on),
+                 ISTHMUS_ERROR_OUT_OF_MEMORY);
   free(*keeps, {blocks[2]});
   take_of(sim_, *provider_of(sim_), 7 * k_mib);
   expect_failure(keeps->deallocate(blocks[2], k_mib, sim_.on.get()),
@@ -304,14 +305,14 @@ struct locked_source {
                          void** out, const char**) {
     auto& of = *static_cast<locked_source*>(self);
     const std::lock_guard hold{of.lock};
-    auto made = hand_out(*of.upstream, nbytes, alignment, *reinterpret_cast<Queue*>(on));
+    auto made = allocate_raw(*of.upstream, nbytes, alignment, *reinterpret_cast<Queue*>(on));
     *out = made ? *made : nullptr;
     return made ? Status{ISTHMUS_OK} : made.failure().code();
   }
   static void deallocate(void* self, void* pointer, std::size_t nbytes, isthmus_queue_t* on) {
     auto& of = *static_cast<locked_source*>(self);
     const std::lock_guard hold{of.lock};
-    EXPECT_TRUE(take_back(*of.upstream, pointer, nbytes, reinterpret_cast<Queue*>(on)));
+    EXPECT_TRUE(deallocate_raw(*of.upstream, pointer, nbytes, reinterpret_cast<Queue*>(on)));
   }
 };
 

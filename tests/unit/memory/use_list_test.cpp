@@ -95,7 +95,7 @@ class ordered_history {
     for (std::size_t each = 0; each < all_.size(); ++each) {
       const auto& before = all_[each].what;
       if ((what.on != 0 && before.on == what.on) ||
-          (what.follows_conflicts && what.where == before.where && conflicts(what, before))) {
+          (what.follows_conflicts && what.device == before.device && conflicts(what, before))) {
         made.after |= all_[each].after;
         made.after.set(each);
       }

@@ -52,7 +52,7 @@ class replays_of_events : public ::testing::Test {
     auto found = find_device("host");
     ASSERT_TRUE(found);
     where_ = *found;
-    auto home = where_->home().default_context();
+    auto home = where_->platform().default_context();
     ASSERT_TRUE(home);
     from_ = make_ref<written_down>(**home, *where_);
     for (auto& each : queues_) {

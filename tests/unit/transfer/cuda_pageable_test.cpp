@@ -147,7 +147,7 @@ TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
   const auto there = make(line(), k_bytes);
   const std::array<CopyRange, 2> ranges{{{0, 10, 10}, {20, 0, 5}}};
   const Endpoint from = plain(data);
-  const Movement what{there, from, 25, 20, 15, {}, ranges};
+  const CopyPlan what{there, from, 25, 20, 15, {}, ranges};
   EXPECT_TRUE(is_better_staged(line(), what, true));
   EXPECT_TRUE(is_better_staged(line(), what, false));
   const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
@@ -268,7 +268,7 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
   }
   EXPECT_GT(told, 10);
   auto& ring = StagingRing::of(where());
-  std::vector<StagingRing::Lane*> all;  // by waiting: a late helper thread may still have one
+  std::vector<StagingRing::SlotPair*> all;  // by waiting: a late helper thread may still have one
   while (all.size() < StagingRing::k_most_lanes) {
     all.push_back(&ring.take());
   }

@@ -15,14 +15,14 @@ namespace {
 class ring_test : public ::testing::Test {
  protected:
   StagingRing& ring() { return ring_; }
-  std::vector<StagingRing::Lane*> take_all() {
-    std::vector<StagingRing::Lane*> all;
+  std::vector<StagingRing::SlotPair*> take_all() {
+    std::vector<StagingRing::SlotPair*> all;
     while (auto* const each = ring_.try_take()) {
       all.push_back(each);
     }
     return all;
   }
-  void give_back(const std::vector<StagingRing::Lane*>& all) {
+  void give_back(const std::vector<StagingRing::SlotPair*>& all) {
     for (auto* each : all) {
       ring_.give_back(*each);
     }
@@ -44,7 +44,7 @@ TEST_F(ring_test, has_lanes_with_memory_of_their_own_and_no_more_than_it_may) {
   EXPECT_EQ(ring().reserve(), nullptr);
   std::set<std::byte*> slots;
   for (const auto* each : all) {
-    ASSERT_TRUE(each->on);
+    ASSERT_TRUE(each->queue);
     for (const auto& slot : each->slots) {
       slots.insert(slot.memory);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pending transfers (`flight`) of any lengths and queues, compared with a linear search.
 
-#include "unified/flight_list.hpp"
+#include "unified/inflight_transfers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,8 +45,8 @@ class flight_list_test : public testing::Test {
   }
 
   std::mt19937_64 random_{5};
-  FlightList all_;
-  std::vector<Flight*> model_;
+  InflightTransfers all_;
+  std::vector<InflightTransfer*> model_;
 };
 
 TEST_F(flight_list_test, finds_those_of_some_bytes) {
@@ -55,8 +55,8 @@ TEST_F(flight_list_test, finds_those_of_some_bytes) {
     const auto range = any_range();
     const bool to_device = below(2) == 0;
     auto found = all_.of(range, to_device);
-    std::vector<Flight*> want;
-    std::ranges::copy_if(model_, std::back_inserter(want), [&](const Flight* each) {
+    std::vector<InflightTransfer*> want;
+    std::ranges::copy_if(model_, std::back_inserter(want), [&](const InflightTransfer* each) {
       return each->to_device == to_device && each->ranges.overlaps(range);
     });
     std::ranges::sort(found);
@@ -71,15 +71,15 @@ TEST_F(flight_list_test, asks_the_first_of_each_queue) {
   for (int i = 0; i < 200; ++i) {
     add_any();
   }
-  std::vector<Flight*> first;
+  std::vector<InflightTransfer*> first;
   for (auto* each : model_) {
-    if (each->on() == 0 || std::ranges::none_of(first, [&](const Flight* other) {
+    if (each->on() == 0 || std::ranges::none_of(first, [&](const InflightTransfer* other) {
           return other->on() == each->on();
         })) {
       first.push_back(each);
     }
   }
-  std::vector<Flight*> asked;
+  std::vector<InflightTransfer*> asked;
   for (auto each = all_.begin(); each != all_.end(); each = all_.next_after(each)) {
     asked.push_back(&each->second);
   }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/sycl/exit_drain.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "backend/sycl/held_queue.hpp"
+#include "core/never_destroyed.hpp"
+#include "os/futex.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+// For all queues together.
+constexpr std::chrono::seconds k_longest_wait{5};
+constexpr std::chrono::microseconds k_between_looks{50};
+
+bool is_running(int status) noexcept {
+  return status != dp::k_status_complete && status != dp::k_status_unknown;
+}
+
+}  // namespace
+
+ExitDrain& ExitDrain::only() noexcept {
+  static NeverDestroyed<ExitDrain> made;
+  [[maybe_unused]] static const bool registered = [] {
+    static os::LastDriverCalls ours{[]() noexcept { only().run(); }};
+    os::add_last_driver_calls(ours);
+    return true;
+  }();
+  return *made;
+}
+
+ExitDrain::Place ExitDrain::add(const HeldQueue& open) {
+  const std::lock_guard hold{lock_};
+  return queues_.insert(queues_.end(), &open);
+}
+
+void ExitDrain::remove(Place place) noexcept {
+  const std::lock_guard hold{lock_};
+  queues_.erase(place);
+}
+
+// Submits a barrier to every queue first, so that they are drained in parallel. Copied references
+// replace the queues, which may be destroyed meanwhile.
+void ExitDrain::run() noexcept try {
+  std::vector<std::pair<const Api*, OwnedQueue>> known;
+  {
+    const std::lock_guard hold{lock_};
+    for (const auto* open : queues_) {
+      const auto& calls = open->calls();
+      known.emplace_back(&calls, OwnedQueue{calls, calls.copy_queue(open->get())});
+    }
+  }
+  std::vector<std::pair<const Api*, EventReference>> ends;
+  for (const auto& [calls, open] : known) {
+    ends.emplace_back(calls, open ? calls->barrier(open.get()) : nullptr);
+  }
+  const auto until = os::Clock::now() + k_longest_wait;
+  for (const auto& [calls, end] : ends) {
+    while (end != nullptr && is_running(calls->event_status(end)) && os::Clock::now() < until) {
+      std::this_thread::sleep_for(k_between_looks);
+    }
+    if (end != nullptr) {
+      calls->delete_event(end);
+    }
+  }
+} catch (const std::bad_alloc&) {
+  // The process ends anyway.
+}
+
+}  // namespace isthmus::sycl

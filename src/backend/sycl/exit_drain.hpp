@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Drains the known queues before SYCL is unloaded at exit, for some seconds at most: Intel's CPU
+// runtime crashes if commands are in flight then.
+
+#include <list>
+#include <mutex>
+
+namespace isthmus::sycl {
+
+class HeldQueue;
+
+// Thread-safe. Never destroyed, since it must outlive every thread.
+class ExitDrain {
+ public:
+  static ExitDrain& only() noexcept;
+
+  using Place = std::list<const HeldQueue*>::iterator;
+
+  // Throws std::bad_alloc.
+  [[nodiscard]] Place add(const HeldQueue& open);
+  // Called before the queue is destroyed. Pre: not in a forked child.
+  void remove(Place place) noexcept;
+
+  // Called once, at exit.
+  void run() noexcept;
+
+ private:
+  std::mutex lock_;
+  std::list<const HeldQueue*> queues_;
+};
+
+}  // namespace isthmus::sycl

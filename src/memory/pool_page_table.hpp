@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All metadata of a pool's pages (`grain`), in one reserved range of which only what is touched
+// takes memory: 24 bytes a page (0.037 %), and 16 more for the first page of a run in use.
+//
+// A table is aligned to a power of two not below its size, so that a page's record, found by the
+// page map, leads to its table, and the table to its pool. Tables are never unmapped, since
+// look-ups take no lock. The table of a destroyed pool is cleared and reused by another pool.
+
+#include <array>
+#include <bit>
+
+#include "core/ref.hpp"
+#include "core/spin_lock.hpp"
+#include "core/status.hpp"
+#include "memory/pool_page.hpp"
+#include "memory/pool_page_set.hpp"
+#include "memory/queue_slots.hpp"
+
+namespace isthmus {
+
+class Context;
+class Device;
+class MemoryResource;
+class Pool;
+
+class PoolPageTable {
+ public:
+  using Index = std::uint32_t;
+  static constexpr Index k_none = 0;                // the first record is in no region
+  static constexpr Index k_pages = Index{1} << 24;  // 1 TiB
+
+  // OUT_OF_MEMORY if the host has no address space for it.
+  [[nodiscard]] static Result<PoolPageTable*> take();
+  void give_back() noexcept;
+
+  [[nodiscard]] static PoolPageTable& of(const PoolPage* record) noexcept;
+  [[nodiscard]] PoolPage& operator[](Index number) noexcept { return grains_[number]; }
+  [[nodiscard]] Ticket& ticket_of(Index number) noexcept { return tickets_[number]; }
+  // The pages at which one free run ends and another one begins.
+  [[nodiscard]] PoolPageSet& borders() noexcept { return borders_; }
+  [[nodiscard]] Index number_of(const PoolPage* record) const noexcept {
+    return static_cast<Index>(record - grains_.data());
+  }
+
+  // The request that a live run was allocated for; stored for its first page.
+  struct Origin {
+    std::atomic<std::size_t> nbytes;
+    std::atomic<std::uintptr_t> queue_key;
+
+    void set(std::size_t asked, std::uintptr_t key) noexcept {
+      nbytes.store(asked, k_relaxed);
+      queue_key.store(key, k_relaxed);
+    }
+  };
+  [[nodiscard]] Origin& origin_of(Index number) noexcept { return origins_[number]; }
+
+  // What all memory of the pool has in common.
+  struct CommonFacts {
+    std::atomic<Device*> where{nullptr};
+    std::atomic<std::uintptr_t> context_key{0};
+    std::atomic<UsmKind> kind{ISTHMUS_KIND_UNKNOWN};
+    std::atomic<bool> knows_live{false};  // slabs record which of their blocks are live
+    std::atomic<Context*> home{nullptr};
+    std::atomic<MemoryResource*> from{nullptr};  // the pool, while look-ups may find it
+  };
+  [[nodiscard]] CommonFacts& common() noexcept { return common_; }
+  // Makes the pool findable by look-ups; null before it is destroyed.
+  void set_owner(Pool* owner) noexcept;
+  [[nodiscard]] Ref<Pool> owner() noexcept;
+
+ private:
+  friend class PoolPageTables;
+  PoolPageTable() = default;
+
+  std::array<PoolPage, k_pages> grains_;
+  std::array<Ticket, k_pages> tickets_;
+  std::array<Origin, k_pages> origins_;
+  PoolPageSet borders_;
+  CommonFacts common_;
+  SpinLock lock_;
+  Pool* owner_ = nullptr;
+  PoolPageTable* next_spare_ = nullptr;
+};
+
+inline constexpr auto k_grain_table_alignment = std::bit_ceil(sizeof(PoolPageTable));
+
+inline PoolPageTable& PoolPageTable::of(const PoolPage* record) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(record) & ~(k_grain_table_alignment - 1);
+  return *reinterpret_cast<PoolPageTable*>(at);
+}
+
+}  // namespace isthmus

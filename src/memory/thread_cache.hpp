@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The thread cache (`lane`): free blocks and page runs that one thread keeps, of one pool and for
+// one queue, so that warm allocations and frees take no lock and share no cache line. The memory in
+// it is unused, or was freed after work on that queue.
+//
+// A thread finds its last thread cache through one pointer in static thread-local storage, where
+// available (core/tls.hpp; the general model costs 4.6 ns a pair). If that one serves another pool
+// or queue it searches its others. Thread caches are never unmapped. The one of an ended thread is
+// reused for the next new one; the one of a destroyed pool is empty, and its thread reuses it for
+// another pool.
+//
+// Memory that a thread keeps without using it would be lost to other threads. Therefore another
+// thread can revoke a thread cache, that is, empty it. The owner marks its accesses
+// (`ThreadCache::hold`) with plain stores; the revoking thread pays for the memory fences of both
+// (os/process_fence.hpp).
+//
+// A thread cache is accessed by its thread, during a successful `hold`, or by another thread under
+// `lanes_lock()` (thread_cache.cpp) after the handshake described at `use_`. A pool that is being
+// destroyed needs no handshake, since no thread uses it.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "core/tls.hpp"
+#include "memory/central_lists.hpp"
+#include "memory/pool_page_table.hpp"
+#include "memory/size_class.hpp"
+
+namespace isthmus {
+
+class Pool;
+
+class ThreadCache {
+ public:
+  // The last blocks of one size class that the thread freed or got from the central list.
+  struct Bin {
+    static constexpr std::uint32_t k_most = 2 * CentralShard::k_most_in_batch;
+    std::uint32_t count = 0;
+    std::uint32_t most = 0;
+    std::uint32_t wanted = 0;  // blocks to get with the next refill
+    std::array<void*, k_most> blocks{};
+
+    void begin_with_few() noexcept { wanted = std::max(most / 16, 1U); }
+  };
+  struct PageRun {
+    std::byte* base = nullptr;
+    std::uint32_t first = 0;  // its page
+    std::uint32_t count = 0;  // pages; 0: none
+  };
+  static constexpr std::size_t k_runs = 16;
+  static constexpr std::size_t k_most_cached_grains = 1024;  // 64 MiB, or a single run
+
+  // The calling thread's thread cache of `pool` for a key (`thread_cache_key`), created if
+  // necessary. Null if there is no memory or no entry in `QueueSlots`, if the thread is ending, or
+  // on a thread of the library, which frees but does not allocate.
+  [[nodiscard]] static ThreadCache* find(Pool& pool, Queue* key) noexcept;
+  // Moves what the calling thread keeps of the pool to the pool's central lists.
+  static void empty_own(Pool& pool) noexcept;
+  // Adds `grains` to the pages that this thread has requested, of any pool, since this last
+  // returned true. Returns whether they justify emptying all its thread caches of this pool: at
+  // least one page for each.
+  [[nodiscard]] static bool pays_to_empty_own(const Pool& pool, std::size_t grains) noexcept;
+  // As `empty_own` for all threads, or only for thread caches that were not used since the last
+  // such call. A thread cache that is in constant use may keep its content, and all may if the
+  // kernel has come to forbid the fence.
+  enum class Revoked { idle, all };
+  static void revoke(Pool& pool, Revoked which) noexcept;
+  // Stores this thread's thread caches of a pool. Returns how many.
+  static constexpr std::size_t k_most_own = 512;
+  [[nodiscard]] static std::size_t find_own(const Pool& pool,
+                                            std::span<ThreadCache*, k_most_own> out) noexcept;
+  // Empties the thread caches of a pool that is being destroyed, and detaches them from it.
+  static void detach_all(Pool& pool) noexcept;
+  // As `detach_all`, for thread caches whose queues only pools still reference: they keep the
+  // queues alive, and their entries in use.
+  static void detach_dead(Pool& pool) noexcept;
+
+  class Hold;
+
+  // Takes one of the cached blocks of a class; null if there is none.
+  [[nodiscard]] void* take_block(unsigned size_class) noexcept;
+  // How many blocks of a class to get from the central list: few at first, then twice as many each
+  // time, up to half a bin. A thread with many thread caches that needs little of each thus keeps
+  // little.
+  [[nodiscard]] std::size_t next_refill(unsigned size_class) noexcept;
+  // Keeps as many of the blocks as the bin has space for. Returns how many.
+  [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
+                                        std::span<void* const> blocks) noexcept;
+  // Takes the most recently cached run with as many pages as the request needs, and makes it live;
+  // null if there is none. `key` is the key of the requesting queue, since a thread cache without a
+  // queue serves several.
+  [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key,
+                               PoolPageTable& table) noexcept;
+
+  // As `take_run`, for the most recently cached run only. Precondition: held.
+  [[nodiscard]] void* take_last_run(std::size_t nbytes, PoolPageTable& table) noexcept;
+  // Caches the live run that begins there. Returns false if there is no space, or no live run
+  // begins there. Precondition: held.
+  [[nodiscard]] bool keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept;
+
+  // Whether it belongs to this pool and queue. The entry in `QueueSlots` keeps the queue alive, so
+  // no other queue can have its address.
+  [[nodiscard]] bool serves(const Pool& pool, const Queue* queue) const noexcept {
+    return owner.load(k_relaxed) == &pool && behind == queue;
+  }
+
+ private:  // here, beside the fields that are read with them
+  // Handshake between the owner and a revoking thread. Each writes one flag and then reads the
+  // other one: the owner `use_` and `is_being_revoked_`, the revoking thread the reverse. A fence
+  // lies between the two steps, so at least one of them sees the other's flag: the owner then does
+  // without the thread cache, or the revoking thread leaves it alone. The fences are
+  // `process_fence` by the revoking thread, with a compiler fence in the owner; without a process
+  // fence, a seq_cst exchange in the owner. The owner ends with a release store of `lately`, the
+  // revoking thread with a release store of false, so that each sees what the other one changed.
+  //
+  // `none`: not used since a revoking thread last looked; `now`: the owner is accessing it;
+  // `lately`: the owner has accessed it since.
+  enum class Use : std::uint8_t { none, now, lately };
+  // Written by the owner; other threads only reset `lately`.
+  std::atomic<Use> use_{Use::none};
+  std::atomic<bool> is_being_revoked_{false};
+
+ public:
+  std::atomic<Pool*> owner{nullptr};
+  Queue* behind =
+      nullptr;  // its queue; only the owner accesses this and the fields below, except the links
+  std::uintptr_t queue_key = 0;  // of `behind`
+  QueueSlots::Slot slot = QueueSlots::k_quiet;
+  unsigned shard = 0;           // the thread's shard of the pool's central lists
+  std::uint64_t found_at = 0;   // number of the thread's last search that found it; only grows
+  ThreadCache* next = nullptr;  // in the pool's list or that of spare ones
+  ThreadCache* before = nullptr;
+  std::size_t cached_grains = 0;
+  std::uint32_t newest = 0;
+  std::array<PageRun, k_runs> runs{};
+  std::array<Bin, SizeClasses::k_most> bins{};
+
+ private:
+  // Hands a cached run to a caller. Precondition: it is cached.
+  [[nodiscard]] void* hand_out(PageRun& kept, std::size_t nbytes, std::uintptr_t key,
+                               PoolPageTable& table) noexcept;
+  [[nodiscard]] bool used_lately() noexcept;
+  [[nodiscard]] bool is_at_rest(Revoked which) const noexcept;
+  template <class Choose>
+  static void empty_some(Pool& pool, Revoked which, Choose&& choose) noexcept;
+};
+
+namespace detail {
+// Never null: initially one that belongs to no pool.
+extern constinit ThreadCache no_thread_cache;
+ISTHMUS_TLS_MODEL extern thread_local constinit ThreadCache* last_thread_cache;
+// Set before the first thread cache exists.
+extern constinit bool has_process_fence;
+}  // namespace detail
+
+// Marks that the owner accesses its thread cache. False if another thread is revoking it: the
+// content must not be used then. While a hold lives, take no lock but those of the pool's own
+// lists.
+class ThreadCache::Hold {
+ public:
+  explicit Hold(ThreadCache& own) noexcept : own_{own} {
+    if (detail::has_process_fence) [[likely]] {
+      own.use_.store(Use::now, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      own.use_.exchange(Use::now, std::memory_order_seq_cst);
+    }
+    may_ = !own.is_being_revoked_.load(std::memory_order_seq_cst);
+  }
+  ~Hold() { own_.use_.store(Use::lately, std::memory_order_release); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  [[nodiscard]] explicit operator bool() const noexcept { return may_; }
+
+ private:
+  ThreadCache& own_;
+  bool may_;
+};
+
+// The pages of a request. 2**48 for 0 bytes.
+[[nodiscard]] constexpr std::size_t pool_pages_for(std::size_t nbytes) noexcept {
+  return (nbytes - 1) / k_pool_page_bytes + 1;
+}
+
+inline void* ThreadCache::hand_out(PageRun& kept, std::size_t nbytes, std::uintptr_t key,
+                                   PoolPageTable& table) noexcept {
+  table.origin_of(kept.first).set(nbytes, key);
+  table[kept.first].is.store(PoolPage::State::live, k_relaxed);
+  cached_grains -= std::exchange(kept.count, 0);
+  return kept.base;
+}
+
+inline void* ThreadCache::take_last_run(std::size_t nbytes, PoolPageTable& table) noexcept {
+  auto& last = runs[newest % k_runs];
+  if (last.count == 0 || last.count != pool_pages_for(nbytes)) {
+    return nullptr;
+  }
+  --newest;
+  return hand_out(last, nbytes, queue_key, table);
+}
+
+inline bool ThreadCache::keep_run(PoolPage& first, std::byte* base, PoolPageTable& table) noexcept {
+  auto& place = runs[(newest + 1) % k_runs];
+  const auto count = first.span.load(k_relaxed);
+  auto expected = PoolPage::State::live;
+  if (place.count != 0 || address(base) % k_pool_page_bytes != 0 ||
+      cached_grains + count > std::max<std::size_t>(k_most_cached_grains, count) ||
+      !first.is.compare_exchange_strong(expected, PoolPage::State::cached, k_relaxed)) {
+    return false;
+  }
+  place = {base, table.number_of(&first), count};
+  cached_grains += count;
+  ++newest;
+  return true;
+}
+
+// The key of the thread cache for a queue. Null for no queue, and for queues where work may
+// overtake other work (`is_in_order`). Query it once in a call, since that may change meanwhile.
+[[nodiscard]] inline Queue* thread_cache_key(Queue* queue) noexcept {
+  return queue == nullptr || !queue->is_in_order() ? nullptr : queue;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The pending transfers (`flight`) of a unified buffer, indexed by the bytes that they move and by
+// their queue. Not thread-safe: the buffer's lock protects it.
+//
+// With n transfers each function takes O(log n), plus its results. Transfers of one queue complete
+// in order, so only the first of each queue has to be polled.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "backend/event.hpp"
+#include "core/range_set.hpp"
+#include "core/span_index.hpp"
+
+namespace isthmus {
+
+struct InflightTransfer {
+  // Serial number of the queue, and number of transfers made before. Queue 0: on no queue,
+  // unordered.
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+
+  Ref<Event> ended;
+  RangeSet ranges;  // not empty
+  bool to_device = false;
+  // Memory into which a download goes until it may be published, one range after the other. Null:
+  // it goes to the host copy directly.
+  std::shared_ptr<std::byte> block{};
+  RangeSet outdated{};        // written by the device, or by a later upload, since it began
+  bool is_forgotten = false;  // only its own event reports its failure
+  Key name{};
+
+  [[nodiscard]] ByteRange span() const noexcept { return ranges.span(); }
+  [[nodiscard]] std::uint64_t on() const noexcept { return name.first; }
+  [[nodiscard]] bool is_before(const InflightTransfer& other) const noexcept {
+    return name.second < other.name.second;
+  }
+};
+
+class InflightTransfers {
+  using InTurn = std::map<InflightTransfer::Key, InflightTransfer>;
+  using InPlace = SpanIndex<InflightTransfer::Key, InflightTransfer>;
+
+ public:
+  using iterator = InTurn::iterator;
+
+  // A transfer that is not submitted yet. Adding it after the submission needs no memory.
+  class Seat {
+   public:
+    [[nodiscard]] InflightTransfer& operator*() noexcept { return turn_.mapped(); }
+    [[nodiscard]] InflightTransfer* operator->() noexcept { return &turn_.mapped(); }
+
+   private:
+    friend class InflightTransfers;
+    InTurn::node_type turn_;
+    InPlace::Seat place_;
+  };
+  // Throws std::bad_alloc, without effect.
+  [[nodiscard]] Seat make(std::uint64_t key, bool to_device, RangeSet ranges);
+  // Pre: its event is set.
+  void add(Seat made) noexcept;
+  iterator erase(iterator gone) noexcept;
+  void erase(const InflightTransfer& gone) noexcept { erase(turns_.find(gone.name)); }
+
+  [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return turns_.size(); }
+  // Ordered by queue; transfers of one queue in the order in which they began.
+  [[nodiscard]] iterator begin() noexcept { return turns_.begin(); }
+  [[nodiscard]] iterator end() noexcept { return turns_.end(); }
+  // The next transfer that may have completed although `pending` has not.
+  [[nodiscard]] iterator next_after(iterator pending) noexcept;
+
+  // Transfers that move some of these bytes. May throw std::bad_alloc.
+  [[nodiscard]] std::vector<InflightTransfer*> of(const ByteRange& range, bool to_device) const;
+
+ private:
+  std::uint64_t made_ = 0;
+  InTurn turns_;
+  InPlace places_;
+};
+
+}  // namespace isthmus
