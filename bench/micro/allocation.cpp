@@ -93,7 +93,7 @@ BENCHMARK(create_release_aligned_alloc)
 // The C++ interface adds only a reference-counted handle.
 void create_release_cpp(benchmark::State& state) {
   for (auto _ : state) {
-    const im::buffer buffer(1024, im::kind::host, {.on = host_queue()});
+    const im::buffer buffer(1024, im::kind::host, {.queue = host_queue()});
     benchmark::DoNotOptimize(buffer.get());
   }
 }
@@ -102,7 +102,7 @@ BENCHMARK(create_release_cpp);
 void create_release_beside_live(benchmark::State& state) {
   std::vector<im::buffer> live;
   for (std::int64_t i = 0; i < state.range(0); ++i) {
-    live.emplace_back(256, im::kind::host, im::buffer_options{.on = host_queue()});
+    live.emplace_back(256, im::kind::host, im::buffer_options{.queue = host_queue()});
   }
   for (auto _ : state) ours(256);
   state.counters["live"] = static_cast<double>(state.range(0));
@@ -115,7 +115,7 @@ void create_release_on_threads(benchmark::State& state) {
 BENCHMARK(create_release_on_threads)->Threads(1)->Threads(2)->UseRealTime();
 
 void slice_release(benchmark::State& state) {
-  const im::buffer base(1 << 20, im::kind::host, {.on = host_queue()});
+  const im::buffer base(1 << 20, im::kind::host, {.queue = host_queue()});
   for (auto _ : state) benchmark::DoNotOptimize(base.slice(100, 100).get());
 }
 BENCHMARK(slice_release);
@@ -123,7 +123,7 @@ BENCHMARK(slice_release);
 void pointer_query(benchmark::State& state) {
   std::vector<im::buffer> live;
   for (std::int64_t i = 0; i < state.range(0); ++i) {
-    live.emplace_back(256, im::kind::host, im::buffer_options{.on = host_queue()});
+    live.emplace_back(256, im::kind::host, im::buffer_options{.queue = host_queue()});
   }
   const auto* inner = static_cast<const std::byte*>(live[live.size() / 2].pointer()) + 100;
   isthmus_pointer_info_t info{};

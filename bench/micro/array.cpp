@@ -20,7 +20,7 @@ const im::queue& host_queue() {
   return queue;
 }
 im::array<float, 2> matrix() {
-  return im::ones<float>({k_rows, k_columns}, im::kind::host, {.on = host_queue()});
+  return im::ones<float>({k_rows, k_columns}, im::kind::host, {.queue = host_queue()});
 }
 
 struct plain {
@@ -116,7 +116,7 @@ BENCHMARK(read_array);
 void read_array_used_by_a_queue(benchmark::State& state) {
   const auto a = matrix();
   const im::host_event gate;
-  const im::event filled = im::fill_async(a, 2, {.on = host_queue(), .after = gate});
+  const im::event filled = im::fill_async(a, 2, {.queue = host_queue(), .after = gate});
   gate.complete();
   filled.wait();
   read_elements(state, [&](std::int64_t i, std::int64_t j) { return a(i, j).get(); });
@@ -147,7 +147,7 @@ void write_array(benchmark::State& state) {
 BENCHMARK(write_array);
 
 void make_and_drop(benchmark::State& state) {
-  const im::array_options how{.on = host_queue()};
+  const im::array_options how{.queue = host_queue()};
   for (auto _ : state) {
     auto a = im::empty<float>({1000}, im::kind::host, how);
     benchmark::DoNotOptimize(a);

@@ -46,7 +46,7 @@ inline isthmus::pool_options options_of(settings which) {
   constexpr std::uint64_t k_gib = 1 << 30;
   return {.limit_bytes = 8 * k_gib,
           .soft_limit_bytes = 4 * k_gib,
-          .share = isthmus::budget(16 * k_gib)};
+          .budget = isthmus::budget(16 * k_gib)};
 }
 
 template <settings Which>

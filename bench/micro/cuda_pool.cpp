@@ -23,7 +23,7 @@ void pairs(const im::resource& pool, std::size_t nbytes, const im::queue& on) {
 
 // Submits fills of 1 GiB, enough of them to outlast a round.
 void keep_busy(const im::queue& on, const im::buffer& scratch) {
-  for (int i = 0; i < 40; ++i) (void)im::fill_async(scratch, std::byte{1}, {.on = on});
+  for (int i = 0; i < 40; ++i) (void)im::fill_async(scratch, std::byte{1}, {.queue = on});
 }
 
 // Nanoseconds for an allocation with its free, on an idle queue and on a busy one.
@@ -33,7 +33,7 @@ void pair_at_work(benchmark::State& state) {
   const auto nbytes = static_cast<std::size_t>(state.range(0));
   const im::context home({device});
   const im::queue queue(home, device);
-  const im::buffer scratch(std::size_t{1} << 30, im::kind::device, {.on = queue});
+  const im::buffer scratch(std::size_t{1} << 30, im::kind::device, {.queue = queue});
   const auto pool = im::resource::pool(home, im::kind::device);
   pairs(pool, nbytes, queue);
   std::vector<double> idle;
@@ -133,9 +133,9 @@ void copies_of_moved(benchmark::State& state, path way) {
   driver.make_current(home);
   const auto pool = im::resource::pool(home, im::kind::device);
   void* const moved = moved_run(pool, queue, k_bytes);
-  const im::buffer whole(k_bytes, im::kind::device, {.on = queue});
-  const im::buffer other(k_bytes, im::kind::device, {.on = queue});
-  const im::buffer pinned(k_bytes, im::kind::host, {.on = queue});
+  const im::buffer whole(k_bytes, im::kind::device, {.queue = queue});
+  const im::buffer other(k_bytes, im::kind::device, {.queue = queue});
+  const im::buffer pinned(k_bytes, im::kind::host, {.queue = queue});
   const auto time = [&](void* memory) {
     void* const end = way == path::inside ? other.pointer() : pinned.pointer();
     return seconds([&] {
@@ -169,9 +169,10 @@ void pinned_copies_of_moved(benchmark::State& state, path way) {
   driver.make_current(home);
   const auto pool = im::resource::pool(home, im::kind::host);
   void* const moved = moved_run(pool, queue, k_bytes);
-  const im::buffer whole(k_bytes, im::kind::host,
-                         {.on = queue, .from = im::resource::provider(home, im::kind::host)});
-  const im::buffer there(k_bytes, im::kind::device, {.on = queue});
+  const im::buffer whole(
+      k_bytes, im::kind::host,
+      {.queue = queue, .resource = im::resource::provider(home, im::kind::host)});
+  const im::buffer there(k_bytes, im::kind::device, {.queue = queue});
   const auto time = [&](void* memory) {
     return seconds([&] {
       way == path::to_device ? driver.copy(there.pointer(), memory, k_bytes, queue.native())
@@ -206,12 +207,12 @@ void pinned_growth(benchmark::State& state, bool at_work) {
   const im::queue busy(home, device);
   const cuda_driver driver(device);
   driver.make_current(home);
-  const im::buffer there(k_copied, im::kind::device, {.on = busy});
-  const im::buffer pinned(k_copied, im::kind::host, {.on = busy});
+  const im::buffer there(k_copied, im::kind::device, {.queue = busy});
+  const im::buffer pinned(k_copied, im::kind::host, {.queue = busy});
   const auto pool = im::resource::pool(home, im::kind::host);
   const auto begin = [&] {
     busy.wait();
-    for (int i = 0; at_work && i < 40; ++i) (void)im::copy_async(there, pinned, {.on = busy});
+    for (int i = 0; at_work && i < 40; ++i) (void)im::copy_async(there, pinned, {.queue = busy});
   };
   std::array<std::vector<double>, 4> taken;
   for (auto _ : state) {
@@ -246,8 +247,8 @@ void pinned_copies(benchmark::State& state, path way) {
   const im::queue queue(home, device);
   const cuda_driver driver(device);
   driver.make_current(home);
-  const im::buffer there(nbytes, im::kind::device, {.on = queue});
-  const im::buffer pinned(nbytes, im::kind::host, {.on = queue});
+  const im::buffer there(nbytes, im::kind::device, {.queue = queue});
+  const im::buffer pinned(nbytes, im::kind::host, {.queue = queue});
   const im::buffer& to = way == path::to_device ? there : pinned;
   const im::buffer& from = way == path::to_device ? pinned : there;
   std::vector<double> ours;

@@ -74,7 +74,7 @@ void buffers_of_a_pool(benchmark::State& state) {
   std::vector<im::buffer> live;
   made_by([&](std::size_t nbytes) {
     live.emplace_back(nbytes, im::kind::host,
-                      im::buffer_options{.on = on_host(), .from = host_pool()});
+                      im::buffer_options{.queue = on_host(), .resource = host_pool()});
   });
   ask_buffers(state, live);
 }
@@ -84,7 +84,7 @@ BENCHMARK(buffers_of_a_pool);
 void buffers_of_the_driver(benchmark::State& state) {
   std::vector<im::buffer> live;
   made_by([&](std::size_t nbytes) {
-    live.emplace_back(nbytes, im::kind::host, im::buffer_options{.on = on_host()});
+    live.emplace_back(nbytes, im::kind::host, im::buffer_options{.queue = on_host()});
   });
   ask_buffers(state, live);
 }
@@ -94,7 +94,7 @@ void foreign_memory(benchmark::State& state) {
   std::vector<im::buffer> live;
   made_by([&](std::size_t nbytes) {
     const auto array = std::make_shared<std::vector<std::byte>>(nbytes);
-    live.push_back(im::buffer::adopt(std::span(*array), array, {.on = on_host()}));
+    live.push_back(im::buffer::adopt(std::span(*array), array, {.queue = on_host()}));
   });
   ask_buffers(state, live);
 }

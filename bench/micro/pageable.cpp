@@ -22,8 +22,8 @@ void pageable(benchmark::State& state, direction where_to) {
   static const im::queue peers(device);
   peer.make_current(queue.context());
   const auto nbytes = static_cast<std::size_t>(state.range(0));
-  const im::buffer there(nbytes, im::kind::device, {.on = queue});
-  const im::buffer pinned(nbytes, im::kind::host, {.on = queue});
+  const im::buffer there(nbytes, im::kind::device, {.queue = queue});
+  const im::buffer pinned(nbytes, im::kind::host, {.queue = queue});
   std::vector<std::byte> plain(nbytes, std::byte{1});
   im::fill(pinned, std::byte{1});
   const auto of_driver = [&](void* host) {

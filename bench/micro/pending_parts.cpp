@@ -27,7 +27,7 @@ void pending_parts(benchmark::State& state, const Prepare& prepare, const Put& p
   const im::sim_device device;
   const im::queue work{device};
   const auto count = static_cast<std::size_t>(state.range(0));
-  const im::unified_buffer<std::byte> buffer(2 * count * k_each, {.on = work, .separate = true});
+  const im::unified_buffer<std::byte> buffer(2 * count * k_each, {.queue = work, .separate = true});
   const std::vector<std::byte> zeros(buffer.size());
   std::vector<im::element_range> parts;
   for (std::size_t i = 0; i < count; ++i) parts.push_back({2 * i * k_each, (2 * i + 1) * k_each});

@@ -38,7 +38,7 @@ times pending_uses(benchmark::State& state, const Put& put, const Last& last) {
   const auto count = static_cast<std::size_t>(state.range(0));
   std::vector<im::queue> queues;
   for (std::size_t i = 0; i < count; ++i) queues.emplace_back(device);
-  const im::buffer shared(count * k_each, im::kind::device, {.on = queues.front()});
+  const im::buffer shared(count * k_each, im::kind::device, {.queue = queues.front()});
   times best;
   for (auto _ : state) {
     const im::host_event gate;
@@ -63,24 +63,24 @@ void pending_uses(benchmark::State& state, const Put& put) {
 }
 
 void write_own_range(const im::buffer& shared, const im::queue& on, std::size_t i) {
-  static_cast<void>(im::fill_async(shared.slice(i * k_each, k_each), std::byte{1}, {.on = on}));
+  static_cast<void>(im::fill_async(shared.slice(i * k_each, k_each), std::byte{1}, {.queue = on}));
 }
 void own_ranges(benchmark::State& state) { pending_uses(state, write_own_range); }
 void written_over(benchmark::State& state) {
   const auto write_all = [](const im::buffer& shared, const im::queue& on) {
-    static_cast<void>(im::fill_async(shared, std::byte{1}, {.on = on}));
+    static_cast<void>(im::fill_async(shared, std::byte{1}, {.queue = on}));
   };
   state.counters["us_per_pending"] = pending_uses(state, write_own_range, write_all).last;
 }
 void all_written(benchmark::State& state) {
   pending_uses(state, [](const im::buffer& shared, const im::queue& on, std::size_t) {
-    static_cast<void>(im::fill_async(shared, std::byte{1}, {.on = on}));
+    static_cast<void>(im::fill_async(shared, std::byte{1}, {.queue = on}));
   });
 }
 void all_read(benchmark::State& state) {
   std::vector<std::byte> got(static_cast<std::size_t>(state.range(0)) * k_each);
   pending_uses(state, [&](const im::buffer& shared, const im::queue& on, std::size_t) {
-    static_cast<void>(im::copy_async(std::span(got), shared, {.on = on}));
+    static_cast<void>(im::copy_async(std::span(got), shared, {.queue = on}));
   });
 }
 void recorded(benchmark::State& state) {

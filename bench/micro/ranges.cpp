@@ -96,9 +96,9 @@ struct memory {
   explicit memory(const im::device& device)
       : peer(device),
         queue(device),
-        there(k_whole, im::kind::device, {.on = queue}),
-        other(k_whole, im::kind::device, {.on = queue}),
-        pinned(k_whole, im::kind::host, {.on = queue}),
+        there(k_whole, im::kind::device, {.queue = queue}),
+        other(k_whole, im::kind::device, {.queue = queue}),
+        pinned(k_whole, im::kind::host, {.queue = queue}),
         plain(k_whole, std::byte{1}) {
     im::fill(pinned, std::byte{1});
     im::fill(there, std::byte{2});

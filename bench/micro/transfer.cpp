@@ -22,7 +22,7 @@ const im::queue& host_queue() {
   return queue;
 }
 im::buffer make(std::size_t nbytes, im::kind of) {
-  im::buffer made(nbytes, of, {.on = host_queue()});
+  im::buffer made(nbytes, of, {.queue = host_queue()});
   im::fill(made, std::byte{2});  // unwritten pages share one zero page, which the cache serves
   return made;
 }

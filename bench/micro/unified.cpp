@@ -32,7 +32,7 @@ const im::queue& host_queue() {
 
 im::unified_options two_copies(bool by_page = false) {
   im::unified_options options;
-  options.on = host_queue();
+  options.queue = host_queue();
   options.separate = true;
   options.by_page = by_page;
   return options;

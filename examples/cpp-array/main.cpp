@@ -105,12 +105,12 @@ outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im
   std::vector<float> batch(k_batch * k_patch), results(k_batch);
   outcome told;
   std::uint64_t maps = 0;
-  const auto result = im::empty<float>(k_batch, kind, {.on = queue});  // allocated once
+  const auto result = im::empty<float>(k_batch, kind, {.queue = queue});  // allocated once
   for (std::size_t round = 0; round < k_batches; ++round) {
     cut(pixels, random, batch);
     const auto start = steady::now();
     // Reuses the memory of the previous batch.
-    const auto input = im::to_array(batch, {k_batch, k_patch}, kind, {.on = queue});
+    const auto input = im::to_array(batch, {k_batch, k_patch}, kind, {.queue = queue});
     queue.submit(contrast, result.bytes(), input.bytes()).wait();
     im::copy(results, result);
     told.seconds += std::chrono::duration<double>(steady::now() - start).count();

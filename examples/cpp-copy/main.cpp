@@ -28,8 +28,8 @@ int main() try {
 
   // A kind that host and device can access, so that the function runs with every device.
   const im::kind kind = device.offers(im::kind::shared) ? im::kind::shared : im::kind::host;
-  const im::buffer shared(all.size_bytes(), kind, {.on = queue, .alignment = 64});
-  const im::buffer far(all.size_bytes(), im::kind::device, {.on = queue});
+  const im::buffer shared(all.size_bytes(), kind, {.queue = queue, .alignment = 64});
+  const im::buffer far(all.size_bytes(), im::kind::device, {.queue = queue});
 
   const im::event sent = im::copy_async(far, all);
   const im::event moved = im::copy_async(shared, far, {.after = sent});

@@ -4,7 +4,7 @@
 //
 //   auto pool = isthmus::resource::pool(queue.context(), isthmus::kind::device);
 //   auto counted = isthmus::resource::statistics(isthmus::resource::limit(pool, 1 << 30));
-//   isthmus::buffer buffer(1000, isthmus::kind::device, {.on = queue, .from = counted});
+//   isthmus::buffer buffer(1000, isthmus::kind::device, {.queue = queue, .resource = counted});
 //   assert(isthmus::statistics_of(counted).current_bytes == 1000);
 //
 // Which one to use:
@@ -75,14 +75,15 @@ struct source_operations {
   static Source& in(void* object) noexcept { return *static_cast<Source*>(object); }
 
   static isthmus_status_t allocate(void* object, std::size_t nbytes, std::size_t alignment,
-                                   isthmus_queue_t* on, void** pointer,
+                                   isthmus_queue_t* queue, void** pointer,
                                    const char** message) noexcept {
-    return run_guarded(
-        message, [&] { *pointer = in(object).allocate(nbytes, alignment, queue::share(on)); });
+    return run_guarded(message, [&] {
+      *pointer = in(object).allocate(nbytes, alignment, isthmus::queue::share(queue));
+    });
   }
   static void deallocate(void* object, void* pointer, std::size_t nbytes,
-                         isthmus_queue_t* on) noexcept {
-    in(object).deallocate(pointer, nbytes, queue::share(on));
+                         isthmus_queue_t* queue) noexcept {
+    in(object).deallocate(pointer, nbytes, isthmus::queue::share(queue));
   }
   static void usage(void* object, std::uint64_t* held, std::uint64_t* free) noexcept {
     const memory_usage now = in(object).usage();
@@ -98,11 +99,11 @@ struct source_operations {
     made.struct_size = sizeof made;
     made.allocate = &allocate;
     made.deallocate = &deallocate;
-    if constexpr (requires(Source& of) { of.usage(); }) {
+    if constexpr (requires(Source& source) { source.usage(); }) {
       static_assert(noexcept(std::declval<Source&>().usage()), "usage() of a source is noexcept");
       made.usage = &usage;
     }
-    if constexpr (requires(Source& of) { of.trim(std::uint64_t{0}); }) {
+    if constexpr (requires(Source& source) { source.trim(std::uint64_t{0}); }) {
       static_assert(noexcept(std::declval<Source&>().trim(std::uint64_t{0})),
                     "trim(keep_bytes) of a source is noexcept");
       made.trim = &trim;
@@ -118,11 +119,12 @@ struct source_operations {
 // pointer, and for memory of another kind as far as the driver reports it.
 template <class Source>
   requires memory_source<std::decay_t<Source>>
-resource resource::custom(const context& context, kind of, Source&& source, const device& where) {
+resource resource::custom(const context& context, isthmus::kind kind, Source&& source,
+                          const isthmus::device& device) {
   const isthmus_resource_operations_t table =
       detail::source_operations<std::decay_t<Source>>::table();
-  return detail::make<resource>(isthmus_resource_custom, context.get(), where.get(),
-                                static_cast<isthmus_kind_t>(of), &table,
+  return detail::make<resource>(isthmus_resource_custom, context.get(), device.get(),
+                                static_cast<isthmus_kind_t>(kind), &table,
                                 detail::make_owner(std::forward<Source>(source)));
 }
 
@@ -152,10 +154,10 @@ namespace detail {
 }
 template <class Noun>
 [[nodiscard]] statistics read_statistics(isthmus_status_t (*query)(Noun*, isthmus_statistics_t*),
-                                         Noun* of) {
+                                         Noun* noun) {
   isthmus_statistics_t raw{};
   raw.struct_size = sizeof raw;
-  check(query(of, &raw));
+  check(query(noun, &raw));
   return to_statistics(raw);
 }
 }  // namespace detail
@@ -232,7 +234,7 @@ inline resource resource::aligned(const resource& upstream, std::size_t alignmen
 // invalid_argument.
 inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
-  for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});
+  for (const bin& each : bins) raw.push_back({each.most_bytes, each.upstream.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
 }
 
@@ -253,8 +255,8 @@ inline resource resource::monotonic(const resource& upstream, std::size_t first_
 // Returns all chunks, after the work on every queue on which blocks were allocated or deallocated.
 // The blocks must not be used afterwards. Throws invalid_argument for a resource that monotonic()
 // did not make.
-inline void release_monotonic(const resource& of) {
-  detail::check(isthmus_monotonic_release(of.get()));
+inline void release_monotonic(const isthmus::resource& resource) {
+  detail::check(isthmus_monotonic_release(resource.get()));
 }
 
 // Blocks of `block_bytes` each, cut from slabs of `blocks` blocks (0: as many as fill a MiB).

@@ -53,49 +53,51 @@ enum class advice {
 namespace detail {
 
 // CUmem_advise: the same order, from 1.
-[[nodiscard]] constexpr std::optional<std::uint32_t> cuda_advice(advice what) noexcept {
-  if (what > advice::clear_accessed_by) return std::nullopt;
-  return static_cast<std::uint32_t>(what) + 1U;
+[[nodiscard]] constexpr std::optional<std::uint32_t> cuda_advice(isthmus::advice advice) noexcept {
+  if (advice > isthmus::advice::clear_accessed_by) return std::nullopt;
+  return static_cast<std::uint32_t>(advice) + 1U;
 }
 // ze_memory_advice_t, which SYCL passes on unchanged.
-[[nodiscard]] constexpr std::optional<std::uint32_t> level_zero_advice(advice what) noexcept {
-  switch (what) {
-    case advice::read_mostly: return 0;
-    case advice::clear_read_mostly: return 1;
-    case advice::preferred_location: return 2;
-    case advice::clear_preferred_location: return 3;
-    case advice::non_atomic_mostly: return 4;
-    case advice::clear_non_atomic_mostly: return 5;
-    case advice::bias_cached: return 6;
-    case advice::bias_uncached: return 7;
+[[nodiscard]] constexpr std::optional<std::uint32_t> level_zero_advice(
+    isthmus::advice advice) noexcept {
+  switch (advice) {
+    case isthmus::advice::read_mostly: return 0;
+    case isthmus::advice::clear_read_mostly: return 1;
+    case isthmus::advice::preferred_location: return 2;
+    case isthmus::advice::clear_preferred_location: return 3;
+    case isthmus::advice::non_atomic_mostly: return 4;
+    case isthmus::advice::clear_non_atomic_mostly: return 5;
+    case isthmus::advice::bias_cached: return 6;
+    case isthmus::advice::bias_uncached: return 7;
     default: return std::nullopt;
   }
 }
 // OpenCL's extension takes numbers but defines none. A simulated device accepts any.
-[[nodiscard]] inline std::optional<std::uint32_t> number_of_advice(const device& where,
-                                                                   advice what) {
-  const std::string_view backend = where.info().backend;
-  if (backend == "cuda") return cuda_advice(what);
-  if (backend == "sim") return static_cast<std::uint32_t>(what);
-  const platform owner = where.platform();
+[[nodiscard]] inline std::optional<std::uint32_t> number_of_advice(const isthmus::device& device,
+                                                                   isthmus::advice advice) {
+  const std::string_view backend = device.info().backend;
+  if (backend == "cuda") return cuda_advice(advice);
+  if (backend == "sim") return static_cast<std::uint32_t>(advice);
+  const platform owner = device.platform();
   const std::string_view driver = owner.info().name;
   const bool is_level_zero = driver.find("Level-Zero") != driver.npos ||
                              driver.find("Level Zero") != driver.npos ||
                              driver.find("level-zero") != driver.npos;
-  return backend == "sycl" && is_level_zero ? level_zero_advice(what) : std::nullopt;
+  return backend == "sycl" && is_level_zero ? level_zero_advice(advice) : std::nullopt;
 }
 
 // The driver's number. Throws unsupported.
-[[nodiscard]] inline std::uint32_t require_advice(const device& where, advice what) {
-  const std::string filter(where.info().filter);
-  if (!where.can(capability::advise)) {
+[[nodiscard]] inline std::uint32_t require_advice(const isthmus::device& device,
+                                                  isthmus::advice advice) {
+  const std::string filter(device.info().filter);
+  if (!device.can(capability::advise)) {
     raise(status::unsupported,
           filter + " does not support advice on memory: it lacks the capability \"advise\"");
   }
-  const auto number = number_of_advice(where, what);
+  const auto number = number_of_advice(device, advice);
   if (!number) {
     raise(status::unsupported, "the driver of " + filter + " does not support the advice \"" +
-                                   std::string(name(what)) + "\"");
+                                   std::string(name(advice)) + "\"");
   }
   return *number;
 }
@@ -103,12 +105,14 @@ namespace detail {
 }  // namespace detail
 
 // Advises about the device of the buffer's queue.
-inline void advise(const buffer& memory, advice what, operation how = {}) {
-  advise(memory, detail::require_advice(memory.queue().device(), what), std::move(how));
+inline void advise(const buffer& memory, isthmus::advice advice,
+                   isthmus::operation operation = {}) {
+  advise(memory, detail::require_advice(memory.queue().device(), advice), std::move(operation));
 }
-inline event advise_async(const buffer& memory, advice what, operation how = {}) {
-  return advise_async(memory, detail::require_advice(memory.queue().device(), what),
-                      std::move(how));
+inline event advise_async(const buffer& memory, isthmus::advice advice,
+                          isthmus::operation operation = {}) {
+  return advise_async(memory, detail::require_advice(memory.queue().device(), advice),
+                      std::move(operation));
 }
 
 static_assert(detail::cuda_advice(advice::accessed_by) == 5U);

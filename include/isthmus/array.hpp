@@ -2,7 +2,7 @@
 // An array: elements of T along N axes in memory of any kind, typed and strided.
 //
 //   auto a = isthmus::zeros<float>({1000, 1000});                     // device memory, from a pool
-//   auto b = isthmus::empty<float>({1000}, isthmus::kind::shared, {.on = queue});
+//   auto b = isthmus::empty<float>({1000}, isthmus::kind::shared, {.queue = queue});
 //   auto column = a.view(isthmus::every, 3);                          // no copy
 //   isthmus::copy(column, values);                                    // array_copy.hpp
 //   b(7) = 1.0f;                                                      // waits for the last writer
@@ -52,7 +52,7 @@ class array : public detail::array_base<N> {
               layout<N>::dense(shape, k_item, static_cast<std::int64_t>(byte_offset))) {}
   // The same with any layout: strides may be negative, 0, or leave gaps.
   template <std::same_as<v1::layout<N>> Layout>
-  array(v1::buffer in, const Layout& where) : base(detail::array_memory(std::move(in)), where) {
+  array(v1::buffer in, const Layout& layout) : base(detail::array_memory(std::move(in)), layout) {
     memory_.require(layout_, sizeof(T), alignof(T));
     if (memory_.read_only() && !std::is_const_v<T>) {
       raise(status::read_only, "this buffer is read-only: its arrays are of const elements");
@@ -148,17 +148,17 @@ class array : public detail::array_base<N> {
   // True for the same elements of the same buffer. Arrays without memory are equal.
   friend bool operator==(const array& a, const array& b) noexcept { return a.is_at(b); }
 
-  // For the library. Precondition: `where` is valid in `memory`.
-  array(detail::array_memory memory, const v1::layout<N>& where, detail::unchecked) noexcept
-      : base(std::move(memory), where) {}
+  // For the library. Precondition: `layout` is valid in `memory`.
+  array(detail::array_memory memory, const v1::layout<N>& layout, detail::unchecked) noexcept
+      : base(std::move(memory), layout) {}
 
  private:
   friend class dyn_array;
   static constexpr auto k_item = static_cast<std::int64_t>(sizeof(T));
 
   template <std::size_t M>
-  [[nodiscard]] array<T, M> with(const v1::layout<M>& where) const noexcept {
-    return array<T, M>(memory_, where, detail::unchecked{});
+  [[nodiscard]] array<T, M> with(const v1::layout<M>& layout) const noexcept {
+    return array<T, M>(memory_, layout, detail::unchecked{});
   }
   [[nodiscard]] std::int64_t way_to(std::int64_t index, std::size_t axis) const {
     return detail::place_along(index, layout_.shape[axis], axis) * layout_.strides[axis];

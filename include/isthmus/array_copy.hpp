@@ -6,7 +6,7 @@
 //   isthmus::copy(a, values);                         // a vector, span or std::array
 //   isthmus::copy(values, a, isthmus::casting::unsafe);
 //   isthmus::fill(a.view(isthmus::slice(1, 3)), 0.0f);
-//   auto done = isthmus::copy_async(a, b, {.on = queue, .after = ready});
+//   auto done = isthmus::copy_async(a, b, {.queue = queue, .after = ready});
 //
 // Plain memory has the array's shape, in row-major order; types like std::mdspan have their own
 // shape. Arrays may overlap: the result is as if the source had been copied first. Throws
@@ -79,10 +79,10 @@ namespace detail {
 class array_place {
  public:
   template <class T, std::size_t N>
-  explicit array_place(const array<T, N>& of)
-      : is_constant_(std::is_const_v<T>), raw_(raw_of(of, dtype_of<T>)) {}
-  explicit array_place(const dyn_array& of)
-      : is_constant_(of.read_only()), raw_(raw_of(of, of.type())) {}
+  explicit array_place(const isthmus::array<T, N>& array)
+      : is_constant_(std::is_const_v<T>), raw_(raw_of(array, dtype_of<T>)) {}
+  explicit array_place(const dyn_array& array)
+      : is_constant_(array.read_only()), raw_(raw_of(array, array.type())) {}
   // Plain memory, which has the shape of the other side.
   template <host_elements Memory, class Other>
   array_place(Memory&& memory, const Other& other) : array_place(std::span(memory), other, 0) {}
@@ -124,12 +124,12 @@ class array_place {
     take(memory.data(), dtype_of<T>);
   }
   template <class Array>
-  [[nodiscard]] static isthmus_array_t raw_of(const Array& of, dtype type) {
-    return {{of.buffer().get(), nullptr, of.byte_offset()},
+  [[nodiscard]] static isthmus_array_t raw_of(const Array& array, dtype type) {
+    return {{array.buffer().get(), nullptr, array.byte_offset()},
             static_cast<isthmus_dtype_t>(type),
-            of.shape().size(),
-            of.shape().data(),
-            of.strides().data()};
+            array.shape().size(),
+            array.shape().data(),
+            array.strides().data()};
   }
   void take(const void* memory, dtype type) noexcept {
     raw_ = {{nullptr, const_cast<void*>(memory), 0},
@@ -172,35 +172,37 @@ constexpr void require_variable() noexcept {
 
 // Makes the call of the C ABI and waits for it, or returns its event.
 template <bool Blocks, class Call>
-auto start(operation& what, Call call) {
+auto start(isthmus::operation& operation, Call call) {
   if constexpr (Blocks) {
-    run(what, nullptr, call);
+    run(operation, nullptr, call);
   } else {
-    return run_async(what, call);
+    return run_async(operation, call);
   }
 }
 template <bool Blocks, class To, class From>
-auto copy_arrays(To& to, From& from, casting how, operation& what) {
+auto copy_arrays(To& target_target, From& source, isthmus::casting casting,
+                 isthmus::operation& operation) {
   require_variable<To>();
-  const array_place target = place_of(to, from);
-  const array_place start_of = place_of(from, to);
+  const array_place target = place_of(target_target, source);
+  const array_place start_of = place_of(source, target_target);
   target.require_writable();
-  const queue_choice on = what.on;
-  return start<Blocks>(what, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
+  const queue_choice on = operation.queue;
+  return start<Blocks>(operation, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
     return isthmus_copy_array(on.get(), target.raw(), start_of.raw(),
-                              static_cast<isthmus_casting_t>(how), raw, event);
+                              static_cast<isthmus_casting_t>(casting), raw, event);
   });
 }
 template <bool Blocks, class Array, class Value>
-auto fill_array(const Array& to, const Value& value, casting how, operation& what) {
+auto fill_array(const Array& target_target, const Value& value, isthmus::casting casting,
+                isthmus::operation& operation) {
   require_variable<Array>();
-  const array_place target(to);
+  const array_place target(target_target);
   target.require_writable();
-  const queue_choice on = what.on;
-  return start<Blocks>(what, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
+  const queue_choice on = operation.queue;
+  return start<Blocks>(operation, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
     return isthmus_fill_array(on.get(), target.raw(), &value,
                               static_cast<isthmus_dtype_t>(dtype_of<Value>),
-                              static_cast<isthmus_casting_t>(how), raw, event);
+                              static_cast<isthmus_casting_t>(casting), raw, event);
   });
 }
 
@@ -210,74 +212,78 @@ inline constexpr bool is_whole = std::is_integral_v<Value> && !std::is_same_v<Va
 // Fills with a value without a casting rule: an integer is accepted by every integer dtype that can
 // represent it.
 template <bool Blocks, class Value>
-auto fill_fitting(const dyn_array& to, const Value& value, operation& what) {
-  return visit(to.type(), [&]<class T>() {
+auto fill_fitting(const dyn_array& target, const Value& value, isthmus::operation& operation) {
+  return visit(target.type(), [&]<class T>() {
     if constexpr (is_whole<Value> && is_whole<T>) {
       if (!std::in_range<T>(+value)) {
         raise(status::out_of_range, std::to_string(+value) + " does not fit in " +
-                                        std::string(name(to.type())) + ", whose range is " +
+                                        std::string(name(target.type())) + ", whose range is " +
                                         std::to_string(+std::numeric_limits<T>::min()) + " to " +
                                         std::to_string(+std::numeric_limits<T>::max()));
       }
-      return fill_array<Blocks>(to, static_cast<T>(value), casting::no, what);
+      return fill_array<Blocks>(target, static_cast<T>(value), casting::no, operation);
     } else {
-      return fill_array<Blocks>(to, value, casting::same_kind, what);
+      return fill_array<Blocks>(target, value, casting::same_kind, operation);
     }
   });
 }
 
 }  // namespace detail
 
-// Copies `from` to `to`, of which at least one is an array. A casting rule must be given as a
+// Copies `source` to `target`, of which at least one is an array. A casting rule must be given as a
 // `casting`: `{}` is not one.
 template <array_side To, array_side From>
   requires(any_array<To> || any_array<From>)
-void copy(To&& to, From&& from, operation what = {}) {
-  detail::copy_arrays<true>(to, from, casting::same_kind, what);
+void copy(To&& target, From&& source, isthmus::operation operation = {}) {
+  detail::copy_arrays<true>(target, source, casting::same_kind, operation);
 }
 template <array_side To, array_side From, std::same_as<casting> Casting>
   requires(any_array<To> || any_array<From>)
-void copy(To&& to, From&& from, Casting how, operation what = {}) {
-  detail::copy_arrays<true>(to, from, how, what);
+void copy(To&& target, From&& source, Casting rule, isthmus::operation operation = {}) {
+  detail::copy_arrays<true>(target, source, rule, operation);
 }
 template <array_side To, array_side From>
   requires((any_array<To> || any_array<From>) && outlives_call<To> && outlives_call<From>)
-event copy_async(To&& to, From&& from, operation what = {}) {
-  return detail::copy_arrays<false>(to, from, casting::same_kind, what);
+event copy_async(To&& target, From&& source, isthmus::operation operation = {}) {
+  return detail::copy_arrays<false>(target, source, casting::same_kind, operation);
 }
 template <array_side To, array_side From, std::same_as<casting> Casting>
   requires((any_array<To> || any_array<From>) && outlives_call<To> && outlives_call<From>)
-event copy_async(To&& to, From&& from, Casting how, operation what = {}) {
-  return detail::copy_arrays<false>(to, from, how, what);
+event copy_async(To&& target, From&& source, Casting rule, isthmus::operation operation = {}) {
+  return detail::copy_arrays<false>(target, source, rule, operation);
 }
 
 // Sets every element to `value`, which is converted to T by the rules of C++.
 template <class T, std::size_t N>
-void fill(const array<T, N>& to, const std::type_identity_t<T>& value, operation what = {}) {
-  detail::fill_array<true>(to, value, casting::no, what);
+void fill(const array<T, N>& target, const std::type_identity_t<T>& value,
+          isthmus::operation operation = {}) {
+  detail::fill_array<true>(target, value, casting::no, operation);
 }
 template <class T, std::size_t N>
-event fill_async(const array<T, N>& to, const std::type_identity_t<T>& value, operation what = {}) {
-  return detail::fill_array<false>(to, value, casting::no, what);
+event fill_async(const array<T, N>& target, const std::type_identity_t<T>& value,
+                 isthmus::operation operation = {}) {
+  return detail::fill_array<false>(target, value, casting::no, operation);
 }
 // Sets every element to a value of any type, as `casting` allows. By default an integer is accepted
 // by every integer dtype that can represent it, and throws out_of_range for the others; every other
 // value follows same_kind.
 template <std::same_as<dyn_array> Array, element Value>
-void fill(const Array& to, const Value& value, operation what = {}) {
-  detail::fill_fitting<true>(to, value, what);
+void fill(const Array& target, const Value& value, isthmus::operation operation = {}) {
+  detail::fill_fitting<true>(target, value, operation);
 }
 template <std::same_as<dyn_array> Array, element Value, std::same_as<casting> Casting>
-void fill(const Array& to, const Value& value, Casting how, operation what = {}) {
-  detail::fill_array<true>(to, value, how, what);
+void fill(const Array& target, const Value& value, Casting rule,
+          isthmus::operation operation = {}) {
+  detail::fill_array<true>(target, value, rule, operation);
 }
 template <std::same_as<dyn_array> Array, element Value>
-event fill_async(const Array& to, const Value& value, operation what = {}) {
-  return detail::fill_fitting<false>(to, value, what);
+event fill_async(const Array& target, const Value& value, isthmus::operation operation = {}) {
+  return detail::fill_fitting<false>(target, value, operation);
 }
 template <std::same_as<dyn_array> Array, element Value, std::same_as<casting> Casting>
-event fill_async(const Array& to, const Value& value, Casting how, operation what = {}) {
-  return detail::fill_array<false>(to, value, how, what);
+event fill_async(const Array& target, const Value& value, Casting rule,
+                 isthmus::operation operation = {}) {
+  return detail::fill_array<false>(target, value, rule, operation);
 }
 
 // True if an element of one array shares a byte with an element of the other. Exact up to a bound

@@ -36,16 +36,16 @@ template <array_index Count>
 }
 
 template <class T, any_array Array>
-[[nodiscard]] std::vector<T> copied(const Array& from) {
+[[nodiscard]] std::vector<T> copied(const Array& source) {
   if constexpr (std::is_same_v<T, bool>) {
-    std::vector<unsigned char> bytes(from.size());
-    copy(bytes, from, casting::safe);
+    std::vector<unsigned char> bytes(source.size());
+    copy(bytes, source, casting::safe);
     std::vector<bool> made(bytes.size());
     std::transform(bytes.begin(), bytes.end(), made.begin(), [](auto byte) { return byte != 0; });
     return made;
   } else {
-    std::vector<T> made(from.size());
-    copy(made, from, casting::no);
+    std::vector<T> made(source.size());
+    copy(made, source, casting::no);
     return made;
   }
 }
@@ -62,115 +62,130 @@ using array_of = array<T, decltype(detail::as_axes(std::declval<const Shape&>())
 
 // An array whose elements have undefined values.
 template <class T, array_shape Shape>
-[[nodiscard]] array_of<T, Shape> empty(const Shape& shape, kind of = kind::device,
+[[nodiscard]] array_of<T, Shape> empty(const Shape& shape,
+                                       isthmus::kind kind = isthmus::kind::device,
                                        const array_options& options = {}) {
   const auto where = layout<array_of<T, Shape>::rank()>::dense(detail::as_axes(shape), sizeof(T));
   const auto nbytes = static_cast<std::size_t>(where.count()) * sizeof(T);
-  return {detail::array_memory(detail::allocate(nbytes, of, options)), where, detail::unchecked{}};
+  return {detail::array_memory(detail::allocate(nbytes, kind, options)), where,
+          detail::unchecked{}};
 }
 template <class T, std::size_t N>
-[[nodiscard]] array<T, N> empty(const axis_size (&shape)[N], kind of = kind::device,
+[[nodiscard]] array<T, N> empty(const axis_size (&shape)[N],
+                                isthmus::kind kind = isthmus::kind::device,
                                 const array_options& options = {}) {
-  return empty<T>(detail::axes_of(shape), of, options);
+  return empty<T>(detail::axes_of(shape), kind, options);
 }
 // An array of elements that all equal `value`.
 template <class T, array_shape Shape>
 [[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
-                                      kind of = kind::device, const array_options& options = {}) {
-  auto made = empty<T>(shape, of, options);
+                                      isthmus::kind kind = isthmus::kind::device,
+                                      const array_options& options = {}) {
+  auto made = empty<T>(shape, kind, options);
   fill(made, value);
   return made;
 }
 template <class T, std::size_t N>
 [[nodiscard]] array<T, N> full(const axis_size (&shape)[N], const std::type_identity_t<T>& value,
-                               kind of = kind::device, const array_options& options = {}) {
-  return full<T>(detail::axes_of(shape), value, of, options);
+                               isthmus::kind kind = isthmus::kind::device,
+                               const array_options& options = {}) {
+  return full<T>(detail::axes_of(shape), value, kind, options);
 }
 // An array of zeros.
 template <class T, array_shape Shape>
-[[nodiscard]] array_of<T, Shape> zeros(const Shape& shape, kind of = kind::device,
+[[nodiscard]] array_of<T, Shape> zeros(const Shape& shape,
+                                       isthmus::kind kind = isthmus::kind::device,
                                        const array_options& options = {}) {
-  return full<T>(shape, T{}, of, options);
+  return full<T>(shape, T{}, kind, options);
 }
 template <class T, std::size_t N>
-[[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N], kind of = kind::device,
+[[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N],
+                                isthmus::kind kind = isthmus::kind::device,
                                 const array_options& options = {}) {
-  return zeros<T>(detail::axes_of(shape), of, options);
+  return zeros<T>(detail::axes_of(shape), kind, options);
 }
 // An array of ones.
 template <class T, array_shape Shape>
-[[nodiscard]] array_of<T, Shape> ones(const Shape& shape, kind of = kind::device,
+[[nodiscard]] array_of<T, Shape> ones(const Shape& shape,
+                                      isthmus::kind kind = isthmus::kind::device,
                                       const array_options& options = {}) {
-  return full<T>(shape, static_cast<T>(1), of, options);
+  return full<T>(shape, static_cast<T>(1), kind, options);
 }
 template <class T, std::size_t N>
-[[nodiscard]] array<T, N> ones(const axis_size (&shape)[N], kind of = kind::device,
+[[nodiscard]] array<T, N> ones(const axis_size (&shape)[N],
+                               isthmus::kind kind = isthmus::kind::device,
                                const array_options& options = {}) {
-  return ones<T>(detail::axes_of(shape), of, options);
+  return ones<T>(detail::axes_of(shape), kind, options);
 }
 
 // The same for a dtype and a rank that are known at run time only. `value` is as fill() takes it.
 [[nodiscard]] inline dyn_array empty(dtype type, const axes<dynamic_rank>& shape,
-                                     kind of = kind::device, const array_options& options = {}) {
+                                     isthmus::kind kind = isthmus::kind::device,
+                                     const array_options& options = {}) {
   const auto item = static_cast<std::int64_t>(nbytes(type));
   const auto where = layout<dynamic_rank>::dense(shape, item);
   const auto bytes = static_cast<std::size_t>(where.count() * item);
-  return dyn_array(detail::allocate(bytes, of, options), type, where);
+  return dyn_array(detail::allocate(bytes, kind, options), type, where);
 }
 template <element Value>
 [[nodiscard]] dyn_array full(dtype type, const axes<dynamic_rank>& shape, const Value& value,
-                             kind of = kind::device, const array_options& options = {}) {
-  auto made = empty(type, shape, of, options);
+                             isthmus::kind kind = isthmus::kind::device,
+                             const array_options& options = {}) {
+  auto made = empty(type, shape, kind, options);
   fill(made, value);
   return made;
 }
 [[nodiscard]] inline dyn_array zeros(dtype type, const axes<dynamic_rank>& shape,
-                                     kind of = kind::device, const array_options& options = {}) {
-  return full(type, shape, false, of, options);
+                                     isthmus::kind kind = isthmus::kind::device,
+                                     const array_options& options = {}) {
+  return full(type, shape, false, kind, options);
 }
 [[nodiscard]] inline dyn_array ones(dtype type, const axes<dynamic_rank>& shape,
-                                    kind of = kind::device, const array_options& options = {}) {
-  return full(type, shape, true, of, options);
+                                    isthmus::kind kind = isthmus::kind::device,
+                                    const array_options& options = {}) {
+  return full(type, shape, true, kind, options);
 }
 
 // An array of undefined elements with the shape, dtype and queue of `other`, and with its kind if
 // none is given. Dense, whatever the strides of `other`.
 template <class T, std::size_t N>
 [[nodiscard]] array<std::remove_const_t<T>, N> like(const array<T, N>& other,
-                                                    kind of = kind::unknown) {
+                                                    isthmus::kind kind = isthmus::kind::unknown) {
   const queue on = other.queue();
-  return empty<std::remove_const_t<T>>(other.shape(), of == kind::unknown ? other.kind() : of,
-                                       {.on = on});
+  return empty<std::remove_const_t<T>>(
+      other.shape(), kind == isthmus::kind::unknown ? other.kind() : kind, {.queue = on});
 }
 template <std::same_as<dyn_array> Array>
-[[nodiscard]] dyn_array like(const Array& other, kind of = kind::unknown) {
+[[nodiscard]] dyn_array like(const Array& other, isthmus::kind kind = isthmus::kind::unknown) {
   const queue on = other.queue();
-  return empty(other.type(), other.shape(), of == kind::unknown ? other.kind() : of, {.on = on});
+  return empty(other.type(), other.shape(), kind == isthmus::kind::unknown ? other.kind() : kind,
+               {.queue = on});
 }
 // The same, filled with `value`, zeros or ones.
 template <class T, std::size_t N>
 [[nodiscard]] auto full_like(const array<T, N>& other,
                              const std::type_identity_t<std::remove_const_t<T>>& value,
-                             kind of = kind::unknown) {
-  auto made = like(other, of);
+                             isthmus::kind kind = isthmus::kind::unknown) {
+  auto made = like(other, kind);
   fill(made, value);
   return made;
 }
 template <std::same_as<dyn_array> Array, element Value>
-[[nodiscard]] dyn_array full_like(const Array& other, const Value& value, kind of = kind::unknown) {
-  auto made = like(other, of);
+[[nodiscard]] dyn_array full_like(const Array& other, const Value& value,
+                                  isthmus::kind kind = isthmus::kind::unknown) {
+  auto made = like(other, kind);
   fill(made, value);
   return made;
 }
 template <any_array Array>
-[[nodiscard]] auto zeros_like(const Array& other, kind of = kind::unknown) {
-  auto made = like(other, of);
+[[nodiscard]] auto zeros_like(const Array& other, isthmus::kind kind = isthmus::kind::unknown) {
+  auto made = like(other, kind);
   fill(dyn_array(made), false);
   return made;
 }
 template <any_array Array>
-[[nodiscard]] auto ones_like(const Array& other, kind of = kind::unknown) {
-  auto made = like(other, of);
+[[nodiscard]] auto ones_like(const Array& other, isthmus::kind kind = isthmus::kind::unknown) {
+  auto made = like(other, kind);
   fill(dyn_array(made), true);
   return made;
 }
@@ -178,38 +193,40 @@ template <any_array Array>
 // An array with a copy of plain memory: of one axis, or of the given shape in row-major order.
 // Throws invalid_argument if the shape does not have as many elements.
 template <host_elements Values, std::size_t N>
-[[nodiscard]] auto to_array(const Values& values, const axes<N>& shape, kind of = kind::device,
+[[nodiscard]] auto to_array(const Values& values, const axes<N>& shape,
+                            isthmus::kind kind = isthmus::kind::device,
                             const array_options& options = {}) {
-  auto made = empty<std::remove_cv_t<std::ranges::range_value_t<Values>>>(shape, of, options);
+  auto made = empty<std::remove_cv_t<std::ranges::range_value_t<Values>>>(shape, kind, options);
   copy(made, values, casting::no);
   return made;
 }
 template <host_elements Values, std::size_t N>
 [[nodiscard]] auto to_array(const Values& values, const axis_size (&shape)[N],
-                            kind of = kind::device, const array_options& options = {}) {
-  return to_array(values, detail::axes_of(shape), of, options);
+                            isthmus::kind kind = isthmus::kind::device,
+                            const array_options& options = {}) {
+  return to_array(values, detail::axes_of(shape), kind, options);
 }
 template <host_elements Values>
-[[nodiscard]] auto to_array(const Values& values, kind of = kind::device,
+[[nodiscard]] auto to_array(const Values& values, isthmus::kind kind = isthmus::kind::device,
                             const array_options& options = {}) {
-  return to_array(values, axes<1>{std::ranges::size(values)}, of, options);
+  return to_array(values, axes<1>{std::ranges::size(values)}, kind, options);
 }
 // A copy of a std::mdspan or the like, of its shape.
 template <host_mdspan Values>
-[[nodiscard]] auto to_array(const Values& values, kind of = kind::device,
+[[nodiscard]] auto to_array(const Values& values, isthmus::kind kind = isthmus::kind::device,
                             const array_options& options = {}) {
   axes<Values::rank()> shape;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     shape[axis] = static_cast<std::int64_t>(values.extent(axis));
   }
-  auto made = empty<std::remove_const_t<typename Values::element_type>>(shape, of, options);
+  auto made = empty<std::remove_const_t<typename Values::element_type>>(shape, kind, options);
   copy(made, values, casting::no);
   return made;
 }
 // A dense copy of another array, on its queue, and of its kind if none is given.
 template <class T, std::size_t N>
-[[nodiscard]] auto to_array(const array<T, N>& other, kind of = kind::unknown) {
-  auto made = like(other, of);
+[[nodiscard]] auto to_array(const array<T, N>& other, isthmus::kind kind = isthmus::kind::unknown) {
+  auto made = like(other, kind);
   copy(made, other, casting::no);
   return made;
 }
@@ -217,19 +234,19 @@ template <class T, std::size_t N>
 // All elements in row-major order, after the operations on them have ended. Elements of bool are
 // returned as a std::vector<bool>, through one byte each.
 template <class T, std::size_t N>
-[[nodiscard]] std::vector<std::remove_const_t<T>> to_vector(const array<T, N>& from) {
-  return detail::copied<std::remove_const_t<T>>(from);
+[[nodiscard]] std::vector<std::remove_const_t<T>> to_vector(const array<T, N>& source) {
+  return detail::copied<std::remove_const_t<T>>(source);
 }
 // The same for elements of exactly the type T. Throws invalid_argument if the array has another
 // dtype.
 template <element T, std::same_as<dyn_array> Array>
-[[nodiscard]] std::vector<T> to_vector(const Array& from) {
-  if (dtype_of<T> != from.type()) {
+[[nodiscard]] std::vector<T> to_vector(const Array& source) {
+  if (dtype_of<T> != source.type()) {
     raise(status::invalid_argument, "cannot copy to a vector of " + std::string(name(dtype_of<T>)) +
-                                        " from an array of " + std::string(name(from.type())) +
+                                        " from an array of " + std::string(name(source.type())) +
                                         ": use the type of the array");
   }
-  return detail::copied<T>(from);
+  return detail::copied<T>(source);
 }
 
 }  // namespace v1

@@ -18,9 +18,9 @@ inline namespace v1 {
 
 // Options of a new array.
 struct array_options {
-  queue_choice on{};           // {}: the default queue of the default device
-  std::int64_t alignment = 0;  // of the first element; 0 or less: the device's base alignment
-  resource from{};             // {}: the default pool of the kind, see default_pool.hpp
+  queue_choice queue{};          // {}: the default queue of the default device
+  std::int64_t alignment = 0;    // of the first element; 0 or less: the device's base alignment
+  isthmus::resource resource{};  // {}: the default pool of the kind, see default_pool.hpp
   // The kind to use if no memory of the requested kind is left: shared or host, from its default
   // pool. `unknown`: none, the request throws out_of_memory. kind() of the array reports the kind
   // used.
@@ -29,20 +29,23 @@ struct array_options {
 
 namespace detail {
 
-[[nodiscard]] inline buffer allocate_once(std::size_t nbytes, kind of, const queue& on,
+[[nodiscard]] inline buffer allocate_once(std::size_t nbytes, isthmus::kind kind,
+                                          const isthmus::queue& queue,
                                           const array_options& options) {
   return buffer(
-      nbytes, of,
-      {.on = on,
+      nbytes, kind,
+      {.queue = queue,
        .alignment = options.alignment,
-       .from = options.from ? options.from : find_default_pool(of, on.get(), pool_use::arrays)});
+       .resource = options.resource ? options.resource
+                                    : find_default_pool(kind, queue.get(), pool_use::arrays)});
 }
 // Allocates as requested, or from the default pool of the fallback kind.
-[[nodiscard]] inline buffer allocate(std::size_t nbytes, kind of, const array_options& options) {
-  const queue on = chosen_queue(options.on);
-  if (options.fallback == kind::unknown) return allocate_once(nbytes, of, on, options);
+[[nodiscard]] inline buffer allocate(std::size_t nbytes, isthmus::kind kind,
+                                     const array_options& options) {
+  const queue on = chosen_queue(options.queue);
+  if (options.fallback == isthmus::kind::unknown) return allocate_once(nbytes, kind, on, options);
   try {
-    return allocate_once(nbytes, of, on, options);
+    return allocate_once(nbytes, kind, on, options);
   } catch (const out_of_memory&) {
     return allocate_once(nbytes, options.fallback, on, {.alignment = options.alignment});
   }
@@ -108,27 +111,28 @@ class array_memory {
   // Checks that all elements of the layout lie within the buffer (out_of_range) and are aligned
   // (invalid_argument).
   template <std::size_t Rank>
-  void require(const layout<Rank>& of, std::size_t item, std::size_t alignment) const {
-    static_cast<void>(checked_count(of.shape, static_cast<std::int64_t>(item)));
+  void require(const isthmus::layout<Rank>& layout, std::size_t item, std::size_t alignment) const {
+    static_cast<void>(checked_count(layout.shape, static_cast<std::int64_t>(item)));
     const std::size_t nbytes = buffer().size();
-    if (!of.lies_within(nbytes, static_cast<std::int64_t>(item))) {
+    if (!layout.lies_within(nbytes, static_cast<std::int64_t>(item))) {
       raise(status::out_of_range, "elements of " + std::to_string(item) + " bytes from byte " +
-                                      std::to_string(of.offset) + ", of shape " +
-                                      to_string(of.shape) + " and strides " +
-                                      to_string(of.strides) + ", do not lie in a buffer of " +
+                                      std::to_string(layout.offset) + ", of shape " +
+                                      to_string(layout.shape) + " and strides " +
+                                      to_string(layout.strides) + ", do not lie in a buffer of " +
                                       std::to_string(nbytes) + " bytes");
     }
     const auto unit = static_cast<std::int64_t>(alignment);
     const auto base =
         static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(start_) % alignment);
-    bool aligned = of.count() == 0 || (base + of.offset) % unit == 0;
-    for (std::size_t axis = 0; axis < of.rank(); ++axis) {
-      aligned = aligned && (of.shape[axis] <= 1 || of.strides[axis] % unit == 0);
+    bool aligned = layout.count() == 0 || (base + layout.offset) % unit == 0;
+    for (std::size_t axis = 0; axis < layout.rank(); ++axis) {
+      aligned = aligned && (layout.shape[axis] <= 1 || layout.strides[axis] % unit == 0);
     }
     if (!aligned) {
-      raise(status::invalid_argument,
-            "elements from byte " + std::to_string(of.offset) + ", " + to_string(of.strides) +
-                " bytes apart, are not aligned to " + std::to_string(alignment) + " bytes");
+      raise(status::invalid_argument, "elements from byte " + std::to_string(layout.offset) + ", " +
+                                          to_string(layout.strides) +
+                                          " bytes apart, are not aligned to " +
+                                          std::to_string(alignment) + " bytes");
     }
   }
 
@@ -151,9 +155,9 @@ class array_memory {
   using watch = std::array<const unsigned char*, ISTHMUS_WATCHED>;
 
   // If the library has fewer flags, the others point to one that is never set.
-  [[nodiscard]] static watch watched(const v1::buffer& of) noexcept {
+  [[nodiscard]] static watch watched(const v1::buffer& buffer) noexcept {
     watch flags{};
-    const auto told = isthmus_buffer_watch(of.get(), flags.data(), flags.size());
+    const auto told = isthmus_buffer_watch(buffer.get(), flags.data(), flags.size());
     std::fill(flags.begin() + static_cast<std::ptrdiff_t>(told), flags.end(), &k_clear);
     return flags;
   }
@@ -226,8 +230,8 @@ class array_base {
  protected:
   array_base() noexcept = default;
   explicit array_base(const array_memory& memory) noexcept : memory_(memory) {}
-  array_base(array_memory memory, const v1::layout<Rank>& where) noexcept
-      : memory_(std::move(memory)), layout_(where) {}
+  array_base(array_memory memory, const v1::layout<Rank>& layout) noexcept
+      : memory_(std::move(memory)), layout_(layout) {}
 
   // The address of the first element, or NULL if there are no elements or the memory was freed.
   [[nodiscard]] std::byte* live_pointer() const noexcept {

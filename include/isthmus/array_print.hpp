@@ -76,39 +76,41 @@ template <class T>
 }
 
 // False also if the buffer was freed through another array on it.
-[[nodiscard]] inline bool is_to_be_seen(const dyn_array& of) noexcept {
-  return of && (of.empty() || of.pointer() != nullptr);
+[[nodiscard]] inline bool is_to_be_seen(const dyn_array& array) noexcept {
+  return array && (array.empty() || array.pointer() != nullptr);
 }
 
 // The `count` elements of an axis from `begin`.
-[[nodiscard]] inline dyn_array part_of(const dyn_array& of, std::size_t axis, std::int64_t begin,
+[[nodiscard]] inline dyn_array part_of(const dyn_array& array, std::size_t axis, std::int64_t begin,
                                        std::int64_t count) {
-  auto where = of.layout();
+  auto where = array.layout();
   where.offset += begin * where.strides[axis];
   where.shape[axis] = count;
-  return {of.buffer(), of.type(), where};
+  return {array.buffer(), array.type(), where};
 }
 
-// Copies the corners of `from` that `to` consists of.
-inline void copy_corners(const dyn_array& to, const dyn_array& from, std::size_t axis = 0) {
-  if (axis == to.rank()) {
-    copy(to, from);
-  } else if (to.extent(axis) == from.extent(axis)) {
-    copy_corners(to, from, axis + 1);
+// Copies the corners of `source` that `target` consists of.
+inline void copy_corners(const dyn_array& target, const dyn_array& source, std::size_t axis = 0) {
+  if (axis == target.rank()) {
+    copy(target, source);
+  } else if (target.extent(axis) == source.extent(axis)) {
+    copy_corners(target, source, axis + 1);
   } else {
-    const auto edge = to.extent(axis) / 2;
-    copy_corners(part_of(to, axis, 0, edge), part_of(from, axis, 0, edge), axis + 1);
-    copy_corners(part_of(to, axis, edge, edge), part_of(from, axis, from.extent(axis) - edge, edge),
-                 axis + 1);
+    const auto edge = target.extent(axis) / 2;
+    copy_corners(part_of(target, axis, 0, edge), part_of(source, axis, 0, edge), axis + 1);
+    copy_corners(part_of(target, axis, edge, edge),
+                 part_of(source, axis, source.extent(axis) - edge, edge), axis + 1);
   }
 }
 
 // Builds the text of an array. Precondition: it has elements.
 class array_text {
  public:
-  array_text(const dyn_array& of, const print_options& how) : of_(of), width_(how.width) {
-    const auto edge = static_cast<std::int64_t>(std::min<std::size_t>(how.edge, k_most_at_edge));
-    if (of.size() <= how.threshold) return;
+  array_text(const dyn_array& array, const print_options& options)
+      : of_(array), width_(options.width) {
+    const auto edge =
+        static_cast<std::int64_t>(std::min<std::size_t>(options.edge, k_most_at_edge));
+    if (array.size() <= options.threshold) return;
     for (std::size_t axis = 0; axis < shown_.size(); ++axis) {
       shown_[axis] = std::min(shown_[axis], 2 * edge);
     }
@@ -125,7 +127,7 @@ class array_text {
     const auto dense = layout<dynamic_rank>::dense(shown_, static_cast<std::int64_t>(item()));
     const auto count = static_cast<std::size_t>(dense.count());
     if (count == 0) return;
-    const buffer memory(count * item(), kind::host, {.on = queue::of(device("host"))});
+    const buffer memory(count * item(), kind::host, {.queue = queue::of(device("host"))});
     const dyn_array values(memory, of_.type(), dense);
     copy_corners(values, of_);
     visit(of_.type(), [&]<class T>() {
@@ -183,25 +185,26 @@ class array_text {
 }  // namespace detail
 
 // The elements as text.
-[[nodiscard]] inline std::string to_string(const dyn_array& of, const print_options& how = {}) {
-  if (!detail::is_to_be_seen(of)) return "(no memory)";
-  return of.empty() ? "[]" : detail::array_text(of, how).make();
+[[nodiscard]] inline std::string to_string(const dyn_array& array,
+                                           const print_options& options = {}) {
+  if (!detail::is_to_be_seen(array)) return "(no memory)";
+  return array.empty() ? "[]" : detail::array_text(array, options).make();
 }
 
-inline std::ostream& operator<<(std::ostream& out, const dyn_array& of) {
-  return out << to_string(of);
+inline std::ostream& operator<<(std::ostream& out, const dyn_array& array) {
+  return out << to_string(array);
 }
 
 // A line with kind, shape, dtype, size and device. Waits for nothing and calls no driver.
-[[nodiscard]] inline std::string describe(const dyn_array& of) {
-  std::string text = "array " + std::string(name(of.kind())) + " " + to_string(of.shape()) + " " +
-                     std::string(name(of.type()));
-  if (!of.is_contiguous()) text += ", strides " + to_string(of.strides());
-  text += ", " + std::to_string(of.nbytes()) + " bytes";
-  if (!detail::is_to_be_seen(of)) return text + ", no memory";
-  const auto where = of.device().info();
+[[nodiscard]] inline std::string describe(const dyn_array& array) {
+  std::string text = "array " + std::string(name(array.kind())) + " " + to_string(array.shape()) +
+                     " " + std::string(name(array.type()));
+  if (!array.is_contiguous()) text += ", strides " + to_string(array.strides());
+  text += ", " + std::to_string(array.nbytes()) + " bytes";
+  if (!detail::is_to_be_seen(array)) return text + ", no memory";
+  const auto where = array.device().info();
   return text + " on " + std::string(where.filter) + " \"" + std::string(where.name) + "\"" +
-         (of.read_only() ? ", read-only" : "");
+         (array.read_only() ? ", read-only" : "");
 }
 
 }  // namespace v1

@@ -53,7 +53,7 @@ template <class Source>
 class batch_range : public std::ranges::view_base {
  public:
   // Throws invalid_argument for a `size` of 0.
-  batch_range(Source from, std::size_t size) : from_(std::move(from)), size_(size) {
+  batch_range(Source source, std::size_t size) : from_(std::move(source)), size_(size) {
     if (size == 0) raise(status::invalid_argument, "a batch cannot have 0 elements: use 1 or more");
   }
 
@@ -76,7 +76,7 @@ class batch_range : public std::ranges::view_base {
 
    private:
     friend class batch_range;
-    explicit iterator(const batch_range& of) noexcept : of_(&of) {}
+    explicit iterator(const batch_range& range) noexcept : of_(&range) {}
     const batch_range* of_ = nullptr;
     std::size_t at_ = 0;
   };
@@ -127,10 +127,10 @@ bool suffices(Function& function, Piece&& piece, bool is_last_try) {
   return false;
 }
 template <class Source, class Function>
-void call_with_batches(const Source& from, std::size_t size, Function& function) {
-  for (std::size_t at = 0; at < from.count();) {
-    const std::size_t count = std::min(size, from.count() - at);
-    if (suffices(function, from.part(at, count), count == 1)) {
+void call_with_batches(const Source& source, std::size_t size, Function& function) {
+  for (std::size_t at = 0; at < source.count();) {
+    const std::size_t count = std::min(size, source.count() - at);
+    if (suffices(function, source.part(at, count), count == 1)) {
       at += count;
     } else {
       size = count / 2;

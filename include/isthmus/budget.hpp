@@ -3,8 +3,8 @@
 // as people write them.
 //
 //   const isthmus::budget shared(isthmus::parse_bytes("6GiB"));
-//   auto a = isthmus::resource::pool(context, isthmus::kind::device, {.share = shared});
-//   auto b = isthmus::resource::pool(context, isthmus::kind::host, {.share = shared});
+//   auto a = isthmus::resource::pool(context, isthmus::kind::device, {.budget = shared});
+//   auto b = isthmus::resource::pool(context, isthmus::kind::host, {.budget = shared});
 //
 // A pool that would exceed the budget first releases its own free memory, then the other pools
 // release theirs, and then it throws out_of_memory, whose message lists what each pool holds. Cost:
@@ -18,14 +18,14 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Parses "4096", "64MiB", "1.5GiB", or a share such as "80%" of the memory for `of` that `where`
+// Parses "4096", "64MiB", "1.5GiB", or a share such as "80%" of the memory for `kind` that `device`
 // has; only a share needs these two. Throws invalid_argument for any other text.
 [[nodiscard]] inline std::uint64_t parse_bytes(const std::string& text,
-                                               const device& where = device(),
-                                               kind of = kind::unknown) {
+                                               const isthmus::device& device = isthmus::device(),
+                                               isthmus::kind kind = isthmus::kind::unknown) {
   std::uint64_t bytes = 0;
   detail::check(
-      isthmus_bytes_parse(text.c_str(), where.get(), static_cast<isthmus_kind_t>(of), &bytes));
+      isthmus_bytes_parse(text.c_str(), device.get(), static_cast<isthmus_kind_t>(kind), &bytes));
   return bytes;
 }
 

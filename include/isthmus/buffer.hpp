@@ -3,7 +3,7 @@
 // untyped bytes.
 //
 //   isthmus::buffer a(1 << 20);                                   // device memory, default device
-//   isthmus::buffer b(4096, isthmus::kind::shared, {.on = queue, .alignment = 64});
+//   isthmus::buffer b(4096, isthmus::kind::shared, {.queue = queue, .alignment = 64});
 //   auto part = b.slice(100, 50);                                 // keeps b's memory alive
 //   for (float& x : b.host<float>()) x = 0;                       // shared and host kinds
 //
@@ -29,15 +29,15 @@ class host_view;
 
 // Options of a new buffer.
 struct buffer_options {
-  queue_choice on{};           // {}: the default queue of the default device
-  std::int64_t alignment = 0;  // in bytes, a power of two; 0 or less: the device's base alignment
-  resource from{};             // {}: the default pool of buffers, see default_pool.hpp
+  queue_choice queue{};          // {}: the default queue of the default device
+  std::int64_t alignment = 0;    // in bytes, a power of two; 0 or less: the device's base alignment
+  isthmus::resource resource{};  // {}: the default pool of buffers, see default_pool.hpp
 };
 
 // Options of buffer::adopt().
 struct adopt_options {
   // {}: the default queue of the default device
-  queue_choice on{};
+  queue_choice queue{};
   v1::kind kind = v1::kind::unknown;  // unknown: the kind that the driver reports
   bool read_only = false;
 };
@@ -78,9 +78,9 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   // Allocates `nbytes` bytes, of which there may be 0. The contents are undefined. Throws
   // out_of_memory, unsupported for a kind that the device lacks, invalid_argument for an alignment
   // that is not a power of two, wrong_context for a resource of another context than the queue's.
-  explicit buffer(std::size_t nbytes, v1::kind of = v1::kind::device,
+  explicit buffer(std::size_t nbytes, v1::kind kind = v1::kind::device,
                   const buffer_options& options = {})
-      : handle(create(nbytes, of, options)) {}
+      : handle(create(nbytes, kind, options)) {}
 
   // A buffer over USM that another library allocated. `owner` (any object) keeps the memory alive
   // and is destroyed when the memory is no longer needed. The buffer is read-only if T is const.
@@ -188,17 +188,19 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
     detail::check(isthmus_buffer_info(get(), &raw));
     return raw;
   }
-  static isthmus_buffer_t* create(std::size_t nbytes, v1::kind of, const buffer_options& options) {
+  static isthmus_buffer_t* create(std::size_t nbytes, v1::kind kind,
+                                  const buffer_options& options) {
     isthmus_buffer_t* raw = nullptr;
-    detail::check(isthmus_buffer_create(nbytes, static_cast<isthmus_kind_t>(of), options.alignment,
-                                        options.on.get(), options.from.get(), &raw));
+    detail::check(isthmus_buffer_create(nbytes, static_cast<isthmus_kind_t>(kind),
+                                        options.alignment, options.queue.get(),
+                                        options.resource.get(), &raw));
     return raw;
   }
   static buffer adopt_raw(const void* pointer, std::size_t nbytes, bool constant,
                           const adopt_options& options, isthmus_owner_t owner) {
     return detail::make<buffer>(isthmus_buffer_adopt, const_cast<void*>(pointer), nbytes,
                                 static_cast<isthmus_kind_t>(options.kind),
-                                constant || options.read_only ? 1 : 0, options.on.get(), owner);
+                                constant || options.read_only ? 1 : 0, options.queue.get(), owner);
   }
 };
 

@@ -99,7 +99,7 @@ template <class... Values>
 
 // Options of an operation.
 struct operation {
-  queue_choice on{};     // {}: the destination buffer's queue, else the source's
+  queue_choice queue{};  // {}: the destination buffer's queue, else the source's
   dependencies after{};  // events that it waits for; their failure becomes the operation's
   keepers keep{};        // objects that live until it has ended
 };
@@ -108,58 +108,64 @@ namespace detail {
 
 // Calls `function(raw operation, raw event)` of the C ABI. A NULL event blocks.
 template <class Function>
-void run(operation& how, isthmus_event_t** event, Function function) {
-  const std::vector<isthmus_owner_t> owners = how.keep.detach();
+void run(isthmus::operation& operation, isthmus_event_t** event, Function function) {
+  const std::vector<isthmus_owner_t> owners = operation.keep.detach();
   isthmus_operation_t raw{};
   raw.struct_size = sizeof raw;
-  raw.after = how.after.data();
-  raw.after_count = how.after.size();
+  raw.after = operation.after.data();
+  raw.after_count = operation.after.size();
   raw.owners = owners.data();
   raw.owner_count = owners.size();
   check(function(&raw, event));
 }
 template <class Function>
-event run_async(operation& how, Function function) {
+event run_async(isthmus::operation& operation, Function function) {
   isthmus_event_t* raw = nullptr;
-  run(how, &raw, function);
+  run(operation, &raw, function);
   return event::take(raw);
 }
 
-inline void require_room(const source& place, std::size_t nbytes, const char* what) {
+inline void require_room(const source& place, std::size_t nbytes, const char* name) {
   if (nbytes <= place.size()) return;
-  raise(status::out_of_range, std::to_string(nbytes) + " bytes do not fit the " + what + " of " +
+  raise(status::out_of_range, std::to_string(nbytes) + " bytes do not fit the " + name + " of " +
                                   std::to_string(place.size()) + " bytes");
 }
 
 // The C call of one copy. Checks the bounds here, since the library does not know where the
 // caller's memory ends.
-inline auto copy_call(const destination& to, const source& from, std::size_t nbytes,
-                      queue_choice on) {
-  require_room(from, nbytes, "source");
-  require_room(to, nbytes, "destination");
-  return [&to, &from, nbytes, on](const isthmus_operation_t* how, isthmus_event_t** event) {
-    return isthmus_copy(on.get(), to.raw(), from.raw(), nbytes, how, event);
+inline auto copy_call(const isthmus::destination& destination, const isthmus::source& source,
+                      std::size_t nbytes, queue_choice queue) {
+  require_room(source, nbytes, "source");
+  require_room(destination, nbytes, "destination");
+  return [&destination, &source, nbytes, queue](const isthmus_operation_t* operation,
+                                                isthmus_event_t** event) {
+    return isthmus_copy(queue.get(), destination.raw(), source.raw(), nbytes, operation, event);
   };
 }
 
 }  // namespace detail
 
 // Copies and waits until the copy has completed; throws its error.
-inline void copy(const destination& to, const source& from, operation how = {}) {
-  detail::run(how, nullptr, detail::copy_call(to, from, from.size(), how.on));
+inline void copy(const isthmus::destination& destination, const isthmus::source& source,
+                 isthmus::operation operation = {}) {
+  detail::run(operation, nullptr,
+              detail::copy_call(destination, source, source.size(), operation.queue));
 }
 // Submits the copy and returns an event that completes with it. Plain memory must live until then.
-inline event copy_async(const destination& to, const source& from, operation how = {}) {
-  return detail::run_async(how, detail::copy_call(to, from, from.size(), how.on));
+inline event copy_async(const isthmus::destination& destination, const isthmus::source& source,
+                        isthmus::operation operation = {}) {
+  return detail::run_async(operation,
+                           detail::copy_call(destination, source, source.size(), operation.queue));
 }
 // The same for the first `nbytes` bytes.
-inline void copy_n(const destination& to, const source& from, std::size_t nbytes,
-                   operation how = {}) {
-  detail::run(how, nullptr, detail::copy_call(to, from, nbytes, how.on));
+inline void copy_n(const isthmus::destination& destination, const isthmus::source& source,
+                   std::size_t nbytes, isthmus::operation operation = {}) {
+  detail::run(operation, nullptr, detail::copy_call(destination, source, nbytes, operation.queue));
 }
-inline event copy_n_async(const destination& to, const source& from, std::size_t nbytes,
-                          operation how = {}) {
-  return detail::run_async(how, detail::copy_call(to, from, nbytes, how.on));
+inline event copy_n_async(const isthmus::destination& destination, const isthmus::source& source,
+                          std::size_t nbytes, isthmus::operation operation = {}) {
+  return detail::run_async(operation,
+                           detail::copy_call(destination, source, nbytes, operation.queue));
 }
 
 }  // namespace v1

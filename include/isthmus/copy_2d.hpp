@@ -36,27 +36,32 @@ namespace detail {
   return gaps * pitch + size.width;
 }
 
-inline auto copy_2d_call(const pitched<destination>& to, const pitched<source>& from, extent size,
-                         queue_choice on) {
-  require_room(from.place, reach(size, from.pitch), "source");
-  require_room(to.place, reach(size, to.pitch), "destination");
-  return [&to, &from, size, on](const isthmus_operation_t* how, isthmus_event_t** event) {
-    return isthmus_copy_2d(on.get(), to.place.raw(), to.pitch, from.place.raw(), from.pitch,
-                           size.width, size.height, how, event);
+inline auto copy_2d_call(const pitched<isthmus::destination>& destination,
+                         const pitched<isthmus::source>& source, extent size, queue_choice queue) {
+  require_room(source.place, reach(size, source.pitch), "source");
+  require_room(destination.place, reach(size, destination.pitch), "destination");
+  return [&destination, &source, size, queue](const isthmus_operation_t* operation,
+                                              isthmus_event_t** event) {
+    return isthmus_copy_2d(queue.get(), destination.place.raw(), destination.pitch,
+                           source.place.raw(), source.pitch, size.width, size.height, operation,
+                           event);
   };
 }
 
 }  // namespace detail
 
 // Copies and waits until the copy has completed; throws its error.
-inline void copy_2d(const pitched<destination>& to, const pitched<source>& from, extent size,
-                    operation how = {}) {
-  detail::run(how, nullptr, detail::copy_2d_call(to, from, size, how.on));
+inline void copy_2d(const pitched<isthmus::destination>& destination,
+                    const pitched<isthmus::source>& source, extent size,
+                    isthmus::operation operation = {}) {
+  detail::run(operation, nullptr, detail::copy_2d_call(destination, source, size, operation.queue));
 }
 // Submits the copy and returns an event that completes with it.
-inline event copy_2d_async(const pitched<destination>& to, const pitched<source>& from, extent size,
-                           operation how = {}) {
-  return detail::run_async(how, detail::copy_2d_call(to, from, size, how.on));
+inline event copy_2d_async(const pitched<isthmus::destination>& destination,
+                           const pitched<isthmus::source>& source, extent size,
+                           isthmus::operation operation = {}) {
+  return detail::run_async(operation,
+                           detail::copy_2d_call(destination, source, size, operation.queue));
 }
 
 static_assert(std::is_aggregate_v<pitched<destination>> && std::is_aggregate_v<extent>);

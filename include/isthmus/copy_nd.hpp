@@ -24,13 +24,13 @@ inline namespace v1 {
 // than 8.
 class dimensions {
  public:
-  static constexpr std::size_t most = 8;
+  static constexpr std::size_t limit = 8;
 
   dimensions() noexcept = default;
   dimensions(std::span<const std::size_t> all) {
-    if (all.size() > most) {
+    if (all.size() > limit) {
       raise(status::invalid_argument, "an array cannot have " + std::to_string(all.size()) +
-                                          " dimensions: the limit is " + std::to_string(most));
+                                          " dimensions: the limit is " + std::to_string(limit));
     }
     for (const std::size_t each : all) numbers_[count_++] = each;
   }
@@ -42,7 +42,7 @@ class dimensions {
   [[nodiscard]] std::size_t operator[](std::size_t index) const { return numbers_[index]; }
 
  private:
-  std::array<std::size_t, most> numbers_{};
+  std::array<std::size_t, limit> numbers_{};
   std::size_t count_ = 0;
 };
 
@@ -68,23 +68,25 @@ namespace detail {
   return end;
 }
 
-inline void require_strides(const dimensions& shape, const dimensions& strides, const char* what) {
+inline void require_strides(const dimensions& shape, const dimensions& strides, const char* name) {
   if (shape.size() == strides.size()) return;
-  raise(status::invalid_argument, std::to_string(strides.size()) + " strides of the " + what +
+  raise(status::invalid_argument, std::to_string(strides.size()) + " strides of the " + name +
                                       " for a shape of " + std::to_string(shape.size()) +
                                       " dimensions");
 }
 
-inline auto copy_nd_call(const strided<destination>& to, const strided<source>& from,
-                         const dimensions& shape, std::size_t item_bytes, queue_choice on) {
-  require_strides(shape, from.strides, "source");
-  require_strides(shape, to.strides, "destination");
-  require_room(from.place, reach(shape, from.strides, item_bytes), "source");
-  require_room(to.place, reach(shape, to.strides, item_bytes), "destination");
-  return [&to, &from, &shape, item_bytes, on](const isthmus_operation_t* how,
-                                              isthmus_event_t** event) {
-    return isthmus_copy_nd(on.get(), to.place.raw(), to.strides.data(), from.place.raw(),
-                           from.strides.data(), shape.data(), shape.size(), item_bytes, how, event);
+inline auto copy_nd_call(const strided<isthmus::destination>& destination,
+                         const strided<isthmus::source>& source, const dimensions& shape,
+                         std::size_t item_bytes, queue_choice queue) {
+  require_strides(shape, source.strides, "source");
+  require_strides(shape, destination.strides, "destination");
+  require_room(source.place, reach(shape, source.strides, item_bytes), "source");
+  require_room(destination.place, reach(shape, destination.strides, item_bytes), "destination");
+  return [&destination, &source, &shape, item_bytes, queue](const isthmus_operation_t* operation,
+                                                            isthmus_event_t** event) {
+    return isthmus_copy_nd(queue.get(), destination.place.raw(), destination.strides.data(),
+                           source.place.raw(), source.strides.data(), shape.data(), shape.size(),
+                           item_bytes, operation, event);
   };
 }
 
@@ -92,14 +94,18 @@ inline auto copy_nd_call(const strided<destination>& to, const strided<source>& 
 
 // Copies `shape` elements of `item_bytes` each and waits until the copy has completed; throws its
 // error.
-inline void copy_nd(const strided<destination>& to, const strided<source>& from,
-                    const dimensions& shape, std::size_t item_bytes, operation how = {}) {
-  detail::run(how, nullptr, detail::copy_nd_call(to, from, shape, item_bytes, how.on));
+inline void copy_nd(const strided<isthmus::destination>& destination,
+                    const strided<isthmus::source>& source, const dimensions& shape,
+                    std::size_t item_bytes, isthmus::operation operation = {}) {
+  detail::run(operation, nullptr,
+              detail::copy_nd_call(destination, source, shape, item_bytes, operation.queue));
 }
 // Submits the copy and returns an event that completes with it.
-inline event copy_nd_async(const strided<destination>& to, const strided<source>& from,
-                           const dimensions& shape, std::size_t item_bytes, operation how = {}) {
-  return detail::run_async(how, detail::copy_nd_call(to, from, shape, item_bytes, how.on));
+inline event copy_nd_async(const strided<isthmus::destination>& destination,
+                           const strided<isthmus::source>& source, const dimensions& shape,
+                           std::size_t item_bytes, isthmus::operation operation = {}) {
+  return detail::run_async(
+      operation, detail::copy_nd_call(destination, source, shape, item_bytes, operation.queue));
 }
 
 static_assert(std::is_aggregate_v<strided<destination>>);

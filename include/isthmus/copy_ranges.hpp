@@ -25,38 +25,42 @@ using copy_range = isthmus_range_t;
 namespace detail {
 
 inline void require_room(const source& place, std::size_t offset, std::size_t nbytes,
-                         std::size_t index, const char* what) {
+                         std::size_t index, const char* name) {
   if (offset <= place.size() && nbytes <= place.size() - offset) return;
   raise(status::out_of_range, "range " + std::to_string(index) + ": " + std::to_string(nbytes) +
                                   " bytes from offset " + std::to_string(offset) +
-                                  " do not fit the " + what + " of " +
+                                  " do not fit the " + name + " of " +
                                   std::to_string(place.size()) + " bytes");
 }
 
-inline auto copy_ranges_call(const destination& to, const source& from,
-                             std::span<const copy_range> ranges, queue_choice on) {
+inline auto copy_ranges_call(const isthmus::destination& destination, const isthmus::source& source,
+                             std::span<const copy_range> ranges, queue_choice queue) {
   for (std::size_t index = 0; index < ranges.size(); ++index) {
     const copy_range& each = ranges[index];
-    require_room(from, each.source_offset, each.nbytes, index, "source");
-    require_room(to, each.destination_offset, each.nbytes, index, "destination");
+    require_room(source, each.source_offset, each.nbytes, index, "source");
+    require_room(destination, each.destination_offset, each.nbytes, index, "destination");
   }
-  return [&to, &from, ranges, on](const isthmus_operation_t* how, isthmus_event_t** event) {
-    return isthmus_copy_ranges(on.get(), to.raw(), from.raw(), ranges.data(), ranges.size(), how,
-                               event);
+  return [&destination, &source, ranges, queue](const isthmus_operation_t* operation,
+                                                isthmus_event_t** event) {
+    return isthmus_copy_ranges(queue.get(), destination.raw(), source.raw(), ranges.data(),
+                               ranges.size(), operation, event);
   };
 }
 
 }  // namespace detail
 
 // Copies and waits until the copy has completed; throws its error.
-inline void copy_ranges(const destination& to, const source& from,
-                        std::span<const copy_range> ranges, operation how = {}) {
-  detail::run(how, nullptr, detail::copy_ranges_call(to, from, ranges, how.on));
+inline void copy_ranges(const isthmus::destination& destination, const isthmus::source& source,
+                        std::span<const copy_range> ranges, isthmus::operation operation = {}) {
+  detail::run(operation, nullptr,
+              detail::copy_ranges_call(destination, source, ranges, operation.queue));
 }
 // Submits the copy and returns an event that completes with it.
-inline event copy_ranges_async(const destination& to, const source& from,
-                               std::span<const copy_range> ranges, operation how = {}) {
-  return detail::run_async(how, detail::copy_ranges_call(to, from, ranges, how.on));
+inline event copy_ranges_async(const isthmus::destination& destination,
+                               const isthmus::source& source, std::span<const copy_range> ranges,
+                               isthmus::operation operation = {}) {
+  return detail::run_async(operation,
+                           detail::copy_ranges_call(destination, source, ranges, operation.queue));
 }
 
 static_assert(std::is_aggregate_v<copy_range>);

@@ -21,24 +21,26 @@ enum class pool_use { arrays, buffers };
 namespace detail {
 
 // The queue itself, or the default queue of the default device.
-[[nodiscard]] inline queue chosen_queue(queue_choice on) {
-  return on.get() != nullptr
-             ? queue::share(on.get())
-             : make<queue>(isthmus_queue_default, static_cast<isthmus_device_t*>(nullptr));
+[[nodiscard]] inline isthmus::queue chosen_queue(queue_choice queue) {
+  return queue.get() != nullptr
+             ? isthmus::queue::share(queue.get())
+             : make<isthmus::queue>(isthmus_queue_default, static_cast<isthmus_device_t*>(nullptr));
 }
 
-[[nodiscard]] inline resource find_default_pool(kind of, isthmus_queue_t* on, pool_use use) {
+[[nodiscard]] inline resource find_default_pool(isthmus::kind kind, isthmus_queue_t* queue,
+                                                pool_use use) {
   const std::uint32_t flags = use == pool_use::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0;
-  return make<resource>(isthmus_default_pool, on, static_cast<isthmus_kind_t>(of), flags);
+  return make<resource>(isthmus_default_pool, queue, static_cast<isthmus_kind_t>(kind), flags);
 }
 
 }  // namespace detail
 
 // The default pool of a kind, for the context and device of a queue ({}: the default queue). Throws
 // unsupported for a kind that the device lacks.
-[[nodiscard]] inline resource default_pool(kind of = kind::device, queue_choice on = {},
+[[nodiscard]] inline resource default_pool(isthmus::kind kind = isthmus::kind::device,
+                                           queue_choice queue = {},
                                            pool_use use = pool_use::arrays) {
-  return detail::find_default_pool(of, on.get(), use);
+  return detail::find_default_pool(kind, queue.get(), use);
 }
 
 }  // namespace v1

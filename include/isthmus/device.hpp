@@ -79,8 +79,8 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
             raw.max_alignment,
             raw.lacks};
   }
-  [[nodiscard]] bool can(capability what) const {
-    return (raw_info().capabilities & static_cast<std::uint64_t>(what)) != 0;
+  [[nodiscard]] bool can(capability capability) const {
+    return (raw_info().capabilities & static_cast<std::uint64_t>(capability)) != 0;
   }
   // True if the device has memory of this kind.
   [[nodiscard]] bool offers(v1::kind which) const {
@@ -133,10 +133,10 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
 };
 
 // The devices of a platform.
-[[nodiscard]] inline std::vector<device> devices(const platform& from) {
+[[nodiscard]] inline std::vector<device> devices(const isthmus::platform& platform) {
   std::vector<device> result;
-  for (std::size_t i = 0; i < from.info().device_count; ++i) {
-    result.push_back(detail::make<device>(isthmus_platform_device, from.get(), i));
+  for (std::size_t i = 0; i < platform.info().device_count; ++i) {
+    result.push_back(detail::make<device>(isthmus_platform_device, platform.get(), i));
   }
   return result;
 }

@@ -116,45 +116,48 @@ inline constexpr dtype dtype_of = static_cast<dtype>(detail::number_of_dtype<T>(
 // Calls `function.template operator()<T>()` with the T of the dtype. Throws invalid_argument for a
 // number that is not a dtype.
 template <class Function>
-decltype(auto) visit(dtype of, Function&& function) {
-  switch (of) {
-    case dtype::bool_: return function.template operator()<bool>();
-    case dtype::int8: return function.template operator()<std::int8_t>();
-    case dtype::int16: return function.template operator()<std::int16_t>();
-    case dtype::int32: return function.template operator()<std::int32_t>();
-    case dtype::int64: return function.template operator()<std::int64_t>();
-    case dtype::uint8: return function.template operator()<std::uint8_t>();
-    case dtype::uint16: return function.template operator()<std::uint16_t>();
-    case dtype::uint32: return function.template operator()<std::uint32_t>();
-    case dtype::uint64: return function.template operator()<std::uint64_t>();
-    case dtype::float16: return function.template operator()<float16>();
-    case dtype::bfloat16: return function.template operator()<bfloat16>();
-    case dtype::float32: return function.template operator()<float>();
-    case dtype::float64: return function.template operator()<double>();
-    case dtype::longdouble: return function.template operator()<long double>();
-    case dtype::complex64: return function.template operator()<std::complex<float>>();
-    case dtype::complex128: return function.template operator()<std::complex<double>>();
-    case dtype::clongdouble: return function.template operator()<std::complex<long double>>();
+decltype(auto) visit(isthmus::dtype dtype, Function&& function) {
+  switch (dtype) {
+    case isthmus::dtype::bool_: return function.template operator()<bool>();
+    case isthmus::dtype::int8: return function.template operator()<std::int8_t>();
+    case isthmus::dtype::int16: return function.template operator()<std::int16_t>();
+    case isthmus::dtype::int32: return function.template operator()<std::int32_t>();
+    case isthmus::dtype::int64: return function.template operator()<std::int64_t>();
+    case isthmus::dtype::uint8: return function.template operator()<std::uint8_t>();
+    case isthmus::dtype::uint16: return function.template operator()<std::uint16_t>();
+    case isthmus::dtype::uint32: return function.template operator()<std::uint32_t>();
+    case isthmus::dtype::uint64: return function.template operator()<std::uint64_t>();
+    case isthmus::dtype::float16: return function.template operator()<float16>();
+    case isthmus::dtype::bfloat16: return function.template operator()<bfloat16>();
+    case isthmus::dtype::float32: return function.template operator()<float>();
+    case isthmus::dtype::float64: return function.template operator()<double>();
+    case isthmus::dtype::longdouble: return function.template operator()<long double>();
+    case isthmus::dtype::complex64: return function.template operator()<std::complex<float>>();
+    case isthmus::dtype::complex128: return function.template operator()<std::complex<double>>();
+    case isthmus::dtype::clongdouble:
+      return function.template operator()<std::complex<long double>>();
   }
   raise(status::invalid_argument,
-        std::to_string(static_cast<isthmus_dtype_t>(of)) + " is not the number of a dtype");
+        std::to_string(static_cast<isthmus_dtype_t>(dtype)) + " is not the number of a dtype");
 }
 
 // Bytes of an element. Throws invalid_argument for a number that is not a dtype.
-[[nodiscard]] inline std::size_t nbytes(dtype of) {
-  return visit(of, []<class T>() { return sizeof(T); });
+[[nodiscard]] inline std::size_t nbytes(isthmus::dtype dtype) {
+  return visit(dtype, []<class T>() { return sizeof(T); });
 }
 // The name as in NumPy: "float32". The string is never freed. Throws as nbytes().
-[[nodiscard]] inline std::string_view name(dtype of) {
+[[nodiscard]] inline std::string_view name(isthmus::dtype dtype) {
   isthmus_dtype_info_t info{};
   info.struct_size = sizeof info;
-  detail::check(isthmus_dtype_info(static_cast<isthmus_dtype_t>(of), &info));
+  detail::check(isthmus_dtype_info(static_cast<isthmus_dtype_t>(dtype), &info));
   return info.name;
 }
-// True if `how` allows elements of `from` to be converted to `to`.
-[[nodiscard]] inline bool can_cast(dtype from, dtype to, casting how = casting::safe) noexcept {
-  return isthmus_can_cast(static_cast<isthmus_dtype_t>(from), static_cast<isthmus_dtype_t>(to),
-                          static_cast<isthmus_casting_t>(how)) != 0;
+// True if `casting` allows elements of `source_dtype` to be converted to `target_dtype`.
+[[nodiscard]] inline bool can_cast(dtype source_dtype, dtype target_dtype,
+                                   isthmus::casting casting = isthmus::casting::safe) noexcept {
+  return isthmus_can_cast(static_cast<isthmus_dtype_t>(source_dtype),
+                          static_cast<isthmus_dtype_t>(target_dtype),
+                          static_cast<isthmus_casting_t>(casting)) != 0;
 }
 
 static_assert(dtype_of<long> == (sizeof(long) == 8 ? dtype::int64 : dtype::int32));

@@ -25,17 +25,17 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   // An array over a buffer: dense, in row-major order, from `byte_offset` on. Throws out_of_range
   // for more elements than the buffer holds; invalid_argument for an unknown dtype, for too many
   // axes, and for elements that would not be aligned.
-  dyn_array(v1::buffer in, v1::dtype of, const axes_type& shape, std::size_t byte_offset = 0)
-      : dyn_array(std::move(in), of,
-                  v1::layout<dynamic_rank>::dense(shape, item_of(of),
+  dyn_array(v1::buffer in, v1::dtype dtype, const axes_type& shape, std::size_t byte_offset = 0)
+      : dyn_array(std::move(in), dtype,
+                  v1::layout<dynamic_rank>::dense(shape, item_of(dtype),
                                                   static_cast<std::int64_t>(byte_offset))) {}
   // The same with any layout.
   template <std::same_as<v1::layout<dynamic_rank>> Layout>
-  dyn_array(v1::buffer in, v1::dtype of, const Layout& where)
-      : base(detail::array_memory(std::move(in)), where),
-        type_(of),
+  dyn_array(v1::buffer in, v1::dtype dtype, const Layout& layout)
+      : base(detail::array_memory(std::move(in)), layout),
+        type_(dtype),
         read_only_(memory_.read_only()) {
-    memory_.require(layout_, v1::nbytes(of), alignment_of(of));
+    memory_.require(layout_, v1::nbytes(dtype), alignment_of(dtype));
   }
   // The same elements; read-only if T is const.
   template <class T, std::size_t N>
@@ -117,10 +117,10 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     made.read_only_ = true;
     return made;
   }
-  [[nodiscard]] dyn_array reinterpret(v1::dtype to) const {
-    dyn_array made = with(layout_.reinterpreted(item(), item_of(to)));
-    memory_.require(made.layout_, v1::nbytes(to), alignment_of(to));
-    made.type_ = to;
+  [[nodiscard]] dyn_array reinterpret(v1::dtype target_dtype) const {
+    dyn_array made = with(layout_.reinterpreted(item(), item_of(target_dtype)));
+    memory_.require(made.layout_, v1::nbytes(target_dtype), alignment_of(target_dtype));
+    made.type_ = target_dtype;
     return made;
   }
 
@@ -134,18 +134,18 @@ class dyn_array : public detail::array_base<dynamic_rank> {
 
  private:
   // The caller sets the layout.
-  dyn_array(const detail::array_memory& memory, v1::dtype of, bool read_only) noexcept
-      : base(memory), type_(of), read_only_(read_only) {}
+  dyn_array(const detail::array_memory& memory, v1::dtype dtype, bool read_only) noexcept
+      : base(memory), type_(dtype), read_only_(read_only) {}
   [[nodiscard]] std::int64_t item() const { return item_of(type_); }
-  [[nodiscard]] static std::int64_t item_of(v1::dtype of) {
-    return static_cast<std::int64_t>(v1::nbytes(of));
+  [[nodiscard]] static std::int64_t item_of(v1::dtype dtype) {
+    return static_cast<std::int64_t>(v1::nbytes(dtype));
   }
-  [[nodiscard]] static std::size_t alignment_of(v1::dtype of) {
-    return visit(of, []<class T>() { return alignof(T); });
+  [[nodiscard]] static std::size_t alignment_of(v1::dtype dtype) {
+    return visit(dtype, []<class T>() { return alignof(T); });
   }
-  [[nodiscard]] dyn_array with(const v1::layout<dynamic_rank>& where) const {
+  [[nodiscard]] dyn_array with(const v1::layout<dynamic_rank>& layout) const {
     dyn_array made(memory_, type_, read_only_);
-    made.layout_ = where;
+    made.layout_ = layout;
     return made;
   }
   [[nodiscard]] dyn_array at(const axes_type& index) const {

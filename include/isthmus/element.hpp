@@ -65,9 +65,9 @@ template <class T>
   }
 }
 
-inline void copy_element(const element_place& where, void* value, std::size_t nbytes, bool writes) {
+inline void copy_element(const element_place& place, void* value, std::size_t nbytes, bool writes) {
   require_scalar();
-  const isthmus_place_t there{where.far, nullptr, where.offset};
+  const isthmus_place_t there{place.far, nullptr, place.offset};
   const isthmus_place_t here{nullptr, value, 0};
   check(isthmus_copy(nullptr, writes ? &there : &here, writes ? &here : &there, nbytes, nullptr,
                      nullptr));
@@ -86,7 +86,7 @@ class element_reference {
   static_assert(!std::is_const_v<T>);
 
  public:
-  explicit element_reference(const detail::element_place& where) noexcept : where_(where) {}
+  explicit element_reference(const detail::element_place& place) noexcept : where_(place) {}
   element_reference(const element_reference&) = delete;
   ~element_reference() = default;
 

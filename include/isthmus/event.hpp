@@ -39,8 +39,8 @@ class [[nodiscard]] event
   event() noexcept = default;
   // Adopts a driver's event (SYCL: sycl::event, as dpctl's reference), which the driver's reference
   // count keeps alive. Throws unsupported for other drivers.
-  [[nodiscard]] static event adopt(const context& home, void* native) {
-    return detail::make<event>(isthmus_event_adopt, home.get(), native, isthmus_owner_t{});
+  [[nodiscard]] static event adopt(const isthmus::context& context, void* native) {
+    return detail::make<event>(isthmus_event_adopt, context.get(), native, isthmus_owner_t{});
   }
 
   // Blocks until the operation has ended. Throws the error that it ended with.

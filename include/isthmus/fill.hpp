@@ -22,19 +22,22 @@ concept fill_pattern =
 namespace detail {
 
 template <fill_pattern T>
-auto fill_call(const destination& to, const T& pattern, queue_choice on) {
-  return [&to, &pattern, on](const isthmus_operation_t* how, isthmus_event_t** event) {
-    return isthmus_fill(on.get(), to.raw(), &pattern, sizeof pattern, to.size(), how, event);
+auto fill_call(const isthmus::destination& destination, const T& pattern, queue_choice queue) {
+  return [&destination, &pattern, queue](const isthmus_operation_t* operation,
+                                         isthmus_event_t** event) {
+    return isthmus_fill(queue.get(), destination.raw(), &pattern, sizeof pattern,
+                        destination.size(), operation, event);
   };
 }
-inline auto prefetch_call(const destination& place, bool to_host, queue_choice on) {
-  return [&place, to_host, on](const isthmus_operation_t* how, isthmus_event_t** event) {
-    return isthmus_prefetch(on.get(), place.raw(), place.size(), to_host ? 1 : 0, how, event);
+inline auto prefetch_call(const destination& place, bool to_host, queue_choice queue) {
+  return [&place, to_host, queue](const isthmus_operation_t* operation, isthmus_event_t** event) {
+    return isthmus_prefetch(queue.get(), place.raw(), place.size(), to_host ? 1 : 0, operation,
+                            event);
   };
 }
-inline auto advise_call(const destination& place, std::uint32_t advice, queue_choice on) {
-  return [&place, advice, on](const isthmus_operation_t* how, isthmus_event_t** event) {
-    return isthmus_advise(on.get(), place.raw(), place.size(), advice, how, event);
+inline auto advise_call(const destination& place, std::uint32_t advice, queue_choice queue) {
+  return [&place, advice, queue](const isthmus_operation_t* operation, isthmus_event_t** event) {
+    return isthmus_advise(queue.get(), place.raw(), place.size(), advice, operation, event);
   };
 }
 
@@ -44,12 +47,14 @@ inline auto advise_call(const destination& place, std::uint32_t advice, queue_ch
 // before this returns. Throws invalid_argument for other sizes, unsupported for an address that the
 // device cannot fill with this pattern (see isthmus_fill).
 template <fill_pattern T>
-void fill(const destination& to, const T& pattern, operation how = {}) {
-  detail::run(how, nullptr, detail::fill_call(to, pattern, how.on));
+void fill(const isthmus::destination& destination, const T& pattern,
+          isthmus::operation operation = {}) {
+  detail::run(operation, nullptr, detail::fill_call(destination, pattern, operation.queue));
 }
 template <fill_pattern T>
-event fill_async(const destination& to, const T& pattern, operation how = {}) {
-  return detail::run_async(how, detail::fill_call(to, pattern, how.on));
+event fill_async(const isthmus::destination& destination, const T& pattern,
+                 isthmus::operation operation = {}) {
+  return detail::run_async(operation, detail::fill_call(destination, pattern, operation.queue));
 }
 
 // Where shared memory will be used next.
@@ -57,24 +62,26 @@ enum class prefetch_to { device, host };
 
 // Moves shared memory there. A hint, which may have no effect. Throws unsupported without
 // capability::prefetch.
-inline void prefetch(const destination& place, prefetch_to where = prefetch_to::device,
-                     operation how = {}) {
-  const bool host = where == prefetch_to::host;
-  detail::run(how, nullptr, detail::prefetch_call(place, host, how.on));
+inline void prefetch(const destination& place, prefetch_to target = prefetch_to::device,
+                     isthmus::operation operation = {}) {
+  const bool host = target == prefetch_to::host;
+  detail::run(operation, nullptr, detail::prefetch_call(place, host, operation.queue));
 }
-inline event prefetch_async(const destination& place, prefetch_to where = prefetch_to::device,
-                            operation how = {}) {
-  const bool host = where == prefetch_to::host;
-  return detail::run_async(how, detail::prefetch_call(place, host, how.on));
+inline event prefetch_async(const destination& place, prefetch_to target = prefetch_to::device,
+                            isthmus::operation operation = {}) {
+  const bool host = target == prefetch_to::host;
+  return detail::run_async(operation, detail::prefetch_call(place, host, operation.queue));
 }
 
 // Passes an advice number of the driver (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise). Throws
 // unsupported without capability::advise. For advice by name see advice.hpp.
-inline void advise(const destination& place, std::uint32_t advice, operation how = {}) {
-  detail::run(how, nullptr, detail::advise_call(place, advice, how.on));
+inline void advise(const destination& place, std::uint32_t advice,
+                   isthmus::operation operation = {}) {
+  detail::run(operation, nullptr, detail::advise_call(place, advice, operation.queue));
 }
-inline event advise_async(const destination& place, std::uint32_t advice, operation how = {}) {
-  return detail::run_async(how, detail::advise_call(place, advice, how.on));
+inline event advise_async(const destination& place, std::uint32_t advice,
+                          isthmus::operation operation = {}) {
+  return detail::run_async(operation, detail::advise_call(place, advice, operation.queue));
 }
 
 static_assert(fill_pattern<float> && !fill_pattern<char[3]>);

@@ -97,16 +97,16 @@ class host_array_view {
   template <class, std::size_t>
   friend class array;
 
-  // Precondition: elements of T lie at `where` in the buffer.
-  host_array_view(buffer of, const layout<Rank>& where) : layout_(where) {
+  // Precondition: elements of T lie at `layout` in the buffer.
+  host_array_view(isthmus::buffer buffer, const isthmus::layout<Rank>& layout) : layout_(layout) {
     void* start = nullptr;
-    const auto bytes = where.reach(sizeof(T));
-    detail::check(isthmus_buffer_export(of.get(), &start));
-    lender_ = std::move(of);
+    const auto bytes = layout.reach(sizeof(T));
+    detail::check(isthmus_buffer_export(buffer.get(), &start));
+    lender_ = std::move(buffer);
     data_ =
         start == nullptr
             ? nullptr
-            : reinterpret_cast<T*>(static_cast<std::byte*>(start) + (where.offset - bytes.begin));
+            : reinterpret_cast<T*>(static_cast<std::byte*>(start) + (layout.offset - bytes.begin));
   }
   template <std::size_t... Axis>
   [[nodiscard]] T& call(const axes<Rank>& index, std::index_sequence<Axis...>) const noexcept {

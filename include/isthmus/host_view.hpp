@@ -27,16 +27,16 @@ class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
  public:
   host_view() noexcept = default;
   // As buffer::host(), which lists the errors.
-  explicit host_view(buffer of) : host_view(lend(std::move(of))) {}
+  explicit host_view(isthmus::buffer buffer) : host_view(lend(std::move(buffer))) {}
 
  private:
   using detail::lent_span<T, buffer, isthmus_buffer_unexport>::lent_span;
-  static host_view lend(buffer of) {
-    const buffer_info info = of.info();
+  static host_view lend(isthmus::buffer buffer) {
+    const buffer_info info = buffer.info();
     require(info);
     void* pointer = nullptr;
-    detail::check(isthmus_buffer_export(of.get(), &pointer));
-    return host_view(std::move(of), {static_cast<T*>(pointer), info.nbytes / sizeof(T)});
+    detail::check(isthmus_buffer_export(buffer.get(), &pointer));
+    return host_view(std::move(buffer), {static_cast<T*>(pointer), info.nbytes / sizeof(T)});
   }
   static void require(const buffer_info& info) {
     if (info.read_only && !std::is_const_v<T>) {

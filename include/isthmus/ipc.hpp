@@ -42,13 +42,13 @@ struct ipc_handle {
   // Opens the handle in another process, as a buffer of the same device. {}: on the default queue
   // of the default device. Throws invalid_argument for a handle of this process or an invalid one,
   // wrong_context for a queue of another device.
-  [[nodiscard]] buffer open(const queue_choice& on = {}) const {
+  [[nodiscard]] buffer open(const queue_choice& queue = {}) const {
     isthmus_ipc_handle_t raw{};
     raw.struct_size = sizeof raw;
     std::copy_n(handle.begin(), handle.size(), raw.handle);
     raw.offset = offset;
     raw.nbytes = nbytes;
-    return detail::make<buffer>(isthmus_buffer_open_ipc, &raw, on.get());
+    return detail::make<buffer>(isthmus_buffer_open_ipc, &raw, queue.get());
   }
 
   friend bool operator==(const ipc_handle&, const ipc_handle&) noexcept = default;

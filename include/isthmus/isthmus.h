@@ -257,11 +257,12 @@ ISTHMUS_API isthmus_status_t isthmus_context_default(isthmus_device_t* device,
 ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
                                                    isthmus_owner_t owner,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
-/* One driver context in two backends: returns `of`, a SYCL context on OpenCL, as a context of
+/* One driver context in two backends: returns `other`, a SYCL context on OpenCL, as a context of
  * `device`, an OpenCL device. SYCL memory can then be adopted as OpenCL memory
  * (isthmus_buffer_adopt). UNSUPPORTED for other backends, and where this version of the SYCL
  * library does not expose native handles. WRONG_CONTEXT if `device` is not one of its devices. */
-ISTHMUS_API isthmus_status_t isthmus_context_share(isthmus_context_t* of, isthmus_device_t* device,
+ISTHMUS_API isthmus_status_t isthmus_context_share(isthmus_context_t* other,
+                                                   isthmus_device_t* device,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_context_retain(isthmus_context_t* context) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_context_release(isthmus_context_t* context) ISTHMUS_NOEXCEPT;
@@ -1357,8 +1358,9 @@ enum {
   ISTHMUS_CASTING_SAME_KIND = 2,
   ISTHMUS_CASTING_UNSAFE = 3
 };
-/* 1 if elements of `from` may be converted to `to`, else 0, also for an unknown dtype or rule. */
-ISTHMUS_API int isthmus_can_cast(isthmus_dtype_t from, isthmus_dtype_t to,
+/* 1 if elements of `source` may be converted to `target`, else 0, also for an unknown dtype or
+ * rule. */
+ISTHMUS_API int isthmus_can_cast(isthmus_dtype_t source, isthmus_dtype_t target,
                                  isthmus_casting_t casting) ISTHMUS_NOEXCEPT;
 
 /* An array of up to 64 dimensions. `place` is the address of the element with index 0 in all

@@ -190,19 +190,19 @@ struct layout {
 
   // The same bytes as elements of another size. The last axis, which must have no gaps, is scaled.
   // Throws invalid_argument if it has gaps or not a whole number of new elements.
-  [[nodiscard]] constexpr layout reinterpreted(std::int64_t from, std::int64_t to) const {
+  [[nodiscard]] constexpr layout reinterpreted(std::int64_t first, std::int64_t last) const {
     layout made = *this;
-    if (from == to) return made;
-    const bool is_dense = rank() != 0 && (strides[rank() - 1] == from || shape[rank() - 1] == 1);
-    if (!is_dense || shape[rank() - 1] * from % to != 0) {
+    if (first == last) return made;
+    const bool is_dense = rank() != 0 && (strides[rank() - 1] == first || shape[rank() - 1] == 1);
+    if (!is_dense || shape[rank() - 1] * first % last != 0) {
       raise(status::invalid_argument,
-            "cannot view as elements of " + std::to_string(to) + " bytes the last axis of " +
-                to_string(shape) + " elements of " + std::to_string(from) + " bytes, " +
+            "cannot view as elements of " + std::to_string(last) + " bytes the last axis of " +
+                to_string(shape) + " elements of " + std::to_string(first) + " bytes, " +
                 to_string(strides) +
                 " bytes apart: the axis must have no gaps and a whole number of new elements");
     }
-    made.shape[rank() - 1] = shape[rank() - 1] * from / to;
-    made.strides[rank() - 1] = to;
+    made.shape[rank() - 1] = shape[rank() - 1] * first / last;
+    made.strides[rank() - 1] = last;
     return made;
   }
 

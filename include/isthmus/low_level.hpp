@@ -58,10 +58,10 @@ namespace low_level {
 
 namespace detail {
 
-[[nodiscard]] inline void* allocate(const v1::context& ctx, const v1::device& dev, kind of,
-                                    std::size_t nbytes, std::size_t alignment) {
+[[nodiscard]] inline void* allocate(const v1::context& ctx, const v1::device& dev,
+                                    isthmus::kind kind, std::size_t nbytes, std::size_t alignment) {
   const v1::queue on = global_queue(ctx, dev);
-  return v1::detail::find_default_pool(of, on.get(), pool_use::arrays)
+  return v1::detail::find_default_pool(kind, on.get(), pool_use::arrays)
       .allocate(nbytes, alignment <= 1 ? 0 : alignment, on);
 }
 [[nodiscard]] inline v1::device first_of(const v1::context& ctx) { return ctx.devices().front(); }
@@ -170,16 +170,16 @@ namespace detail {
 [[nodiscard]] inline isthmus_place_t at(const void* pointer) noexcept {
   return {nullptr, const_cast<void*>(pointer), 0};
 }
-[[nodiscard]] inline event copy(const v1::queue& on, void* to, const void* from,
+[[nodiscard]] inline event copy(const v1::queue& queue, void* destination, const void* source,
                                 std::size_t nbytes) {
-  const isthmus_place_t target = at(to), start = at(from);
-  return v1::detail::make<event>(isthmus_copy, on.get(), &target, &start, nbytes,
+  const isthmus_place_t target = at(destination), start = at(source);
+  return v1::detail::make<event>(isthmus_copy, queue.get(), &target, &start, nbytes,
                                  static_cast<const isthmus_operation_t*>(nullptr));
 }
-[[nodiscard]] inline event fill(const v1::queue& on, void* to, const void* pattern,
+[[nodiscard]] inline event fill(const v1::queue& queue, void* destination, const void* pattern,
                                 std::size_t size, std::size_t nbytes) {
-  const isthmus_place_t target = at(to);
-  return v1::detail::make<event>(isthmus_fill, on.get(), &target, pattern, size, nbytes,
+  const isthmus_place_t target = at(destination);
+  return v1::detail::make<event>(isthmus_fill, queue.get(), &target, pattern, size, nbytes,
                                  static_cast<const isthmus_operation_t*>(nullptr));
 }
 
@@ -189,16 +189,17 @@ namespace detail {
 // dev). Returns at once. Throws invalid_argument for more bytes than memory can hold.
 template <class T>
   requires std::is_trivially_copyable_v<T>
-event unsafe_copyto(const v1::context& ctx, const v1::device& dev, void* to, const void* from,
-                    std::size_t count) {
-  return detail::copy(global_queue(ctx, dev), to, from, detail::bytes_of(count, sizeof(T)));
+event unsafe_copyto(const v1::context& ctx, const v1::device& dev, void* destination,
+                    const void* source, std::size_t count) {
+  return detail::copy(global_queue(ctx, dev), destination, source,
+                      detail::bytes_of(count, sizeof(T)));
 }
-// Writes `pattern` `count` times from `to`, which is USM. The pattern is read before this returns.
-// Returns at once.
+// Writes `pattern` `count` times from `destination`, which is USM. The pattern is read before this
+// returns. Returns at once.
 template <fill_pattern T>
-event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* to,
+event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* destination,
                   const std::type_identity_t<T>& pattern, std::size_t count) {
-  return detail::fill(global_queue(ctx, dev), to, &pattern, sizeof(T),
+  return detail::fill(global_queue(ctx, dev), destination, &pattern, sizeof(T),
                       detail::bytes_of(count, sizeof(T)));
 }
 
@@ -208,31 +209,33 @@ event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* to,
 // Pointers are checked when the list is executed, and must stay valid until then.
 class command_list {
  public:
-  void append_copy(void* to, const void* from, std::size_t nbytes) {
-    commands_.push_back([=](const v1::queue& on) { return detail::copy(on, to, from, nbytes); });
+  void append_copy(void* destination, const void* source, std::size_t nbytes) {
+    commands_.push_back(
+        [=](const v1::queue& queue) { return detail::copy(queue, destination, source, nbytes); });
   }
   template <fill_pattern T>
-  void append_fill(void* to, const T& pattern, std::size_t nbytes) {
-    commands_.push_back([=](const v1::queue& on) {
-      return detail::fill(on, to, &pattern, sizeof pattern, nbytes);
+  void append_fill(void* destination, const T& pattern, std::size_t nbytes) {
+    commands_.push_back([=](const v1::queue& queue) {
+      return detail::fill(queue, destination, &pattern, sizeof pattern, nbytes);
     });
   }
   // Prefetches shared memory. A hint; execute() throws unsupported without capability::prefetch.
   void append_prefetch(const void* pointer, std::size_t nbytes,
-                       prefetch_to where = prefetch_to::device) {
-    commands_.push_back([=](const v1::queue& on) {
+                       prefetch_to target = prefetch_to::device) {
+    commands_.push_back([=](const v1::queue& queue) {
       const isthmus_place_t place = detail::at(pointer);
-      return v1::detail::make<event>(isthmus_prefetch, on.get(), &place, nbytes,
-                                     where == prefetch_to::host ? 1 : 0,
+      return v1::detail::make<event>(isthmus_prefetch, queue.get(), &place, nbytes,
+                                     target == prefetch_to::host ? 1 : 0,
                                      static_cast<const isthmus_operation_t*>(nullptr));
     });
   }
   // Throws unsupported for advice that the driver of `dev` does not have.
-  void append_advise(const v1::device& dev, const void* pointer, std::size_t nbytes, advice what) {
-    const std::uint32_t number = v1::detail::require_advice(dev, what);
-    commands_.push_back([=](const v1::queue& on) {
+  void append_advise(const v1::device& dev, const void* pointer, std::size_t nbytes,
+                     isthmus::advice advice) {
+    const std::uint32_t number = v1::detail::require_advice(dev, advice);
+    commands_.push_back([=](const v1::queue& queue) {
       const isthmus_place_t place = detail::at(pointer);
-      return v1::detail::make<event>(isthmus_advise, on.get(), &place, nbytes, number,
+      return v1::detail::make<event>(isthmus_advise, queue.get(), &place, nbytes, number,
                                      static_cast<const isthmus_operation_t*>(nullptr));
     });
   }
@@ -240,10 +243,10 @@ class command_list {
   [[nodiscard]] std::size_t size() const noexcept { return commands_.size(); }
   // Submits all operations in order. Returns the event of the last one, or a fence of the queue if
   // the list is empty.
-  event put_on(const v1::queue& on) const {
+  event put_on(const v1::queue& queue) const {
     event last;
-    for (const auto& each : commands_) last = each(on);
-    return last ? last : on.fence();
+    for (const auto& each : commands_) last = each(queue);
+    return last ? last : queue.fence();
   }
 
  private:
@@ -253,23 +256,26 @@ class command_list {
 // Calls `fill(list)`, and submits what it appended to the queue in that order. Does not wait: the
 // event is that of the last operation. If `fill` throws, nothing is submitted.
 template <std::invocable<command_list&> Function>
-event execute(const v1::queue& on, Function&& fill) {
+event execute(const v1::queue& queue, Function&& fill) {
   command_list list;
   std::forward<Function>(fill)(list);
-  return list.put_on(on);
+  return list.put_on(queue);
 }
-inline event execute(const v1::queue& on, const command_list& list) { return list.put_on(on); }
+inline event execute(const v1::queue& queue, const command_list& list) {
+  return list.put_on(queue);
+}
 
 // ---- hints ----
 
 // Hints for memory given by address. Block until the hint has completed.
-inline void prefetch(const v1::queue& on, const void* pointer, std::size_t nbytes,
-                     prefetch_to where = prefetch_to::device) {
-  execute(on, [&](command_list& list) { list.append_prefetch(pointer, nbytes, where); }).wait();
+inline void prefetch(const v1::queue& queue, const void* pointer, std::size_t nbytes,
+                     prefetch_to target = prefetch_to::device) {
+  execute(queue, [&](command_list& list) { list.append_prefetch(pointer, nbytes, target); }).wait();
 }
-inline void advise(const v1::queue& on, const void* pointer, std::size_t nbytes, advice what) {
-  execute(on, [&](command_list& list) {
-    list.append_advise(on.device(), pointer, nbytes, what);
+inline void advise(const v1::queue& queue, const void* pointer, std::size_t nbytes,
+                   isthmus::advice advice) {
+  execute(queue, [&](command_list& list) {
+    list.append_advise(queue.device(), pointer, nbytes, advice);
   }).wait();
 }
 // Always throws unsupported: all allocated memory is resident, and no supported driver has a call

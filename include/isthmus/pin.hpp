@@ -27,15 +27,15 @@ inline namespace v1 {
 class pin {
  public:
   pin() noexcept = default;
-  // Pins `memory` for the platform of a device; an empty `where` is the default device. The memory
+  // Pins `memory` for the platform of a device; an empty `device` is the default device. The memory
   // must stay mapped while the pin lives. If T is const the memory is only read, and may be
   // write-protected. Throws invalid_argument for device memory, unmapped memory, or memory of which
   // a part is already registered; out_of_memory if the driver cannot pin more; unsupported for
   // write-protected memory that the device cannot pin.
   template <class T>
-  explicit pin(std::span<T> memory, const device& where = device()) {
+  explicit pin(std::span<T> memory, const isthmus::device& device = isthmus::device()) {
     const auto bytes = std::as_bytes(memory);
-    detail::check(isthmus_pin_add(where.get(), bytes.data(), bytes.size(),
+    detail::check(isthmus_pin_add(device.get(), bytes.data(), bytes.size(),
                                   std::is_const_v<T> ? 1 : 0, isthmus_owner_t{}, &raw_));
   }
   pin(pin&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}

@@ -59,7 +59,7 @@ struct snapshot {
   // Of an error: the failed request, and the device and kind of its pool. Empty in a pool's own
   // snapshot.
   std::string device = {};  // its filter
-  kind of = kind::unknown;
+  isthmus::kind kind = kind::unknown;
   std::uint64_t requested = 0;
   std::vector<rung> rungs = {};  // stages tried, in order
   std::string advice = {};       // the remedy, as in the message
@@ -146,8 +146,8 @@ class no_wait {
 
 // The request for which memory is missing.
 struct reclaim_request {
-  device where;
-  kind of = kind::unknown;
+  isthmus::device device;
+  isthmus::kind kind = kind::unknown;
   std::uint64_t nbytes = 0;  // needed
 };
 

@@ -37,9 +37,9 @@ struct bin;
 // both at once. If the type has noexcept members usage() and trim(keep_bytes), the resource's
 // functions of these names call them.
 template <class T>
-concept memory_source = requires(T& source, void* pointer, std::size_t number, const queue& on) {
-  { source.allocate(number, number, on) } -> std::same_as<void*>;
-  { source.deallocate(pointer, number, on) } noexcept;
+concept memory_source = requires(T& source, void* pointer, std::size_t number, const queue& order) {
+  { source.allocate(number, number, order) } -> std::same_as<void*>;
+  { source.deallocate(pointer, number, order) } noexcept;
 } && std::is_nothrow_destructible_v<T>;
 
 // Options of resource::pool(). Sizes are in bytes.
@@ -53,7 +53,7 @@ struct pool_options {
   bool remap = true;
   // Above it the pool releases its free memory before it requests more; 0: none.
   std::uint64_t soft_limit_bytes = 0;
-  budget share = {};  // limits what this and other pools hold together
+  isthmus::budget budget = {};  // limits what this and other pools hold together
   // Free memory that was not used for this time is returned to the driver; 0: never.
   std::chrono::nanoseconds decay{0};
   // Maximum wait of a request for memory that pending work still uses, before it throws
@@ -84,35 +84,36 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
  public:
   resource() noexcept = default;
 
-  // The driver's allocator of one kind, on `where`, which must be a device of the context, or on
+  // The driver's allocator of one kind, on `device`, which must be a device of the context, or on
   // the context's first device. Throws unsupported for a kind that the device lacks.
-  [[nodiscard]] static resource provider(const context& context, kind of,
-                                         const device& where = device()) {
-    return detail::make<resource>(isthmus_resource_provider, context.get(), where.get(),
-                                  static_cast<isthmus_kind_t>(of));
+  [[nodiscard]] static resource provider(const context& context, isthmus::kind kind,
+                                         const isthmus::device& device = isthmus::device()) {
+    return detail::make<resource>(isthmus_resource_provider, context.get(), device.get(),
+                                  static_cast<isthmus_kind_t>(kind));
   }
 
   // The provider of write-combined memory of host kind, which bypasses the host's caches. Use it
   // for data that the host writes once, sequentially, and a device reads. Host reads take about a
   // hundred times as long. Throws unsupported without capability::write_combine.
   [[nodiscard]] static resource write_combined(const context& context,
-                                               const device& where = device()) {
-    return detail::make<resource>(isthmus_resource_write_combined, context.get(), where.get());
+                                               const isthmus::device& device = isthmus::device()) {
+    return detail::make<resource>(isthmus_resource_write_combined, context.get(), device.get());
   }
 
   // A pool over the driver: caches freed memory and sub-allocates, see isthmus_resource_pool.
   // Throws out_of_memory if the driver cannot provide `initial_bytes`.
-  [[nodiscard]] static resource pool(const context& context, kind of, const pool_options& how = {},
-                                     const device& where = device()) {
-    const auto options = options_of(how);
-    return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
-                                  static_cast<isthmus_kind_t>(of), &options);
+  [[nodiscard]] static resource pool(const context& context, isthmus::kind kind,
+                                     const pool_options& settings = {},
+                                     const isthmus::device& device = isthmus::device()) {
+    const auto options = options_of(settings);
+    return detail::make<resource>(isthmus_resource_pool, context.get(), device.get(),
+                                  static_cast<isthmus_kind_t>(kind), &options);
   }
   // A pool over another resource instead of the driver, see isthmus_resource_pool_over. Throws
   // unsupported for an upstream that is built on a pool, that provides several kinds, or that is
   // monotonic.
-  [[nodiscard]] static resource pool(const resource& upstream, const pool_options& how = {}) {
-    const auto options = options_of(how);
+  [[nodiscard]] static resource pool(const resource& upstream, const pool_options& settings = {}) {
+    const auto options = options_of(settings);
     return detail::make<resource>(isthmus_resource_pool_over, upstream.get(), &options);
   }
 
@@ -126,7 +127,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource prefetch(const resource& upstream);
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
   [[nodiscard]] static resource tracking(const resource& upstream,
-                                         const tracking_options& how = {});
+                                         const tracking_options& options = {});
   [[nodiscard]] static resource debug(const resource& upstream,
                                       std::uint64_t kept_bytes = std::uint64_t{16} << 20);
   [[nodiscard]] static resource monotonic(const resource& upstream, std::size_t first_bytes = 0);
@@ -138,22 +139,24 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);
   template <class Source>
     requires memory_source<std::decay_t<Source>>
-  [[nodiscard]] static resource custom(const context& context, kind of, Source&& source,
-                                       const device& where = device());
+  [[nodiscard]] static resource custom(const context& context, isthmus::kind kind, Source&& source,
+                                       const isthmus::device& device = isthmus::device());
 
-  // Allocates `nbytes`, ordered by `on`, a queue of the resource's context. `alignment` is a power
-  // of two, or 0 for the device's base alignment. 0 bytes return NULL. Throws out_of_memory,
+  // Allocates `nbytes`, ordered by `queue`, a queue of the resource's context. `alignment` is a
+  // power of two, or 0 for the device's base alignment. 0 bytes return NULL. Throws out_of_memory,
   // wrong_context, invalid_argument.
-  [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, const queue& on) const {
+  [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment,
+                               const isthmus::queue& queue) const {
     void* pointer = nullptr;
-    detail::check(isthmus_resource_allocate(get(), nbytes, alignment, on.get(), &pointer));
+    detail::check(isthmus_resource_allocate(get(), nbytes, alignment, queue.get(), &pointer));
     return pointer;
   }
-  // Frees memory of allocate(), after the work on the queue `on`. `nbytes` and `alignment` are
+  // Frees memory of allocate(), after the work on the queue `queue`. `nbytes` and `alignment` are
   // those of the allocation. Throws invalid_argument, without effect, for memory that was not
   // allocated here or was already freed.
-  void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment, const queue& on) const {
-    detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, on.get()));
+  void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment,
+                  const isthmus::queue& queue) const {
+    detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, queue.get()));
   }
 
   // Declares that external work uses the block that contains `pointer`. Until `work`, or everything
@@ -190,20 +193,21 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   }
 
  private:
-  [[nodiscard]] static isthmus_pool_options_t options_of(const pool_options& how) {
+  [[nodiscard]] static isthmus_pool_options_t options_of(const pool_options& settings) {
     isthmus_pool_options_t options{};
     options.struct_size = sizeof options;
-    options.initial_bytes = how.initial_bytes;
-    options.growth_bytes = how.growth_bytes;
-    options.limit_bytes = how.limit_bytes;
-    options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
-                    (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
-                    (how.device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
-    options.soft_limit_bytes = how.soft_limit_bytes;
-    options.budget = how.share.get();
-    if (how.decay.count() < 0) raise(status::invalid_argument, "a pool's decay must be 0 or more");
-    options.decay_ns = static_cast<std::uint64_t>(how.decay.count());
-    options.wait_ns = how.wait.count() > 0 ? how.wait.count() : -1;
+    options.initial_bytes = settings.initial_bytes;
+    options.growth_bytes = settings.growth_bytes;
+    options.limit_bytes = settings.limit_bytes;
+    options.flags = (settings.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+                    (settings.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
+                    (settings.device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
+    options.soft_limit_bytes = settings.soft_limit_bytes;
+    options.budget = settings.budget.get();
+    if (settings.decay.count() < 0)
+      raise(status::invalid_argument, "a pool's decay must be 0 or more");
+    options.decay_ns = static_cast<std::uint64_t>(settings.decay.count());
+    options.wait_ns = settings.wait.count() > 0 ? settings.wait.count() : -1;
     return options;
   }
 };
@@ -211,7 +215,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
 // Requests of at most `most_bytes` go to `from`.
 struct bin {
   std::size_t most_bytes = 0;
-  resource from;
+  resource upstream;
 };
 
 // Thrown by host_resource if no memory is left. Any other failure is an isthmus::error.
@@ -229,8 +233,8 @@ class bad_alloc : public std::bad_alloc {
 class host_resource final : public std::pmr::memory_resource {
  public:
   // Throws unsupported if `upstream` may provide device memory, which the host cannot access.
-  host_resource(resource upstream, queue on)
-      : upstream_(std::move(upstream)), queue_(std::move(on)) {
+  host_resource(resource upstream, isthmus::queue queue)
+      : upstream_(std::move(upstream)), queue_(std::move(queue)) {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
     detail::check(isthmus_resource_query(upstream_.get(), &info));
@@ -279,9 +283,9 @@ struct live_memory {
   std::uint64_t bytes = 0;
 };
 // Counts the allocations of one kind; `unknown` counts all kinds.
-[[nodiscard]] inline live_memory live(kind of = kind::unknown) noexcept {
+[[nodiscard]] inline live_memory live(isthmus::kind kind = isthmus::kind::unknown) noexcept {
   live_memory result;
-  isthmus_live(static_cast<isthmus_kind_t>(of), &result.count, &result.bytes);
+  isthmus_live(static_cast<isthmus_kind_t>(kind), &result.count, &result.bytes);
   return result;
 }
 

@@ -133,13 +133,13 @@ class rmm_resource {
   };
 
   struct state {
-    state(const resource& from, streams how)
-        : upstream(from), where(device_of(from)), unused(where), lives(how) {}
+    state(const resource& source, streams lifetime)
+        : upstream(source), where(device_of(source)), unused(where), lives(lifetime) {}
 
-    static device device_of(const resource& from) {
+    static device device_of(const resource& source) {
       isthmus_resource_info_t info{};
       info.struct_size = sizeof info;
-      detail::check(isthmus_resource_query(from.get(), &info));
+      detail::check(isthmus_resource_query(source.get(), &info));
       auto found = device::share(info.device);
       if (found.info().backend != "cuda") {
         raise(status::unsupported, "rmm_resource: RMM supports only CUDA devices, not " +
@@ -173,8 +173,9 @@ class rmm_resource {
 
     [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, void* stream) {
       return in_rmms_terms([&] {
-        return on_queue(stream,
-                        [&](const queue& on) { return upstream.allocate(nbytes, alignment, on); });
+        return on_queue(stream, [&](const queue& order) {
+          return upstream.allocate(nbytes, alignment, order);
+        });
       });
     }
     [[nodiscard]] void* allocate_unordered(std::size_t nbytes, std::size_t alignment) {
@@ -196,8 +197,9 @@ class rmm_resource {
     void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment,
                     void* stream) noexcept {
       told([&] {
-        on_queue(stream,
-                 [&](const queue& on) { upstream.deallocate(pointer, nbytes, alignment, on); });
+        on_queue(stream, [&](const queue& order) {
+          upstream.deallocate(pointer, nbytes, alignment, order);
+        });
       });
     }
     void deallocate_unordered(void* pointer, std::size_t nbytes, std::size_t alignment) noexcept {

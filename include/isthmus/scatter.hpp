@@ -67,12 +67,12 @@ template <host_elements Memory>
   return {std::ranges::size(all)};
 }
 
-[[nodiscard]] inline queue queue_on(const device& where) { return queue::of(where); }
-[[nodiscard]] inline queue queue_on(const queue& on) { return on; }
+[[nodiscard]] inline queue queue_on(const isthmus::device& device) { return queue::of(device); }
+[[nodiscard]] inline isthmus::queue queue_on(const isthmus::queue& queue) { return queue; }
 
 template <class T, std::size_t N, class Data, class Devices>
 [[nodiscard]] std::vector<array<T, N>> scattered(const Data& data, axes<N> shape,
-                                                 const Devices& devices, kind of) {
+                                                 const Devices& devices, isthmus::kind kind) {
   const auto count = static_cast<std::size_t>(std::ranges::distance(devices));
   if (count == 0) raise(status::invalid_argument, "no devices to scatter to: pass at least one");
   const auto rows = static_cast<std::size_t>(shape[0]);
@@ -83,7 +83,7 @@ template <class T, std::size_t N, class Data, class Devices>
   for (const auto& where : devices) {
     const queue on = queue_on(where);
     shape[0] = static_cast<std::int64_t>(start_of(parts.size() + 1) - start_of(parts.size()));
-    parts.push_back(empty<T>(shape, of, {.on = on}));
+    parts.push_back(empty<T>(shape, kind, {.queue = on}));
   }
   all_at_once(count, [&](std::size_t part) {
     const std::size_t start = start_of(part);
@@ -110,23 +110,23 @@ template <class T, std::size_t N>
   return all;
 }
 template <class To, std::size_t N>
-void require_shape(const To& to, const axes<N>& all) {
+void require_shape(const To& target, const axes<N>& all) {
   bool fits = false;
   if constexpr (any_array<To>) {
-    fits = to.shape() == all;
+    fits = target.shape() == all;
   } else {
     const auto count = layout<N>::dense(all, 1).count();
-    fits = std::ranges::size(to) == static_cast<std::size_t>(count);
+    fits = std::ranges::size(target) == static_cast<std::size_t>(count);
   }
   if (fits) return;
   raise(status::invalid_argument, "parts of shape " + to_string(all) +
                                       " together do not fit a destination of shape " +
-                                      to_string(shape_of(to)));
+                                      to_string(shape_of(target)));
 }
 template <class To, class T, std::size_t N>
-void gather_into(To& to, std::span<const array<T, N>> parts) {
+void gather_into(To& target, std::span<const array<T, N>> parts) {
   require_variable<To>();
-  require_shape(to, joined_shape(parts));
+  require_shape(target, joined_shape(parts));
   std::size_t at = 0;
   all_at_once(parts.size(), [&](std::size_t part) {
     const array<T, N>& from = parts[part];
@@ -134,7 +134,7 @@ void gather_into(To& to, std::span<const array<T, N>> parts) {
         any_array<To> ? static_cast<std::size_t>(from.extent(0)) : from.size();
     const queue on = from.queue();
     at += count;
-    return copy_async(rows_of(to, at - count, count), from, casting::no, {.on = on});
+    return copy_async(rows_of(target, at - count, count), from, casting::no, {.queue = on});
   });
 }
 
@@ -145,23 +145,24 @@ void gather_into(To& to, std::span<const array<T, N>> parts) {
 template <class T, std::size_t N, std::ranges::forward_range Devices>
   requires(N != 0)
 [[nodiscard]] auto scatter(const array<T, N>& data, const Devices& devices,
-                           kind of = kind::device) {
-  return detail::scattered<std::remove_const_t<T>>(data, data.shape(), devices, of);
+                           isthmus::kind kind = isthmus::kind::device) {
+  return detail::scattered<std::remove_const_t<T>>(data, data.shape(), devices, kind);
 }
 // The same for plain memory, which has one axis.
 template <host_elements Data, std::ranges::forward_range Devices>
-[[nodiscard]] auto scatter(const Data& data, const Devices& devices, kind of = kind::device) {
+[[nodiscard]] auto scatter(const Data& data, const Devices& devices,
+                           isthmus::kind kind = isthmus::kind::device) {
   using value = std::ranges::range_value_t<Data>;
-  return detail::scattered<value>(data, detail::shape_of(data), devices, of);
+  return detail::scattered<value>(data, detail::shape_of(data), devices, kind);
 }
 
-// Joins `parts`, arrays on any devices, along the first axis. `to` is an array of the joined shape,
-// or plain memory of as many elements. Throws invalid_argument, before anything is copied, if there
-// are no parts and for shapes that do not fit.
+// Joins `parts`, arrays on any devices, along the first axis. `target` is an array of the joined
+// shape, or plain memory of as many elements. Throws invalid_argument, before anything is copied,
+// if there are no parts and for shapes that do not fit.
 template <class T, std::size_t N, class To>
   requires(N != 0)
-void gather(To&& to, const std::vector<array<T, N>>& parts) {
-  detail::gather_into(to, std::span(parts));
+void gather(To&& target, const std::vector<array<T, N>>& parts) {
+  detail::gather_into(target, std::span(parts));
 }
 // The same into a new vector, in row-major order.
 template <class T, std::size_t N>

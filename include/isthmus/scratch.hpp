@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays that end with a scope.
 //
-//   isthmus::scratch temporary({.on = queue});
+//   isthmus::scratch temporary({.queue = queue});
 //   auto a = temporary.empty<float>({1000});          // freed when the scope ends,
 //   auto b = temporary.zeros<int>({10, 10});          // even if there are copies of them
 //
@@ -31,48 +31,54 @@ class scratch {
  public:
   scratch() = default;
   // The options and the kind of its arrays. Each call may name another kind.
-  explicit scratch(const array_options& options, kind of = kind::device)
-      : queue_(options.on.get() != nullptr ? queue::share(options.on.get()) : queue()),
+  explicit scratch(const array_options& options, isthmus::kind kind = isthmus::kind::device)
+      : queue_(options.queue.get() != nullptr ? queue::share(options.queue.get()) : queue()),
         options_(options),
-        kind_(of) {}
+        kind_(kind) {}
   scratch(const scratch&) = delete;
   scratch& operator=(const scratch&) = delete;
   ~scratch() { release(); }
 
   // As the functions of array_make.hpp, which list the errors.
   template <class T, array_shape Shape>
-  [[nodiscard]] array_of<T, Shape> empty(const Shape& shape, kind of = kind::unknown) {
-    return keep(v1::empty<T>(shape, chosen(of), options_));
+  [[nodiscard]] array_of<T, Shape> empty(const Shape& shape,
+                                         isthmus::kind kind = isthmus::kind::unknown) {
+    return keep(v1::empty<T>(shape, chosen(kind), options_));
   }
   template <class T, std::size_t N>
-  [[nodiscard]] array<T, N> empty(const axis_size (&shape)[N], kind of = kind::unknown) {
-    return empty<T>(detail::axes_of(shape), of);
+  [[nodiscard]] array<T, N> empty(const axis_size (&shape)[N],
+                                  isthmus::kind kind = isthmus::kind::unknown) {
+    return empty<T>(detail::axes_of(shape), kind);
   }
   template <class T, array_shape Shape>
-  [[nodiscard]] array_of<T, Shape> zeros(const Shape& shape, kind of = kind::unknown) {
-    return keep(v1::zeros<T>(shape, chosen(of), options_));
+  [[nodiscard]] array_of<T, Shape> zeros(const Shape& shape,
+                                         isthmus::kind kind = isthmus::kind::unknown) {
+    return keep(v1::zeros<T>(shape, chosen(kind), options_));
   }
   template <class T, std::size_t N>
-  [[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N], kind of = kind::unknown) {
-    return zeros<T>(detail::axes_of(shape), of);
+  [[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N],
+                                  isthmus::kind kind = isthmus::kind::unknown) {
+    return zeros<T>(detail::axes_of(shape), kind);
   }
   template <class T, array_shape Shape>
-  [[nodiscard]] array_of<T, Shape> ones(const Shape& shape, kind of = kind::unknown) {
-    return keep(v1::ones<T>(shape, chosen(of), options_));
+  [[nodiscard]] array_of<T, Shape> ones(const Shape& shape,
+                                        isthmus::kind kind = isthmus::kind::unknown) {
+    return keep(v1::ones<T>(shape, chosen(kind), options_));
   }
   template <class T, std::size_t N>
-  [[nodiscard]] array<T, N> ones(const axis_size (&shape)[N], kind of = kind::unknown) {
-    return ones<T>(detail::axes_of(shape), of);
+  [[nodiscard]] array<T, N> ones(const axis_size (&shape)[N],
+                                 isthmus::kind kind = isthmus::kind::unknown) {
+    return ones<T>(detail::axes_of(shape), kind);
   }
   template <class T, array_shape Shape>
   [[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
-                                        kind of = kind::unknown) {
-    return keep(v1::full<T>(shape, value, chosen(of), options_));
+                                        isthmus::kind kind = isthmus::kind::unknown) {
+    return keep(v1::full<T>(shape, value, chosen(kind), options_));
   }
   template <class T, std::size_t N>
   [[nodiscard]] array<T, N> full(const axis_size (&shape)[N], const std::type_identity_t<T>& value,
-                                 kind of = kind::unknown) {
-    return full<T>(detail::axes_of(shape), value, of);
+                                 isthmus::kind kind = isthmus::kind::unknown) {
+    return full<T>(detail::axes_of(shape), value, kind);
   }
   // Makes an array that was created elsewhere end here too, with all other arrays on its buffer:
   // for a view that includes the array that it is a view of.
@@ -90,7 +96,9 @@ class scratch {
   [[nodiscard]] std::size_t count() const noexcept { return buffers_.size(); }
 
  private:
-  [[nodiscard]] kind chosen(kind of) const noexcept { return of == kind::unknown ? kind_ : of; }
+  [[nodiscard]] isthmus::kind chosen(isthmus::kind kind) const noexcept {
+    return kind == isthmus::kind::unknown ? kind_ : kind;
+  }
 
   queue queue_;  // keeps the queue that `options_` borrows alive
   array_options options_{};
@@ -122,15 +130,17 @@ class scoped_array {
 // Calls `function` with an array of undefined elements and returns its result. The array, and all
 // others on its memory, end when `function` returns or throws.
 template <class T, array_shape Shape, class Function>
-decltype(auto) with_empty(const Shape& shape, Function&& function, kind of = kind::device,
+decltype(auto) with_empty(const Shape& shape, Function&& function,
+                          isthmus::kind kind = isthmus::kind::device,
                           const array_options& options = {}) {
-  const scoped_array held(empty<T>(shape, of, options));
+  const scoped_array held(empty<T>(shape, kind, options));
   return std::forward<Function>(function)(held.get());
 }
 template <class T, std::size_t N, class Function>
-decltype(auto) with_empty(const axis_size (&shape)[N], Function&& function, kind of = kind::device,
+decltype(auto) with_empty(const axis_size (&shape)[N], Function&& function,
+                          isthmus::kind kind = isthmus::kind::device,
                           const array_options& options = {}) {
-  return with_empty<T>(detail::axes_of(shape), std::forward<Function>(function), of, options);
+  return with_empty<T>(detail::axes_of(shape), std::forward<Function>(function), kind, options);
 }
 
 static_assert(!std::copyable<scratch> && !std::copyable<scoped_array<float, 1>>);

@@ -28,9 +28,9 @@ namespace detail {
 
 template <array_index Integer>
 [[nodiscard]] constexpr std::int64_t signed_index(Integer index) noexcept {
-  constexpr auto most = std::numeric_limits<std::int64_t>::max();
-  if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof most) {
-    return index > static_cast<Integer>(most) ? most : static_cast<std::int64_t>(index);
+  constexpr auto max = std::numeric_limits<std::int64_t>::max();
+  if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof max) {
+    return index > static_cast<Integer>(max) ? max : static_cast<std::int64_t>(index);
   } else {
     return static_cast<std::int64_t>(index);
   }
@@ -155,11 +155,12 @@ inline constexpr std::size_t rank_of_view =
 template <std::size_t Old, std::size_t New>
 class slicer {
  public:
-  constexpr slicer(const layout<Old>& from, layout<New>& made, std::size_t rank, std::size_t used)
-      : from_(from), made_(made), rest_(from.rank() - used) {
+  constexpr slicer(const layout<Old>& source_layout, layout<New>& made, std::size_t rank,
+                   std::size_t used)
+      : from_(source_layout), made_(made), rest_(source_layout.rank() - used) {
     made_.shape.resize(rank);
     made_.strides.resize(rank);
-    made_.offset = from.offset;
+    made_.offset = source_layout.offset;
   }
 
   template <array_index Integer>
@@ -202,26 +203,28 @@ class slicer {
 };
 
 template <std::size_t Rank, std::size_t New, class... Keys>
-constexpr void slice_into(layout<New>& made, const layout<Rank>& from, const Keys&... keys) {
+constexpr void slice_into(layout<New>& made, const layout<Rank>& source_layout,
+                          const Keys&... keys) {
   constexpr std::size_t used = axes_used<Keys...>;
   static_assert(count_of<ellipsis_t, Keys...> <= 1, "an index can have at most one ellipsis");
   if constexpr (Rank == dynamic_rank) {
-    if (used > from.rank()) {
+    if (used > source_layout.rank()) {
       raise(status::invalid_argument, std::to_string(used) + " indices for an array of " +
-                                          std::to_string(from.rank()) + " axes");
+                                          std::to_string(source_layout.rank()) + " axes");
     }
   } else {
     static_assert(used <= Rank, "more indices than the array has axes");
   }
-  slicer<Rank, New> work(from, made,
-                         from.rank() - integers_of<Keys...> + count_of<newaxis_t, Keys...>, used);
+  slicer<Rank, New> work(source_layout, made,
+                         source_layout.rank() - integers_of<Keys...> + count_of<newaxis_t, Keys...>,
+                         used);
   (work.take(keys), ...);
   work.finish();
 }
 template <std::size_t Rank, class... Keys>
-[[nodiscard]] constexpr auto sliced(const layout<Rank>& from, const Keys&... keys) {
+[[nodiscard]] constexpr auto sliced(const layout<Rank>& source_layout, const Keys&... keys) {
   layout<rank_of_view<Rank, Keys...>> made;
-  slice_into(made, from, keys...);
+  slice_into(made, source_layout, keys...);
   return made;
 }
 

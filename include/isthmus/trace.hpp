@@ -36,7 +36,7 @@ struct replay_result {
 // read between events. Blocks that are live after the last event are freed. Throws
 // invalid_argument, with the number of the event, for an impossible sequence, before anything is
 // replayed; wrong_context; and the errors of allocations.
-inline replay_result replay(const resource& from, std::span<const queue> queues,
+inline replay_result replay(const isthmus::resource& resource, std::span<const queue> queues,
                             std::span<const trace_event> events,
                             std::span<trace_sample> samples = {}) {
   if (!samples.empty() && samples.size() != events.size()) {
@@ -47,7 +47,7 @@ inline replay_result replay(const resource& from, std::span<const queue> queues,
   for (const queue& one : queues) on.push_back(one.get());
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
-  detail::check(isthmus_resource_replay(from.get(), on.data(), on.size(), events.data(),
+  detail::check(isthmus_resource_replay(resource.get(), on.data(), on.size(), events.data(),
                                         events.size(), samples.empty() ? nullptr : samples.data(),
                                         &result));
   return {std::chrono::nanoseconds(result.ns), result.peak_held_bytes, result.maps, result.unmaps};

@@ -22,8 +22,8 @@ inline namespace v1 {
 
 // Records the live blocks that were allocated through it. Freeing a block that it does not know
 // throws invalid_argument. Throws invalid_argument for more than 64 frames.
-inline resource resource::tracking(const resource& upstream, const tracking_options& how) {
-  return detail::make<resource>(isthmus_resource_tracking, upstream.get(), how.frames,
+inline resource resource::tracking(const resource& upstream, const tracking_options& options) {
+  return detail::make<resource>(isthmus_resource_tracking, upstream.get(), options.frames,
                                 isthmus_stack_function_t{nullptr}, isthmus_owner_t{});
 }
 

@@ -72,8 +72,8 @@ enum class tracking_means : isthmus_tracking_t {
 
 // Options of a new unified buffer.
 struct unified_options {
-  queue_choice on{};    // {}: the default queue of the default device
-  bool pinned = false;  // the host copy is registered with the driver
+  queue_choice queue{};  // {}: the default queue of the default device
+  bool pinned = false;   // the host copy is registered with the driver
   // Two copies, even if one memory could serve as both.
   bool separate = false;
   // Which side is kept if both wrote the same elements.
@@ -82,7 +82,7 @@ struct unified_options {
   bool by_page = false;
   tracking_means tracking = tracking_means::by_default;
   // Resource of the device copy; {}: the default pool of buffers.
-  resource from{};
+  isthmus::resource resource{};
 };
 
 // Elements [begin, end).
@@ -234,17 +234,17 @@ class unified_buffer {
   // Returns the device copy, synchronized in the range, all of it by default, for work submitted to
   // the queue from now on ({}: the unified buffer's own queue). The buffer that it returns contains
   // all elements. Returns when the host may write again, without waiting for kernels.
-  [[nodiscard]] buffer device(queue_choice on = {}) const { return device(all(), on); }
-  [[nodiscard]] buffer device(element_range range, queue_choice on = {}) const {
-    return detail::make<buffer>(isthmus_unified_device, raw_.get(), on.get(), offset(range),
+  [[nodiscard]] buffer device(queue_choice queue = {}) const { return device(all(), queue); }
+  [[nodiscard]] buffer device(element_range range, queue_choice queue = {}) const {
+    return detail::make<buffer>(isthmus_unified_device, raw_.get(), queue.get(), offset(range),
                                 bytes(range));
   }
   // Calls `write(buffer)`, which submits work to the queue that writes the range and nothing else.
   // The range then counts as written by the device, even if `write` throws.
   template <std::invocable<buffer> Write>
-  void device_write(element_range range, Write&& write, queue_choice on = {}) const {
-    buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(), on.get(),
-                                         offset(range), bytes(range));
+  void device_write(element_range range, Write&& write, queue_choice queue = {}) const {
+    buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(),
+                                         queue.get(), offset(range), bytes(range));
     write_until(
         [&] { write(std::move(memory)); },
         [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
@@ -252,26 +252,26 @@ class unified_buffer {
 
   // Synchronizes the device copy in the range, all of it by default. Blocks until the host may
   // write again.
-  void sync_to_device(queue_choice on = {}) const { sync_to_device(all(), on); }
-  void sync_to_device(element_range range, queue_choice on = {}) const {
+  void sync_to_device(queue_choice queue = {}) const { sync_to_device(all(), queue); }
+  void sync_to_device(element_range range, queue_choice queue = {}) const {
     detail::check(
-        isthmus_unified_to_device(raw_.get(), on.get(), offset(range), bytes(range), nullptr));
+        isthmus_unified_to_device(raw_.get(), queue.get(), offset(range), bytes(range), nullptr));
   }
   // Synchronizes the host copy likewise. Blocks until the bytes have arrived.
-  void sync_to_host(queue_choice on = {}) const { sync_to_host(all(), on); }
-  void sync_to_host(element_range range, queue_choice on = {}) const {
+  void sync_to_host(queue_choice queue = {}) const { sync_to_host(all(), queue); }
+  void sync_to_host(element_range range, queue_choice queue = {}) const {
     detail::check(
-        isthmus_unified_to_host(raw_.get(), on.get(), offset(range), bytes(range), nullptr));
+        isthmus_unified_to_host(raw_.get(), queue.get(), offset(range), bytes(range), nullptr));
   }
   // The same without blocking. To the device the event completes when the host may write again; to
   // the host when the bytes have arrived, which the next host(), host_read(), host_write() or
   // sync_to_host() of the range shows. Returns an empty event if there is nothing to copy.
-  [[nodiscard]] event sync_to_device_async(element_range range, queue_choice on = {}) const {
-    return detail::make<event>(isthmus_unified_to_device, raw_.get(), on.get(), offset(range),
+  [[nodiscard]] event sync_to_device_async(element_range range, queue_choice queue = {}) const {
+    return detail::make<event>(isthmus_unified_to_device, raw_.get(), queue.get(), offset(range),
                                bytes(range));
   }
-  [[nodiscard]] event sync_to_host_async(element_range range, queue_choice on = {}) const {
-    return detail::make<event>(isthmus_unified_to_host, raw_.get(), on.get(), offset(range),
+  [[nodiscard]] event sync_to_host_async(element_range range, queue_choice queue = {}) const {
+    return detail::make<event>(isthmus_unified_to_host, raw_.get(), queue.get(), offset(range),
                                bytes(range));
   }
 
@@ -321,9 +321,9 @@ class unified_buffer {
     raw.by_page = options.by_page ? 1 : 0;
     raw.tracking = static_cast<isthmus_tracking_t>(options.tracking);
     raw.element_bytes = sizeof(T);
-    raw.resource = options.from.get();
+    raw.resource = options.resource.get();
     isthmus_unified_t* made = nullptr;
-    detail::check(isthmus_unified_create(count * sizeof(T), options.on.get(), &raw, &made));
+    detail::check(isthmus_unified_create(count * sizeof(T), options.queue.get(), &raw, &made));
     return detail::unified_handle(made);
   }
   [[nodiscard]] std::size_t offset(element_range range) const {

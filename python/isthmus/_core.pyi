@@ -1384,7 +1384,7 @@ class Buffer:
 
     @property
     def freed(self) -> bool:
-        """Whether it, or the buffer it is a part of, was freed."""
+        """Whether the buffer, or one that contains it, was freed."""
 
     def wait(self, timeout: float | None = None) -> None:
         """
@@ -1827,7 +1827,7 @@ class Array:
     @property
     def base(self) -> Array | None:
         """
-        Of a view, the array that it is a view of, which is not a view itself. It is kept alive.
+        The array that a view shares its memory with, which is not a view itself. It is kept alive.
         """
 
     @property
@@ -2154,7 +2154,7 @@ def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue
     Copies `src`, converted and broadcast by NumPy's rules, into `dst`.
 
     `dst`: an Array, or another array that Array.copy_to accepts. `src`: what
-    Array.copy_from accepts, a number, or what NumPy makes an array of, such as nested
+    Array.copy_from accepts, a number, or what `numpy.asarray` accepts, such as nested
     lists. `casting`: "no", "equiv", "safe", "same_kind" or "unsafe", as in
     numpy.can_cast; with "unsafe" also objects, text and dates, converted as by NumPy's
     astype. Overlapping arrays are copied as if the source were copied to temporary memory

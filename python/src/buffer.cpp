@@ -284,7 +284,7 @@ void bind_properties(nb::class_<Buffer>& bound) {
       .def_prop_ro(
           "read_only", [](const Buffer& self) { return self.read_only; },
           "Whether writes to it are refused.")
-      .def_prop_ro("freed", &is_freed, "Whether it, or the buffer it is a part of, was freed.");
+      .def_prop_ro("freed", &is_freed, "Whether the buffer, or one that contains it, was freed.");
 }
 
 void wait(const Buffer& self, nb::handle timeout) {

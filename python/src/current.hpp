@@ -15,7 +15,7 @@ namespace isthmus::python {
 // otherwise.
 [[nodiscard]] nb::object to_device(nb::handle given);
 // The given queue (a Queue or dpctl's), else the default queue of the given device, else the
-// current one. ValueError if both are given and do not belong together. None and nullptr mean not
+// current one. ValueError if both are given and do not match. None and nullptr mean not
 // given.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
 // The library's handle of the given queue, which `kept` keeps alive; null for None and nullptr.

@@ -11,8 +11,8 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
-#include "pressure.hpp"
 #include "owners.hpp"
+#include "pressure.hpp"
 #include "resources.hpp"
 #include "submit.hpp"
 

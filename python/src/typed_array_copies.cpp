@@ -206,7 +206,7 @@ void bind_functions(nb::module_& module) {
               "None"),
       "Copies `src`, converted and broadcast by NumPy's rules, into `dst`.\n\n"
       "`dst`: an Array, or another array that Array.copy_to accepts. `src`: what\n"
-      "Array.copy_from accepts, a number, or what NumPy makes an array of, such as nested\n"
+      "Array.copy_from accepts, a number, or what `numpy.asarray` accepts, such as nested\n"
       "lists. `casting`: \"no\", \"equiv\", \"safe\", \"same_kind\" or \"unsafe\", as in\n"
       "numpy.can_cast; with \"unsafe\" also objects, text and dates, converted as by NumPy's\n"
       "astype. Overlapping arrays are copied as if the source were copied to temporary memory\n"

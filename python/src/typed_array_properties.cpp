@@ -50,7 +50,7 @@ void bind_layout(nb::class_<TypedArray>& bound) {
           "base",
           [](const TypedArray& self) { return self.base.is_valid() ? self.base : nb::none(); },
           nb::sig("def base(self) -> Array | None"),
-          "Of a view, the array that it is a view of, which is not a view itself. It is kept "
+          "The array that a view shares its memory with, which is not a view itself. It is kept "
           "alive.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
                    "The address of the first element. ClosedError if the buffer is freed.");

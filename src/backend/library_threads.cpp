@@ -100,7 +100,7 @@ void add_thread(FunctionState& shared) {
 
 Error functions_are_stopped() {
   return fail(ISTHMUS_ERROR_CALLBACK,
-              "the function did not run: the process, or the interpreter it belongs to, is ending");
+              "the function did not run: the process or its interpreter is ending");
 }
 
 void run_on_library_thread(std::function<void()> work,

@@ -70,7 +70,7 @@ Result<Ref<Buffer>> Buffer::adopt(Queue& queue, const ForeignMemory& given_memor
 }
 
 Error Buffer::closed() const {
-  const char* const part = is_slice() ? ", or the buffer it is a slice of," : "";
+  const char* const part = is_slice() ? ", or the buffer that it slices," : "";
   return nbytes_ == 0 ? fail(ISTHMUS_ERROR_CLOSED, "this buffer{} was freed", part)
                       : fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed",
                              describe_bytes(nbytes_), part);

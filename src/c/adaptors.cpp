@@ -84,9 +84,9 @@ isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_dev
     ISTHMUS_NEEDS(resource);
     auto how = operations_of(*operations);
     ISTHMUS_TRY(how);
-    auto where = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(where);
-    return give_new<CustomResource>(resource, *object(context), **where, kind, *how,
+    auto used_device = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(used_device);
+    return give_new<CustomResource>(resource, *object(context), **used_device, kind, *how,
                                     std::move(kept));
   });
 }

@@ -31,9 +31,9 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
       return give(Buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
                   buffer);
     }
-    auto on = queue_or_default(nullptr);
-    ISTHMUS_TRY(on);
-    return give(Buffer::create(**on, {nbytes, kind, alignment}, object(resource)), buffer);
+    auto used_queue = queue_or_default(nullptr);
+    ISTHMUS_TRY(used_queue);
+    return give(Buffer::create(**used_queue, {nbytes, kind, alignment}, object(resource)), buffer);
   });
 }
 
@@ -86,9 +86,9 @@ isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, ist
     }
     SharedBytes wanted{{{}, handle->offset}, handle->nbytes};
     std::copy(std::begin(handle->handle), std::end(handle->handle), wanted.at.of.bytes.begin());
-    auto on = queue_or_default(queue);
-    ISTHMUS_TRY(on);
-    return give(Buffer::open(**on, wanted), buffer);
+    auto used_queue = queue_or_default(queue);
+    ISTHMUS_TRY(used_queue);
+    return give(Buffer::open(**used_queue, wanted), buffer);
   });
 }
 

@@ -24,10 +24,11 @@ isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, 
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto where = device_or_default(device);
-    ISTHMUS_TRY(where);
+    auto used_device = device_or_default(device);
+    ISTHMUS_TRY(used_device);
     auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
-    return give(isthmus::Pin::make(**where, {start, nbytes, read_only != 0}, std::move(user)), pin);
+    return give(isthmus::Pin::make(**used_device, {start, nbytes, read_only != 0}, std::move(user)),
+                pin);
   });
 }
 

@@ -65,11 +65,11 @@ void write_request(const Shortage* shortage, isthmus_snapshot_t& out) noexcept {
 isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
                                            isthmus_snapshot_t* snapshot) noexcept {
   return guarded([&]() -> Result<void> {
-    auto from = pool_of(resource);
-    ISTHMUS_TRY(from);
+    auto pool = pool_of(resource);
+    ISTHMUS_TRY(pool);
     ISTHMUS_NEEDS(snapshot);
-    auto seen = (*from)->count_with_largest_request();
-    find_holders(**from, seen);
+    auto seen = (*pool)->count_with_largest_request();
+    find_holders(**pool, seen);
     ISTHMUS_TRY(write(seen, *snapshot));
     write_request(nullptr, *snapshot);
     return {};
@@ -98,13 +98,13 @@ const char* isthmus_rung_name(isthmus_rung_t rung) noexcept {
 isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
                                        uint64_t* tried, uint64_t* served) noexcept {
   return guarded([&]() -> Result<void> {
-    auto from = pool_of(resource);
-    ISTHMUS_TRY(from);
+    auto pool = pool_of(resource);
+    ISTHMUS_TRY(pool);
     if (isthmus_rung_name(rung) == nullptr) {
       return fail(ISTHMUS_ERROR_NOT_FOUND, "out-of-memory stage {} does not exist: use 0 to {}",
                   rung, k_rungs - 1);
     }
-    const auto counts = (*from)->under_pressure().of(static_cast<isthmus::OomStage>(rung));
+    const auto counts = (*pool)->under_pressure().of(static_cast<isthmus::OomStage>(rung));
     if (tried != nullptr) {
       *tried = counts.tried;
     }

@@ -22,15 +22,15 @@ using namespace isthmus::c;
 
 Result<Device*> isthmus::c::device_for(Context& context, isthmus_device_t* chosen,
                                        isthmus_kind_t kind) {
-  auto* where = chosen == nullptr ? context.devices().front() : object(chosen);
-  if (!context.has(*where)) {
+  auto* used_device = chosen == nullptr ? context.devices().front() : object(chosen);
+  if (!context.has(*used_device)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
-                where->properties().filter);
+                used_device->properties().filter);
   }
-  if (auto bad = context.check(*where, {kind, 0, 0})) {
+  if (auto bad = context.check(*used_device, {kind, 0, 0})) {
     return bad;
   }
-  return where;
+  return used_device;
 }
 
 namespace {
@@ -115,10 +115,11 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto where = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(where);
-    return give(Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **where, kind)},
-                resource);
+    auto used_device = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(used_device);
+    return give(
+        Result<Ref<MemoryResource>>{make_ref<Provider>(*object(context), **used_device, kind)},
+        resource);
   });
 }
 
@@ -129,14 +130,14 @@ isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
     auto& home = *object(context);
-    auto where = device_for(home, device, ISTHMUS_KIND_HOST);
-    ISTHMUS_TRY(where);
-    if (auto bad = home.check(**where, {ISTHMUS_KIND_HOST, 1, 0, true})) {
+    auto used_device = device_for(home, device, ISTHMUS_KIND_HOST);
+    ISTHMUS_TRY(used_device);
+    if (auto bad = home.check(**used_device, {ISTHMUS_KIND_HOST, 1, 0, true})) {
       return bad;
     }
-    return give(
-        Result<Ref<MemoryResource>>{make_ref<Provider>(home, **where, ISTHMUS_KIND_HOST, true)},
-        resource);
+    return give(Result<Ref<MemoryResource>>{make_ref<Provider>(home, **used_device,
+                                                               ISTHMUS_KIND_HOST, true)},
+                resource);
   });
 }
 
@@ -146,11 +147,11 @@ isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_devic
   return guarded([&]() -> Result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto where = device_for(*object(context), device, kind);
-    ISTHMUS_TRY(where);
+    auto used_device = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(used_device);
     auto how = options_of(options);
     ISTHMUS_TRY(how);
-    auto made = Pool::create(*object(context), **where, kind, *how);
+    auto made = Pool::create(*object(context), **used_device, kind, *how);
     ISTHMUS_TRY(made);
     return give(Result<Ref<MemoryResource>>{*std::move(made)}, resource);
   });

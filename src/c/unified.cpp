@@ -127,10 +127,10 @@ isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
     }
     auto wanted = request_of(nbytes, options);
     ISTHMUS_TRY(wanted);
-    auto on = queue_or_default(queue);
-    ISTHMUS_TRY(on);
-    auto* from = options != nullptr ? object(options->resource) : nullptr;
-    return give(UnifiedBuffer::create(**on, *wanted, from), unified);
+    auto used_queue = queue_or_default(queue);
+    ISTHMUS_TRY(used_queue);
+    auto* resource = options != nullptr ? object(options->resource) : nullptr;
+    return give(UnifiedBuffer::create(**used_queue, *wanted, resource), unified);
   });
 }
 

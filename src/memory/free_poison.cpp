@@ -16,7 +16,7 @@ void FreePoison::unpoison_for_good([[maybe_unused]] const void* begin,
   std::size_t scale = 0;
   std::size_t offset = 0;
   __asan_get_shadow_mapping(&scale, &offset);
-  const auto notes_of = [=](std::uintptr_t of) { return (of >> scale) + offset; };
+  const auto notes_of = [=](std::uintptr_t position) { return (position >> scale) + offset; };
   const auto page = os::page_size();
   const auto first = round_up(notes_of(address(begin)), page);
   const auto end = notes_of(address(begin) + nbytes) / page * page;

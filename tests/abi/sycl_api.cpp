@@ -37,7 +37,7 @@ struct is_same_call<Ours (*)(OurArguments...), Theirs (*)(TheirArguments...)>
                          (is_as_good_as<OurArguments, TheirArguments> && ...)> {};
 
 #define ISTHMUS_SAME(member, name, ...) \
-  static_assert(is_same_call<api::entry<__VA_ARGS__>, decltype(&::name)>::value, #name);
+  static_assert(is_same_call<Api::Entry<__VA_ARGS__>, decltype(&::name)>::value, #name);
 ISTHMUS_SYCL_FUNCTIONS(ISTHMUS_SAME)
 
 static_assert(sizeof(DPCTLSyclUSMType) == sizeof(int));

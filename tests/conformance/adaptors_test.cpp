@@ -86,7 +86,7 @@ TEST_P(adaptors, fall_back_and_give_back_where_it_came_from) {
         EXPECT_EQ(im::statistics_of(second).current_bytes, 0u);
         EXPECT_EQ(im::statistics_of(first).current_bytes, 9000u);
         {
-          const im::buffer buffer(2000, kind, {.on = queue_, .from = both});
+          const im::buffer buffer(2000, kind, {.queue = queue_, .resource = both});
           EXPECT_EQ(buffer.kind(), other) << "it tells what it has";
           const bytes data = noise(2000);
           write(buffer, data);

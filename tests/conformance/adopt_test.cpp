@@ -51,7 +51,7 @@ TEST_P(adoption, of_usm_of_every_kind) {
     std::atomic<int> released{0};
     {
       const im::buffer buffer =
-          im::buffer::adopt(memory, 1000, giver_back(1000, released), {.on = queue_});
+          im::buffer::adopt(memory, 1000, giver_back(1000, released), {.queue = queue_});
       EXPECT_EQ(buffer.kind(), kind);
       EXPECT_EQ(buffer.pointer(), memory);
       EXPECT_EQ(buffer.size(), 1000u);
@@ -73,7 +73,7 @@ TEST_P(adoption, of_inner_pointers) {
     const im::buffer buffer = im::buffer::adopt(
         inner, 900,
         [give = giver_back(1000, released), memory](void*) mutable noexcept { give(memory); },
-        {.on = queue_});
+        {.queue = queue_});
     write(buffer, noise(900));
   }
   await(released);
@@ -87,7 +87,7 @@ TEST_P(adoption, by_smart_pointers) {
   const auto deleter = giver_back(1000, released);
   {
     auto unique = std::unique_ptr<std::byte[], decltype(deleter)>(memory, deleter);
-    const im::buffer buffer = im::buffer::adopt(std::move(unique), 1000, {.on = queue_});
+    const im::buffer buffer = im::buffer::adopt(std::move(unique), 1000, {.queue = queue_});
     write(buffer, noise(1000));
   }
   await(released);
@@ -95,7 +95,7 @@ TEST_P(adoption, by_smart_pointers) {
   late_.clear();
   {
     const std::shared_ptr<std::byte[]> shared(memory, deleter);
-    im::buffer buffer = im::buffer::adopt(shared, 1000, {.on = queue_});
+    im::buffer buffer = im::buffer::adopt(shared, 1000, {.queue = queue_});
     EXPECT_EQ(shared.use_count(), 2);
     buffer = {};
     for (int i = 0; i < 5000 && shared.use_count() > 1; ++i) std::this_thread::sleep_for(1ms);
@@ -113,7 +113,7 @@ TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
   im::event done;
   {
     const im::buffer buffer =
-        im::buffer::adopt(memory, 1000, giver_back(1000, released), {.on = queue_});
+        im::buffer::adopt(memory, 1000, giver_back(1000, released), {.queue = queue_});
     done = im::fill_async(buffer, std::byte{1}, {.after = gate});
   }
   EXPECT_EQ(released, 0);
@@ -131,7 +131,7 @@ TEST_P(adoption, of_plain_memory_on_the_host) {
   std::atomic<int> released{0};
   {
     const im::buffer buffer = im::buffer::adopt(
-        plain.data(), 1000, [&released](void*) noexcept { ++released; }, {.on = queue_});
+        plain.data(), 1000, [&released](void*) noexcept { ++released; }, {.queue = queue_});
     EXPECT_EQ(buffer.kind(), im::kind::host);
     EXPECT_TRUE(same(read(buffer), want));
   }
@@ -144,12 +144,14 @@ TEST_P(adoption, of_memory_the_context_does_not_know_is_refused) {
   bytes plain(1000);
   std::atomic<int> released{0};
   const auto owner = [&released](void*) noexcept { ++released; };
-  EXPECT_TRUE(throws(im::status::wrong_context,
-                     [&] { (void)im::buffer::adopt(plain.data(), 1000, owner, {.on = queue_}); }));
-  EXPECT_EQ(released, 1) << "the owner is released on failure, once";
-  const im::buffer other(100, kinds().front(), {.on = im::queue(im::context({device_}), device_)});
   EXPECT_TRUE(throws(im::status::wrong_context, [&] {
-    (void)im::buffer::adopt(other.pointer(), 100, owner, {.on = queue_});
+    (void)im::buffer::adopt(plain.data(), 1000, owner, {.queue = queue_});
+  }));
+  EXPECT_EQ(released, 1) << "the owner is released on failure, once";
+  const im::buffer other(100, kinds().front(),
+                         {.queue = im::queue(im::context({device_}), device_)});
+  EXPECT_TRUE(throws(im::status::wrong_context, [&] {
+    (void)im::buffer::adopt(other.pointer(), 100, owner, {.queue = queue_});
   }));
   EXPECT_EQ(released, 2);
 }
@@ -160,8 +162,9 @@ TEST_P(adoption, beyond_the_allocation_is_refused) {
   std::atomic<int> released{0};
   const auto owner = [&released](void*) noexcept { ++released; };
   for (std::size_t nbytes : {std::size_t{1} << 30, SIZE_MAX, std::size_t{1} << 63}) {
-    EXPECT_TRUE(throws(im::status::out_of_range, {std::to_string(nbytes)},
-                       [&] { (void)im::buffer::adopt(first + 1, nbytes, owner, {.on = queue_}); }));
+    EXPECT_TRUE(throws(im::status::out_of_range, {std::to_string(nbytes)}, [&] {
+      (void)im::buffer::adopt(first + 1, nbytes, owner, {.queue = queue_});
+    }));
   }
   EXPECT_EQ(released, 3);
 }
@@ -172,14 +175,14 @@ TEST_P(adoption, beyond_the_end_of_a_buffer_in_its_block_is_refused) {
   for (im::kind kind : kinds()) {
     const im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
     for (std::size_t size : {std::size_t{1000}, std::size_t{300'001}}) {
-      const im::buffer ours(size, kind, {.on = queue_, .from = pool});
+      const im::buffer ours(size, kind, {.queue = queue_, .resource = pool});
       auto* const first = static_cast<std::byte*>(ours.pointer());
       for (std::size_t offset : {size - 1, size, size + 1, size + 10}) {
         EXPECT_TRUE(throws(im::status::out_of_range, {"10 bytes", std::to_string(size)}, [&] {
-          (void)im::buffer::adopt(first + offset, 10, owner, {.on = queue_});
+          (void)im::buffer::adopt(first + offset, 10, owner, {.queue = queue_});
         }));
       }
-      EXPECT_EQ(im::buffer::adopt(first + size - 10, 10, owner, {.on = queue_}).size(), 10u);
+      EXPECT_EQ(im::buffer::adopt(first + size - 10, 10, owner, {.queue = queue_}).size(), 10u);
     }
   }
 }
@@ -188,7 +191,7 @@ TEST_P(adoption, with_a_kind_that_is_not_the_memorys_is_refused) {
   if (kinds().size() < 2) GTEST_SKIP();
   const im::buffer ours = make(1000, kinds()[0]);
   EXPECT_THROW((void)im::buffer::adopt(ours.pointer(), 1000, [](void*) noexcept {},
-                                       {.on = queue_, .kind = kinds()[1]}),
+                                       {.queue = queue_, .kind = kinds()[1]}),
                im::error);
 }
 
@@ -197,7 +200,7 @@ TEST_P(adoption, read_only_refuses_writes) {
   const bytes data = noise(1000);
   write(ours, data);
   const std::span<const std::byte> memory(static_cast<std::byte*>(ours.pointer()), 1000);
-  const im::buffer view = im::buffer::adopt(memory, ours, {.on = queue_});
+  const im::buffer view = im::buffer::adopt(memory, ours, {.queue = queue_});
   EXPECT_TRUE(view.info().read_only);
   EXPECT_TRUE(same(read(view), data));
   const auto refuses = [](auto&& act) { return throws(im::status::read_only, act); };
@@ -227,7 +230,7 @@ TEST_P(adoption, the_other_way_gives_the_memory_away) {
     queue_.wait();
     auto* pointer = memory.get();
     const im::buffer again =
-        im::buffer::adopt(std::move(memory), 1000, {.on = queue_, .kind = kind});
+        im::buffer::adopt(std::move(memory), 1000, {.queue = queue_, .kind = kind});
     EXPECT_EQ(again.pointer(), pointer);
     EXPECT_TRUE(same(read(again), data));
   }
@@ -259,7 +262,7 @@ TEST_P(adoption, of_what_the_library_has_already_keeps_one_order) {
     const im::buffer whole = make(4096, kind);
     const im::queue other(device_);
     auto* inner = static_cast<std::byte*>(whole.pointer()) + 1000;
-    const im::buffer part = im::buffer::adopt(inner, 1000, [](void*) noexcept {}, {.on = other});
+    const im::buffer part = im::buffer::adopt(inner, 1000, [](void*) noexcept {}, {.queue = other});
     const im::host_event gate;
     const im::event filled = im::fill_async(part, std::byte{9}, {.after = gate});
     EXPECT_EQ(isthmus_buffer_wait(whole.get(), 0), ISTHMUS_ERROR_TIMEOUT) << name(kind);
@@ -283,7 +286,7 @@ TEST_P(adoption, of_what_the_library_has_already_outlives_its_free) {
     const im::host_event gate;
     {
       const im::buffer part = im::buffer::adopt(
-          whole.pointer(), 100, [&](void*) noexcept { ++released; }, {.on = queue_});
+          whole.pointer(), 100, [&](void*) noexcept { ++released; }, {.queue = queue_});
       (void)im::fill_async(part, std::byte{1}, {.after = gate});
     }
     whole.free();

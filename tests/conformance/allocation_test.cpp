@@ -133,7 +133,7 @@ TEST_P(allocation, kinds_that_do_not_exist_are_refused) {
 
 TEST_P(allocation, on_the_default_queue) {
   const im::queue usual = im::queue::of(device_);
-  const im::buffer made(100, kinds().front(), {.on = usual});
+  const im::buffer made(100, kinds().front(), {.queue = usual});
   EXPECT_EQ(made.queue(), usual);
   const bytes data = noise(100);
   write(made, data);

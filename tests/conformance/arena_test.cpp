@@ -63,7 +63,8 @@ TEST_P(arenas, hold_what_was_put) {
     std::vector<bytes> wanted;
     for (unsigned i = 0; i < 40; ++i) {
       wanted.push_back(noise(1 + i * 531 % 9000, i));
-      all.emplace_back(wanted.back().size(), kind, im::buffer_options{.on = queue_, .from = arena});
+      all.emplace_back(wanted.back().size(), kind,
+                       im::buffer_options{.queue = queue_, .resource = arena});
       write(all.back(), wanted.back());
     }
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(same(read(all[i]), wanted[i]));

@@ -36,7 +36,7 @@ TEST_P(array_copies, between_all_kinds_and_any_strides) {
         if (blocking) {
           im::copy(there, cut);
         } else {
-          im::copy_async(there, cut, im::casting::no, {.on = queue_}).wait();
+          im::copy_async(there, cut, im::casting::no, {.queue = queue_}).wait();
         }
         EXPECT_TRUE(same(there, part)) << name(from) << " to " << name(to);
         EXPECT_EQ(im::to_vector(target.view(im::every, 0)), std::vector<std::int32_t>(81, 0));
@@ -133,7 +133,7 @@ TEST_P(array_copies, fill_what_they_are_given) {
   for (const im::kind kind : kinds()) {
     const auto a = im::zeros<std::complex<float>>({4, 6}, kind, options());
     im::fill(a.view(im::slice(1, 3), im::slice(0, 6, 2)), {1, 2});
-    im::fill_async(a.view(3), std::complex<float>(5), {.on = queue_}).wait();
+    im::fill_async(a.view(3), std::complex<float>(5), {.queue = queue_}).wait();
     const auto all = im::to_vector(a);
     for (std::size_t at = 0; at < all.size(); ++at) {
       const std::size_t row = at / 6, column = at % 6;
@@ -158,10 +158,10 @@ TEST_P(array_copies, come_behind_what_they_must) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const im::queue other(device_);
   const auto a = im::zeros<int>({1000}, im::kind::device, options());
-  const auto b = im::zeros<int>({1000}, im::kind::device, {.on = other});
+  const auto b = im::zeros<int>({1000}, im::kind::device, {.queue = other});
   const im::host_event gate;
-  const im::event filled = im::fill_async(a, 4, {.on = queue_, .after = gate});
-  const im::event copied = im::copy_async(b, a, {.on = other});
+  const im::event filled = im::fill_async(a, 4, {.queue = queue_, .after = gate});
+  const im::event copied = im::copy_async(b, a, {.queue = other});
   EXPECT_FALSE(copied.done());
   gate.complete();
   copied.wait();
@@ -174,7 +174,7 @@ TEST_P(array_copies, between_this_device_and_the_host) {
   {
     const auto here =
         im::to_array(std::vector{1.0f, 2.0f, 3.0f, 4.0f}, {2, 2}, im::kind::device, options());
-    const auto there = im::zeros<float>({2, 2}, im::kind::device, {.on = elsewhere});
+    const auto there = im::zeros<float>({2, 2}, im::kind::device, {.queue = elsewhere});
     im::copy(there, here.transpose());
     EXPECT_EQ(im::to_vector(there), (std::vector{1.0f, 3.0f, 2.0f, 4.0f}));
     im::copy(here, there.view(im::every, im::slice(std::nullopt, std::nullopt, -1)));

@@ -126,7 +126,7 @@ TEST_P(array_elements, wait_for_the_last_writer) {
   for (const im::kind kind : host_kinds()) {
     const auto a = im::zeros<std::int32_t>({1000}, kind, options());
     const im::host_event gate;
-    const im::event filled = im::fill_async(a, 7, {.on = queue_, .after = gate});
+    const im::event filled = im::fill_async(a, 7, {.queue = queue_, .after = gate});
     std::atomic<int> seen{0};
     std::thread reader([&] { seen = a(999); });
     std::this_thread::sleep_for(20ms);
@@ -146,7 +146,7 @@ TEST_P(array_elements, wait_for_their_own_bytes_alone) {
   for (const im::kind kind : host_kinds()) {
     const auto a = im::zeros<std::int32_t>({2, 1000}, kind, options());
     const im::host_event gate;
-    const im::event filled = im::fill_async(a[1], 7, {.on = queue_, .after = gate});
+    const im::event filled = im::fill_async(a[1], 7, {.queue = queue_, .after = gate});
     EXPECT_EQ(a(0, 5), 0);
     EXPECT_EQ(a[0].host()(5), 0);
     a[0].wait();
@@ -208,7 +208,8 @@ TEST_P(array_elements, of_memory_that_is_only_read) {
   if (!device_.offers(im::kind::shared)) GTEST_SKIP() << "no shared memory";
   const im::buffer memory = make(64, im::kind::shared);
   const auto start = static_cast<const float*>(memory.pointer());
-  const auto adopted = im::buffer::adopt(std::span<const float>(start, 16), memory, {.on = queue_});
+  const auto adopted =
+      im::buffer::adopt(std::span<const float>(start, 16), memory, {.queue = queue_});
   using floats = im::array<float, 1>;
   using constants = im::array<const float, 1>;
   EXPECT_TRUE(throws(im::status::read_only, {"const"}, [&] { floats(adopted, {16}); }));

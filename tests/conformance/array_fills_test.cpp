@@ -40,7 +40,7 @@ TEST_F(array_fills, of_long_rows_take_none) {
   constexpr std::int64_t k_row = 6'291'469;
   const im::sim_device device("capacity=64MiB");
   const im::queue on(device);
-  const im::buffer all(2 * (k_row + 1) * sizeof(float), im::kind::device, {.on = on});
+  const im::buffer all(2 * (k_row + 1) * sizeof(float), im::kind::device, {.queue = on});
   im::fill(all, std::byte{0});
   const auto allocations = device.calls("allocate"), fills = device.calls("fill");
   fill(floats({all.get(), nullptr, 0}, {2, k_row}, {(k_row + 1) * 4, 4}), 2.5F);
@@ -54,7 +54,7 @@ TEST_F(array_fills, of_long_rows_at_odd_addresses) {
   constexpr std::size_t k_row = 300'000;
   const im::sim_device device("");
   const im::queue on(device);
-  const im::buffer all(2 * k_row * sizeof(float) + 4, im::kind::device, {.on = on});
+  const im::buffer all(2 * k_row * sizeof(float) + 4, im::kind::device, {.queue = on});
   fill(floats({all.get(), nullptr, 1}, {2, k_row}, {k_row * 4 + 1, 4}), 2.5F);
   std::vector<float> got(k_row);
   im::copy(std::span(got), all.slice(1 + k_row * 4 + 1, k_row * 4));
@@ -67,7 +67,7 @@ TEST_F(array_fills, go_on_where_the_device_is_full) {
   const im::resource pool = im::resource::pool(
       on.context(), im::kind::device,
       {.initial_bytes = 4 * k_mib, .limit_bytes = 4 * k_mib, .wait = 1ms}, device);
-  const im::buffer all(4 * k_mib, im::kind::device, {.on = on, .from = pool});
+  const im::buffer all(4 * k_mib, im::kind::device, {.queue = on, .resource = pool});
   im::fill(all, std::byte{0});
   fill(floats({all.get(), nullptr, 0}, {k_mib / 2}, {8}), 2.5F);
   expect_filled(all, 2, 2.5F);
@@ -76,12 +76,12 @@ TEST_F(array_fills, go_on_where_the_device_is_full) {
 TEST_F(array_fills, of_memory_of_no_pool_take_none_while_they_are_small) {
   const im::sim_device device("");
   const im::queue on(device);
-  const im::buffer owner(40'000, im::kind::device, {.on = on});
+  const im::buffer owner(40'000, im::kind::device, {.queue = on});
   im::fill(owner, std::byte{0});
   {
     const im::buffer all = im::buffer::adopt(
         std::span(static_cast<std::byte*>(isthmus_buffer_pointer(owner.get())), owner.size()), 0,
-        {.on = on});
+        {.queue = on});
     const auto allocations = device.calls("allocate");
     for (int i = 1; i <= 100; ++i) {
       fill(floats({all.get(), nullptr, 0}, {5000}, {8}), static_cast<float>(i));

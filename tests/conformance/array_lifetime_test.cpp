@@ -147,7 +147,7 @@ TEST_P(array_lifetime, goes_behind_the_work_in_flight) {
   im::event done;
   {
     auto a = im::full<std::int32_t>({1000}, 5, im::kind::device, options());
-    done = im::copy_async(back, a, {.on = queue_, .after = gate});
+    done = im::copy_async(back, a, {.queue = queue_, .after = gate});
     a.free();
   }
   EXPECT_FALSE(done.done());
@@ -234,8 +234,8 @@ TEST_P(array_lifetime, comes_out_of_a_pool) {
 
 TEST_P(array_lifetime, of_a_resource_and_an_alignment_that_are_named) {
   const auto counted = im::resource::statistics(im::default_pool(im::kind::device, queue_));
-  const auto a =
-      im::zeros<float>({100}, im::kind::device, {.on = queue_, .alignment = 1024, .from = counted});
+  const auto a = im::zeros<float>({100}, im::kind::device,
+                                  {.queue = queue_, .alignment = 1024, .resource = counted});
   EXPECT_EQ(im::statistics_of(counted).current_bytes, 400u);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a.pointer()) % 1024, 0u);
   EXPECT_EQ(a.queue(), queue_);
@@ -247,13 +247,14 @@ TEST_P(array_lifetime, of_a_resource_and_an_alignment_that_are_named) {
 TEST_P(array_lifetime, falls_back_to_another_kind) {
   if (!device_.offers(im::kind::host)) GTEST_SKIP() << "no host memory";
   const auto small = im::resource::limit(im::default_pool(im::kind::device, queue_), 1000);
-  const im::array_options how{.on = queue_, .from = small, .fallback = im::kind::host};
+  const im::array_options how{.queue = queue_, .resource = small, .fallback = im::kind::host};
   EXPECT_TRUE(im::empty<float>({200}, im::kind::device, how).is_device());
   const auto a = im::full<float>({300}, 2, im::kind::device, how);
   EXPECT_TRUE(a.is_host());
   EXPECT_EQ(a(299), 2.0f);
-  EXPECT_THROW((void)im::empty<float>({300}, im::kind::device, {.on = queue_, .from = small}),
-               im::out_of_memory);
+  EXPECT_THROW(
+      (void)im::empty<float>({300}, im::kind::device, {.queue = queue_, .resource = small}),
+      im::out_of_memory);
 }
 
 TEST_P(array_lifetime, like_another) {

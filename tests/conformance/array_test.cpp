@@ -383,7 +383,7 @@ TEST_P(arrays, onto_themselves_wait_too) {
     const im::buffer there = make(line.nbytes, kind);
     const auto whole = line.at({there.get(), nullptr, 0});
     const im::host_event gate;
-    const im::event filled = im::fill_async(there, std::byte{7}, {.on = queue_, .after = gate});
+    const im::event filled = im::fill_async(there, std::byte{7}, {.queue = queue_, .after = gate});
     isthmus_event_t* event = nullptr;
     ASSERT_EQ(isthmus_copy_array(other.get(), &whole, &whole, k_unsafe, nullptr, &event),
               ISTHMUS_OK);

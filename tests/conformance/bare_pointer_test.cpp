@@ -282,7 +282,7 @@ TEST_P(bare_pointers, into_a_providers_memory_that_waits_for_work_are_refused) {
   for (const im::kind kind : kinds()) {
     const im::resource from = im::resource::provider(queue_.context(), kind, device_);
     const im::host_event gate;
-    im::buffer made(k_block_bytes, kind, {.on = queue_, .from = from});
+    im::buffer made(k_block_bytes, kind, {.queue = queue_, .resource = from});
     const auto* const at = static_cast<const std::byte*>(made.pointer());
     (void)im::fill_async(made, std::byte{1}, {.after = gate});
     made = {};
@@ -303,7 +303,7 @@ TEST_P(bare_pointers, into_adopted_memory_that_waits_for_work_are_the_owners) {
   const im::host_event gate;
   {
     const im::buffer adopted =
-        im::buffer::adopt(plain.data(), k_block_bytes, [](void*) noexcept {}, {.on = queue_});
+        im::buffer::adopt(plain.data(), k_block_bytes, [](void*) noexcept {}, {.queue = queue_});
     (void)im::fill_async(adopted, std::byte{1}, {.after = gate});
   }
   const isthmus_place_t from{nullptr, plain.data(), 0}, to{nullptr, back.data(), 0};

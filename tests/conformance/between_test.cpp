@@ -62,8 +62,8 @@ TEST_P(between, kinds_that_the_host_reaches) {
     SCOPED_TRACE(other.device().info().filter);
     for (const im::kind kind : {im::kind::shared, im::kind::host}) {
       if (!other.device().offers(kind)) continue;
-      const im::buffer here(k_bytes, im::kind::device, {.on = queue_});
-      const im::buffer there(k_bytes, kind, {.on = other});
+      const im::buffer here(k_bytes, im::kind::device, {.queue = queue_});
+      const im::buffer there(k_bytes, kind, {.queue = other});
       write(there, data);
       im::copy(here, there);
       EXPECT_TRUE(same(read(here), data)) << name(kind);

@@ -23,7 +23,7 @@ class buffer_order : public on_backend {
   }
   static im::buffer make(std::size_t nbytes, const im::resource& from, const im::queue& on,
                          im::kind kind = im::kind::device) {
-    return im::buffer(nbytes, kind, {.on = on, .from = from});
+    return im::buffer(nbytes, kind, {.queue = on, .resource = from});
   }
   // Allocates a buffer on `queue_` and drops it while a fill waits for the gate. Returns its
   // address.
@@ -118,7 +118,7 @@ TEST_P(buffer_order, the_next_one_orders_itself_on_other_queues) {
     void* const memory = drop_busy(from, gate, nbytes);
     const im::buffer next = make(nbytes, from, queue_);
     ASSERT_EQ(next.pointer(), memory);
-    const im::event filled = im::fill_async(next, std::byte{7}, {.on = other});
+    const im::event filled = im::fill_async(next, std::byte{7}, {.queue = other});
     EXPECT_FALSE(filled.wait_for(20ms));
     gate.complete();
     filled.wait();
@@ -135,7 +135,7 @@ TEST_P(buffer_order, the_next_one_does_not_fail_with_what_came_before) {
   void* const memory = drop_busy(from, gate);
   const im::buffer next = make(k_block, from, queue_);
   ASSERT_EQ(next.pointer(), memory);
-  const im::event filled = im::fill_async(next, std::byte{7}, {.on = other});
+  const im::event filled = im::fill_async(next, std::byte{7}, {.queue = other});
   gate.fail("as asked");
   filled.wait();
   EXPECT_TRUE(same(read(next), bytes(k_block, std::byte{7})));
@@ -274,7 +274,7 @@ TEST_P(buffer_order, a_bare_block_goes_behind_its_fills_at_once) {
     from.deallocate(block, nbytes, 0, queue_);
     const im::buffer next = make(nbytes, from, queue_);
     EXPECT_EQ(next.pointer(), block);
-    const im::event filled = im::fill_async(next, std::byte{7}, {.on = other});
+    const im::event filled = im::fill_async(next, std::byte{7}, {.queue = other});
     EXPECT_FALSE(filled.wait_for(5ms));
     gate.complete();
     filled.wait();

@@ -228,7 +228,7 @@ TEST_P(copying, rows_longer_than_a_piece_between_two_contexts) {
   const std::size_t width = (5u << 20) + 7;
   const std::size_t pitch = width + 100;
   const im::buffer from = make(2 * pitch, kinds().front());
-  const im::buffer to(2 * pitch, im::kind::device, {.on = im::queue(elsewhere)});
+  const im::buffer to(2 * pitch, im::kind::device, {.queue = im::queue(elsewhere)});
   const bytes data = noise(2 * pitch);
   write(from, data);
   im::fill(to, std::byte{0});

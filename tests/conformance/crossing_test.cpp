@@ -25,8 +25,8 @@ class crossing : public leak_checked, public ::testing::WithParamInterface<std::
   static device_side make(unsigned seed) {
     const im::device device = open_backend(GetParam());
     const im::queue queue{device};
-    device_side made{queue, im::buffer(k_crossing_bytes, im::kind::shared, {.on = queue}),
-                     im::buffer(k_crossing_bytes, im::kind::device, {.on = queue}),
+    device_side made{queue, im::buffer(k_crossing_bytes, im::kind::shared, {.queue = queue}),
+                     im::buffer(k_crossing_bytes, im::kind::device, {.queue = queue}),
                      noise(k_crossing_bytes, seed)};
     write(made.host_can_touch, made.data);
     return made;
@@ -39,10 +39,10 @@ INSTANTIATE_TEST_SUITE_P(backends, crossing, testing::Values("sim", "sim_late"),
 void cross(const im::queue& order, const im::buffer& from, const im::buffer& to,
            const im::host_event& gate, std::vector<im::event>& ends) {
   for (int count = 0; count < 4; ++count) {
-    ends.push_back(im::copy_async(to, from, {.on = order, .after = {gate}}));
-    ends.push_back(im::copy_async(to, from, {.on = order}));
-    ends.push_back(im::fill_async(from, std::byte{1}, {.on = order, .after = {ends.back()}}));
-    ends.push_back(im::copy_async(from, to, {.on = order}));
+    ends.push_back(im::copy_async(to, from, {.queue = order, .after = {gate}}));
+    ends.push_back(im::copy_async(to, from, {.queue = order}));
+    ends.push_back(im::fill_async(from, std::byte{1}, {.queue = order, .after = {ends.back()}}));
+    ends.push_back(im::copy_async(from, to, {.queue = order}));
   }
 }
 
@@ -106,7 +106,8 @@ TEST_P(ends_in_order, what_fails_later_ends_after_all_that_it_waits_for) {
   for (int round = 0; round < 5; ++round) {
     const im::host_event opens;
     const im::host_event fails;
-    const im::event before = im::fill_async(target, std::byte{7}, {.on = other, .after = {opens}});
+    const im::event before =
+        im::fill_async(target, std::byte{7}, {.queue = other, .after = {opens}});
     const im::event failed = im::fill_async(small, std::byte{8}, {.after = {fails, before}});
     isthmus_event_complete(fails.get(), ISTHMUS_ERROR_INTERNAL, "the second's own failure");
     opens.complete();

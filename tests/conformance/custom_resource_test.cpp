@@ -79,7 +79,7 @@ TEST_P(custom_resources, pass_on_what_others_give) {
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
         EXPECT_EQ(im::query(memory).kind, kind);
         bare.push_back(memory);
-        im::buffer buffer(nbytes, kind, {.on = queue_, .from = from});
+        im::buffer buffer(nbytes, kind, {.queue = queue_, .resource = from});
         const bytes data = noise(nbytes);
         write(buffer, data);
         EXPECT_TRUE(same(read(buffer), data));
@@ -109,7 +109,7 @@ TEST_P(custom_resources, get_memory_back_only_when_no_work_uses_it) {
     im::host_event gate;
     void* block = nullptr;
     {
-      im::buffer buffer(1000, kind, {.on = queue_, .from = from});
+      im::buffer buffer(1000, kind, {.queue = queue_, .resource = from});
       block = from.allocate(1000, 0, queue_);
       const im::event filled = im::fill_async(buffer, 1.0f, {.after = {gate}});
       from.deallocate(block, 1000, 0, queue_);
@@ -160,7 +160,7 @@ struct saying {
 TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
   for (im::kind kind : kinds()) {
     const im::context home = queue_.context();
-    const im::buffer whole(8192, kind, {.on = queue_, .alignment = 4096});
+    const im::buffer whole(8192, kind, {.queue = queue_, .alignment = 4096});
     auto* start = static_cast<std::byte*>(whole.pointer());
     const auto refused = [&](void* given, const std::string& says) {
       saying source{[=](std::size_t) { return given; }};
@@ -175,7 +175,7 @@ TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
     EXPECT_TRUE(refused(start + 6144, "run past the end"));
     for (im::kind other : kinds()) {
       if (other == kind) continue;
-      const im::buffer odd(8192, other, {.on = queue_, .alignment = 4096});
+      const im::buffer odd(8192, other, {.queue = queue_, .alignment = 4096});
       EXPECT_TRUE(refused(odd.pointer(), std::string(im::name(other))));
     }
     alignas(4096) static std::byte strange[8192];
@@ -184,7 +184,7 @@ TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
     }
     const im::device apart = im::sim_device("");
     const im::queue there(apart);
-    const im::buffer far(8192, im::kind::device, {.on = there, .alignment = 4096});
+    const im::buffer far(8192, im::kind::device, {.queue = there, .alignment = 4096});
     EXPECT_TRUE(refused(far.pointer(), "not memory of its context"));
   }
 }
@@ -195,7 +195,8 @@ TEST_P(custom_resources, fail_as_they_say) {
                         const char* text) {
     const im::resource from =
         im::resource::custom(queue_.context(), kind, saying{std::move(says)}, device_);
-    return throws(status, {text}, [&] { im::buffer(64, kind, {.on = queue_, .from = from}); }) &&
+    return throws(status, {text},
+                  [&] { im::buffer(64, kind, {.queue = queue_, .resource = from}); }) &&
            throws(status, {text}, [&] { (void)from.allocate(64, 0, queue_); });
   };
   EXPECT_TRUE(told([](std::size_t) -> void* { throw std::runtime_error("odd"); },
@@ -281,7 +282,7 @@ TEST_P(custom_resources, serve_threads) {
           from.deallocate(mine.back().first, mine.back().second, 0, queue_);
           mine.pop_back();
         }
-        const im::buffer buffer(nbytes, kind, {.on = queue_, .from = from});
+        const im::buffer buffer(nbytes, kind, {.queue = queue_, .resource = from});
       }
       for (const auto& [pointer, nbytes] : mine) from.deallocate(pointer, nbytes, 0, queue_);
     };

@@ -65,7 +65,7 @@ TEST_P(cut_order, what_was_recorded_keeps_a_block_and_holds_no_queue_up) {
 TEST_P(cut_order, a_copy_that_is_pending_keeps_its_source) {
   for (im::kind kind : kinds()) {
     const im::resource from = pool(kind);
-    const im::buffer target(k_block, kind, {.on = queue_});
+    const im::buffer target(k_block, kind, {.queue = queue_});
     for (const im::resource& cuts : {im::resource::fixed_size(from, k_block, 1),
                                      im::resource::arena(from), im::resource::monotonic(from)}) {
       const im::host_event gate;

@@ -44,7 +44,7 @@ struct cutting {
 
   cutting(const im::queue& on, im::kind kind, const im::resource& from, std::size_t nbytes,
           std::size_t count)
-      : whole(nbytes * count, kind, {.on = on, .from = from}), piece(nbytes) {
+      : whole(nbytes * count, kind, {.queue = on, .resource = from}), piece(nbytes) {
     for (std::size_t i = 0; i < count; ++i) unused->put(i);
   }
   void* allocate(std::size_t nbytes, std::size_t, const im::queue&) {
@@ -68,12 +68,12 @@ TEST_P(pieces_of_a_buffer, are_as_memory_of_their_own) {
       std::vector<im::buffer> all;
       std::vector<bytes> wanted;
       for (unsigned i = 0; i < 4; ++i) {
-        all.emplace_back(k_piece, kind, im::buffer_options{.on = queue_, .from = from});
+        all.emplace_back(k_piece, kind, im::buffer_options{.queue = queue_, .resource = from});
         wanted.push_back(noise(k_piece, i));
         write(all.back(), wanted.back());
       }
       EXPECT_TRUE(throws(im::status::out_of_memory,
-                         [&] { im::buffer(10, kind, {.on = queue_, .from = from}); }));
+                         [&] { im::buffer(10, kind, {.queue = queue_, .resource = from}); }));
       for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(read(all[i]), wanted[i]));
       all.erase(all.begin() + 1, all.end());
       queue_.wait();
@@ -111,8 +111,8 @@ TEST_P(pieces_of_a_buffer, go_back_while_work_uses_others) {
   const im::queue other(device_);
   im::host_event gate;
   {
-    const im::buffer busy(k_piece, kind, {.on = queue_, .from = from});
-    const im::buffer quiet(k_piece, kind, {.on = other, .from = from});
+    const im::buffer busy(k_piece, kind, {.queue = queue_, .resource = from});
+    const im::buffer quiet(k_piece, kind, {.queue = other, .resource = from});
     (void)im::fill_async(busy, 1.0f, {.after = {gate}});
     im::fill(quiet, 1.0f);
   }

@@ -307,7 +307,7 @@ TEST_F(document_004, several_devices) {
   for (auto partition : isthmus::batches(huge_data, share)) {
     results.push_back(std::async(std::launch::async, [partition, dev = devices[results.size()]] {
       const isthmus::queue queue(dev);
-      auto a = isthmus::to_array(partition, isthmus::kind::device, {.on = queue});
+      auto a = isthmus::to_array(partition, isthmus::kind::device, {.queue = queue});
       return isthmus::to_vector(compute(a));
     }));
   }

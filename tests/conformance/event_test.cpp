@@ -108,9 +108,9 @@ TEST_P(events, know_their_times_where_the_driver_does) {
 TEST_P(events, that_mark_a_queue_tell_what_lies_between) {
   const im::buffer buffer = make(1 << 20, kinds().front());
   const im::event before = queue_.mark();
-  (void)im::fill_async(buffer, std::byte{1}, {.on = queue_});
+  (void)im::fill_async(buffer, std::byte{1}, {.queue = queue_});
   const im::event between = queue_.mark();
-  (void)im::fill_async(buffer, std::byte{2}, {.on = queue_});
+  (void)im::fill_async(buffer, std::byte{2}, {.queue = queue_});
   const im::queue other(device_);
   const im::event behind = queue_.mark();
   behind.wait();
@@ -265,7 +265,7 @@ TEST_P(events, completed_on_another_thread_wake_the_waiter) {
 TEST_P(events, of_another_platform_are_waited_for) {
   const im::sim_device elsewhere("effect=late");
   const im::queue far(elsewhere);
-  const im::buffer theirs(1000, im::kind::device, {.on = far});
+  const im::buffer theirs(1000, im::kind::device, {.queue = far});
   const im::buffer ours = make(1000, kinds().front());
   for (unsigned i = 1; i < 20; ++i) {
     const im::event there = im::fill_async(theirs, static_cast<std::uint8_t>(i));

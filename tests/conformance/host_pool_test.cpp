@@ -37,7 +37,7 @@ class host_pools : public on_backend {
     }
     for (void* each : gone) pool_.deallocate(each, k_piece, 0, queue_);
     const auto before = pool_.usage().held;
-    im::buffer whole(k_pieces * k_piece, im::kind::host, {.on = queue_, .from = pool_});
+    im::buffer whole(k_pieces * k_piece, im::kind::host, {.queue = queue_, .resource = pool_});
     if (device_.info().backend == "cuda") {
       EXPECT_EQ(pool_.usage().held, before);
     }

@@ -32,7 +32,7 @@ TEST_P(idle, till_something_is_pending) {
     EXPECT_TRUE(tells(memory) && tells(part) && looks(memory) && looks(part));
     if (!can(im::capability::wait_for_host)) continue;
     const im::host_event gate;
-    const im::event filled = im::fill_async(part, std::byte{1}, {.on = queue_, .after = gate});
+    const im::event filled = im::fill_async(part, std::byte{1}, {.queue = queue_, .after = gate});
     EXPECT_FALSE(tells(memory) || tells(part) || looks(memory) || looks(part));
     gate.complete();
     filled.wait();

@@ -30,7 +30,8 @@ class implicit_order : public on_backend {
       im::fill(buffer, std::byte{1});
       const im::queue other(device_);
       const im::host_event gate;
-      const im::event failing = im::fill_async(buffer, std::byte{9}, {.on = other, .after = gate});
+      const im::event failing =
+          im::fill_async(buffer, std::byte{9}, {.queue = other, .after = gate});
       const auto fail = [&] {
         gate.fail("the pump is broken");
         EXPECT_TRUE(throws(im::status::dependency, [&] { failing.wait(); }));
@@ -63,7 +64,7 @@ TEST_P(implicit_order, copies_from_the_host_follow_a_failure) {
     im::buffer last;
     follow_a_failure(kind, [&](const im::buffer& buffer) {
       last = buffer;
-      return im::copy_async(buffer, std::span(data), {.on = queue_});
+      return im::copy_async(buffer, std::span(data), {.queue = queue_});
     });
     EXPECT_TRUE(same(read(last), data));
   }
@@ -74,7 +75,7 @@ TEST_P(implicit_order, fills_follow_a_failure) {
     im::buffer last;
     follow_a_failure(kind, [&](const im::buffer& buffer) {
       last = buffer;
-      return im::fill_async(buffer, std::byte{7}, {.on = queue_});
+      return im::fill_async(buffer, std::byte{7}, {.queue = queue_});
     });
     EXPECT_TRUE(same(read(last), bytes(k_bytes, std::byte{7})));
   }
@@ -84,11 +85,12 @@ TEST_P(implicit_order, copies_to_the_host_and_to_another_buffer_follow_a_failure
   const im::kind kind = kinds().front();
   bytes got(k_bytes);
   follow_a_failure(kind, [&](const im::buffer& buffer) {
-    return im::copy_async(std::span(got), buffer, {.on = queue_});
+    return im::copy_async(std::span(got), buffer, {.queue = queue_});
   });
   const im::buffer to = make(k_bytes, kind);
-  follow_a_failure(
-      kind, [&](const im::buffer& buffer) { return im::copy_async(to, buffer, {.on = queue_}); });
+  follow_a_failure(kind, [&](const im::buffer& buffer) {
+    return im::copy_async(to, buffer, {.queue = queue_});
+  });
   if (!ran_) {
     EXPECT_TRUE(same(got, bytes(k_bytes, std::byte{1})));
     EXPECT_TRUE(same(read(to), bytes(k_bytes, std::byte{1})));
@@ -147,18 +149,18 @@ TEST_P(implicit_order, memory_that_is_handed_out_under_work_comes_after_it) {
     const im::host_event gate;
     void* used = nullptr;
     {
-      const im::buffer first(k_bytes, kind, {.on = queue_, .from = pool});
+      const im::buffer first(k_bytes, kind, {.queue = queue_, .resource = pool});
       used = first.pointer();
       static_cast<void>(im::fill_async(first, std::byte{9}, {.after = gate}));
     }
     for (int time = 0; time < 3; ++time) {
-      const im::buffer never_used(k_bytes, kind, {.on = queue_, .from = pool});
+      const im::buffer never_used(k_bytes, kind, {.queue = queue_, .resource = pool});
     }
-    const im::buffer elsewhere(k_bytes, kind, {.on = other, .from = pool});
+    const im::buffer elsewhere(k_bytes, kind, {.queue = other, .resource = pool});
     EXPECT_NE(elsewhere.pointer(), used) << "work of another queue is to write it";
-    const im::event copied = im::copy_async(elsewhere, std::span(data), {.on = other});
-    const im::buffer next(k_bytes, kind, {.on = queue_, .from = pool});
-    const im::event written = im::copy_async(next, std::span(data), {.on = other});
+    const im::event copied = im::copy_async(elsewhere, std::span(data), {.queue = other});
+    const im::buffer next(k_bytes, kind, {.queue = queue_, .resource = pool});
+    const im::event written = im::copy_async(next, std::span(data), {.queue = other});
     if (next.pointer() == used) {
       std::this_thread::sleep_for(2ms);
       EXPECT_EQ(written.status(), im::status::pending);
@@ -179,11 +181,11 @@ TEST_P(implicit_order, memory_that_is_handed_out_under_work_does_not_fail_with_i
     const im::queue other(device_);
     const im::host_event gate;
     {
-      const im::buffer first(k_bytes, kind, {.on = queue_, .from = pool});
+      const im::buffer first(k_bytes, kind, {.queue = queue_, .resource = pool});
       static_cast<void>(im::fill_async(first, std::byte{9}, {.after = gate}));
     }
-    const im::buffer next(k_bytes, kind, {.on = queue_, .from = pool});
-    const im::event filled = im::fill_async(next, std::byte{3}, {.on = other});
+    const im::buffer next(k_bytes, kind, {.queue = queue_, .resource = pool});
+    const im::event filled = im::fill_async(next, std::byte{3}, {.queue = other});
     gate.fail("the pump is broken");
     EXPECT_NO_THROW(filled.wait());
     EXPECT_TRUE(same(read(next), bytes(k_bytes, std::byte{3})));

@@ -124,7 +124,7 @@ TEST_P(info, native_handles_come_back_as_the_same_objects) {
   EXPECT_EQ(queue, queue_);
   const im::buffer made = make(64, kinds().front());
   const bytes data = noise(64);
-  im::copy(made, std::span(data), {.on = queue});
+  im::copy(made, std::span(data), {.queue = queue});
   EXPECT_TRUE(same(read(made), data));
 }
 

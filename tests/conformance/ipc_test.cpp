@@ -117,7 +117,7 @@ TEST_P(ipc_elsewhere, DISABLED_opens_it_again) {
     auto filled = im::fill_async(first, std::byte{1});
     auto again = im::fill_async(second, static_cast<std::byte>(round));
     bytes found(second.size());
-    im::copy(std::span(found), first.slice(16, second.size()), {.on = queue_});
+    im::copy(std::span(found), first.slice(16, second.size()), {.queue = queue_});
     ASSERT_EQ(found, bytes(second.size(), static_cast<std::byte>(round)));
   }
   second.free();
@@ -154,8 +154,8 @@ TEST_P(ipc, shares_what_a_pool_has_that_does_not_remap) {
   const auto pool =
       im::resource::pool(queue_.context(), im::kind::device, im::pool_options{.remap = false});
   for (const std::size_t nbytes : {100U, 5000U, 1U << 20}) {
-    const im::buffer before(nbytes, im::kind::device, {.on = queue_, .from = pool});
-    const im::buffer whole(nbytes, im::kind::device, {.on = queue_, .from = pool});
+    const im::buffer before(nbytes, im::kind::device, {.queue = queue_, .resource = pool});
+    const im::buffer whole(nbytes, im::kind::device, {.queue = queue_, .resource = pool});
     is_shared(whole, 0, nbytes);
     is_shared(whole, nbytes / 2, nbytes / 3);
   }
@@ -164,7 +164,7 @@ TEST_P(ipc, shares_what_a_pool_has_that_does_not_remap) {
 TEST_P(ipc, tells_which_pool_to_take_for_memory_that_can_move) {
   if (!can(im::capability::remap)) GTEST_SKIP() << "no memory moves";
   const auto pool = im::resource::pool(queue_.context(), im::kind::device);
-  const im::buffer moves(4096, im::kind::device, {.on = queue_, .from = pool});
+  const im::buffer moves(4096, im::kind::device, {.queue = queue_, .resource = pool});
   try {
     static_cast<void>(im::ipc_handle::of(moves));
     FAIL() << "it cannot be shared";

@@ -20,7 +20,7 @@ TEST_P(ladder, what_is_above_the_limit_is_refused_at_once) {
   const im::budget shared(16 * k_mib);
   const im::resource limited = make(60s);
   const im::resource sharing = im::resource::pool(queue_.context(), im::kind::device,
-                                                  {.share = shared, .wait = 60s}, device_);
+                                                  {.budget = shared, .wait = 60s}, device_);
   for (const im::resource* each : {&limited, &sharing}) {
     {
       const block cached{*each, queue_};
@@ -114,9 +114,9 @@ TEST_P(ladder, a_queue_waits_on_the_device_where_its_pool_may) {
   EXPECT_THROW((void)strict.allocate(6 * k_mib, 0, queue_), im::out_of_memory);
   EXPECT_EQ(im::counts_of(strict, im::rung::device_wait).tried, 0U);
 
-  const im::buffer next(6 * k_mib, im::kind::device, {.on = queue_, .from = from});
+  const im::buffer next(6 * k_mib, im::kind::device, {.queue = queue_, .resource = from});
   EXPECT_EQ(im::counts_of(from, im::rung::device_wait).served, 1U);
-  const im::event filled = im::fill_async(next, 2.0F, {.on = queue_});
+  const im::event filled = im::fill_async(next, 2.0F, {.queue = queue_});
   EXPECT_FALSE(filled.wait_for(50ms));
   gate.complete();
   std::vector<float> seen(6 * k_mib / sizeof(float));

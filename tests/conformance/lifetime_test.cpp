@@ -90,7 +90,7 @@ TEST_P(lifetime, a_queue_may_go_before_its_work_has_ended) {
     im::event out;
     {
       const im::queue brief(device_);
-      const im::buffer buffer(1 << 20, kind, {.on = brief});
+      const im::buffer buffer(1 << 20, kind, {.queue = brief});
       (void)im::fill_async(buffer, std::byte{5});
       out = im::copy_async(std::span(got), buffer);
     }
@@ -285,7 +285,7 @@ TEST_P(lifetime, recorded_work_holds_the_memory) {
 TEST_P(lifetime, recorded_queues_are_waited_for) {
   const im::queue other(device_);
   im::buffer buffer = make(1000, kinds().front());
-  const im::buffer busy(1 << 20, kinds().front(), {.on = other});
+  const im::buffer busy(1 << 20, kinds().front(), {.queue = other});
   const im::event work = im::fill_async(busy, std::byte{1});
   buffer.record(other);
   im::fill(buffer, std::byte{2});
@@ -305,16 +305,17 @@ TEST_P(lifetime, a_view_on_another_queue_is_the_same_memory) {
 
 TEST_P(lifetime, a_closed_queue_refuses_and_finishes) {
   const im::queue brief(device_);
-  const im::buffer buffer(1 << 20, kinds().front(), {.on = brief});
+  const im::buffer buffer(1 << 20, kinds().front(), {.queue = brief});
   const im::event last = im::fill_async(buffer, std::byte{7});
   brief.close();
   EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(buffer, std::byte{1}); }));
   EXPECT_TRUE(throws(im::status::closed, [&] { (void)brief.fence(); }));
   EXPECT_TRUE(throws(im::status::closed, [&] { (void)brief.submit([] {}); }));
-  EXPECT_TRUE(throws(im::status::closed, [&] { im::buffer(10, kinds().front(), {.on = brief}); }));
+  EXPECT_TRUE(
+      throws(im::status::closed, [&] { im::buffer(10, kinds().front(), {.queue = brief}); }));
   last.wait();
   bytes got(1 << 20);
-  im::copy(std::span(got), buffer, {.on = queue_});
+  im::copy(std::span(got), buffer, {.queue = queue_});
   EXPECT_TRUE(same(got, bytes(1 << 20, std::byte{7})));
   EXPECT_THROW(im::queue::of(device_).close(), im::error);
 }

@@ -103,7 +103,7 @@ TEST_P(limits, budgets_are_shared_by_pools_of_all_kinds) {
   const im::budget shared(24 * k_mib);
   std::vector<im::resource> all;
   for (im::kind kind : kinds()) {
-    all.push_back(make(kind, {.growth_bytes = k_mib, .share = shared}));
+    all.push_back(make(kind, {.growth_bytes = k_mib, .budget = shared}));
   }
   for (const im::resource& from : all) {
     void* block = take(from, 16);  // the previous pool's free memory is released for it
@@ -115,7 +115,7 @@ TEST_P(limits, budgets_are_shared_by_pools_of_all_kinds) {
   EXPECT_EQ(shared.info().limit, 24 * k_mib);
   EXPECT_EQ(shared.info().refusals > 0, all.size() > 1);
   void* block = take(all.front(), 16);
-  const auto second = make(kinds().back(), {.growth_bytes = k_mib, .share = shared});
+  const auto second = make(kinds().back(), {.growth_bytes = k_mib, .budget = shared});
   try {
     (void)take(second, 16);
     ADD_FAILURE() << "16 MiB beside 16 MiB in 24 MiB";
@@ -133,7 +133,7 @@ TEST_P(limits, budgets_of_nothing_are_refused) {
   EXPECT_EQ(isthmus_budget_query(nullptr, &info), ISTHMUS_ERROR_INVALID_ARGUMENT);
   const im::budget one(1);
   EXPECT_EQ(isthmus_budget_query(one.get(), &info), ISTHMUS_ERROR_INVALID_ARGUMENT) << "size 0";
-  EXPECT_THROW((void)make(kinds().front(), {.initial_bytes = k_mib, .share = one}),
+  EXPECT_THROW((void)make(kinds().front(), {.initial_bytes = k_mib, .budget = one}),
                im::out_of_memory);
   isthmus_budget_retain(nullptr);
   isthmus_budget_release(nullptr);
@@ -143,7 +143,7 @@ TEST_P(limits, budgets_live_as_long_as_their_pools) {
   im::resource from;
   {
     const im::budget shared(4 * k_mib);
-    from = make(kinds().front(), {.growth_bytes = k_mib, .share = shared});
+    from = make(kinds().front(), {.growth_bytes = k_mib, .budget = shared});
   }
   EXPECT_THROW((void)take(from, 5), im::out_of_memory);
   give(from, take(from, 2), 2);

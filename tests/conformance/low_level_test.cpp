@@ -175,7 +175,7 @@ TEST_P(low_level_cpp, tells_of_memories) {
 
 TEST_P(low_level_cpp, prefetches_and_advises_or_says_that_it_cannot) {
   if (!device_.offers(im::kind::shared)) GTEST_SKIP() << "no shared memory";
-  const auto a = im::zeros<float>({1000}, im::kind::shared, {.on = queue_});
+  const auto a = im::zeros<float>({1000}, im::kind::shared, {.queue = queue_});
   const im::queue on = low::global_queue(context_, device_);
   const auto prefetches = [&] {
     low::execute(on, [&](auto& list) { list.append_prefetch(a.pointer(), a.nbytes()); }).wait();

@@ -123,8 +123,8 @@ TEST_P(monotonic, buffers_keep_their_chunk) {
       const im::resource counted = im::resource::statistics(upstream);
       im::resource cut = im::resource::monotonic(counted);
       {
-        const im::buffer one(1000, kind, {.on = queue_, .from = cut});
-        const im::buffer other(1000, kind, {.on = queue_, .from = cut});
+        const im::buffer one(1000, kind, {.queue = queue_, .resource = cut});
+        const im::buffer other(1000, kind, {.queue = queue_, .resource = cut});
         im::fill(one, static_cast<unsigned char>(1));
         im::fill(other, static_cast<unsigned char>(2));
         im::release_monotonic(cut);

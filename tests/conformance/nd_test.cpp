@@ -77,10 +77,10 @@ class nd : public on_backend {
     const auto start = from ? im::source(out_of) : im::source(std::span(data));
     if (blocking) {
       im::copy_nd({target, std::span(what.to)}, {start, std::span(what.from)},
-                  std::span(what.shape), what.item, {.on = queue_});
+                  std::span(what.shape), what.item, {.queue = queue_});
     } else {
       im::copy_nd_async({target, std::span(what.to)}, {start, std::span(what.from)},
-                        std::span(what.shape), what.item, {.on = queue_})
+                        std::span(what.shape), what.item, {.queue = queue_})
           .wait();
     }
     EXPECT_TRUE(same(to ? read(into) : memory, modelled(old, data, what)))
@@ -189,7 +189,7 @@ TEST_P(nd, wait_for_what_they_must_come_behind) {
   const im::host_event gate;
   const im::event sent =
       im::copy_nd_async({there, std::span(what.to)}, {std::span(data), std::span(what.from)},
-                        std::span(what.shape), 4, {.on = queue_, .after = gate});
+                        std::span(what.shape), 4, {.queue = queue_, .after = gate});
   EXPECT_FALSE(sent.done());
   data = later;
   gate.complete();

@@ -33,8 +33,8 @@ class no_memory_later : public on_backend {
     return all;
   }
   later_call make_all(const im::queue& other, im::kind of) const {
-    later_call made{queue_, other, im::buffer(k_later_bytes, of, {.on = queue_}),
-                    im::buffer(k_later_bytes, of, {.on = other}), noise(k_later_bytes)};
+    later_call made{queue_, other, im::buffer(k_later_bytes, of, {.queue = queue_}),
+                    im::buffer(k_later_bytes, of, {.queue = other}), noise(k_later_bytes)};
     write(made.target, bytes(k_later_bytes));
     write(made.source, made.plain);
     return made;
@@ -174,7 +174,7 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
   for (const im::kind kind : kinds()) {
     const im::resource pool = im::default_pool(kind, queue_);
     for (const auto& what : k_parts) {
-      const im::buffer target(3 * (k_filled_row + 64), kind, {.on = queue_, .from = pool});
+      const im::buffer target(3 * (k_filled_row + 64), kind, {.queue = queue_, .resource = pool});
       fail_each_allocation([&](long served, shortage of) {
         const auto told = std::string{what.name} + ", " + describe(served, of);
         SCOPED_TRACE(told);
@@ -215,7 +215,7 @@ TEST_P(no_memory_later, a_buffer_may_be_dropped) {
       const watchdog guard{"drop, " + describe(served, of)};
       const im::host_event gate;
       bool failed = false;
-      im::buffer dropped(k_later_bytes, kind, {.on = queue_});
+      im::buffer dropped(k_later_bytes, kind, {.queue = queue_});
       const im::event filled = im::fill_async(dropped, std::byte{1}, {.after = {gate}});
       {
         const without_memory later{served, of};
@@ -234,7 +234,7 @@ TEST_P(no_memory_later, a_buffer_may_be_dropped) {
 template <class Tell, class Seen>
 bool fails_to_tell(const im::queue& on, Tell tell, Seen seen, long served, shortage of) {
   const watchdog guard{"told, " + describe(served, of)};
-  const im::buffer target(k_later_bytes, im::kind::host, {.on = on});
+  const im::buffer target(k_later_bytes, im::kind::host, {.queue = on});
   const im::host_event gate;
   const im::event filled = im::fill_async(target, std::byte{1}, {.after = {gate}});
   bool failed = false;

@@ -20,7 +20,7 @@ class null : public leak_checked {
     leak_checked::SetUp();
     device_ = im::device("host");
     queue_ = im::queue(device_);
-    buffer_ = im::buffer(100, im::kind::host, {.on = queue_});
+    buffer_ = im::buffer(100, im::kind::host, {.queue = queue_});
     place_.buffer = buffer_.get();
   }
   void TearDown() override {

@@ -34,7 +34,7 @@ std::vector<int> scopes() {
 }
 
 TEST_F(one_registry, whatever_way_it_is_opened) {
-  const im::buffer buffer(100, im::kind::host, {.on = im::queue(im::device("host"))});
+  const im::buffer buffer(100, im::kind::host, {.queue = im::queue(im::device("host"))});
   const std::uint64_t live = im::live().count;
   for (const std::string& file : {library_file(), std::string("libisthmus.so.0")}) {
     for (int scope : scopes()) {

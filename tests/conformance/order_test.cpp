@@ -45,13 +45,13 @@ TEST_P(order, across_queues_by_the_buffers_they_touch) {
     const im::buffer a = make(1 << 20, kind);
     const im::buffer b = make(1 << 20, kind);
     for (unsigned i = 1; i <= 20; ++i) {
-      (void)im::fill_async(a, static_cast<std::uint8_t>(i), {.on = queue_});
-      (void)im::copy_async(b, a, {.on = other});
+      (void)im::fill_async(a, static_cast<std::uint8_t>(i), {.queue = queue_});
+      (void)im::copy_async(b, a, {.queue = other});
       // Ordered after the read by the copy.
-      (void)im::fill_async(a, std::uint8_t{0xff}, {.on = queue_});
-      (void)im::copy_n_async(im::at(a, 0), im::at(b, 0), 512, {.on = other});
+      (void)im::fill_async(a, std::uint8_t{0xff}, {.queue = queue_});
+      (void)im::copy_n_async(im::at(a, 0), im::at(b, 0), 512, {.queue = other});
       bytes got(1024);
-      im::copy(std::span(got), a.slice(0, 1024), {.on = queue_});
+      im::copy(std::span(got), a.slice(0, 1024), {.queue = queue_});
       bytes want(1024, std::byte{0xff});
       std::fill_n(want.begin(), 512, static_cast<std::byte>(i));
       ASSERT_TRUE(same(got, want)) << name(kind) << " round " << i;
@@ -66,7 +66,7 @@ TEST_P(order, across_queues_for_slices_of_one_buffer) {
     (void)im::fill_async(whole, static_cast<std::uint8_t>(i));
     const im::buffer part = whole.slice(100, 1000).on(other);
     bytes got(1000);
-    im::copy(std::span(got), part, {.on = other});
+    im::copy(std::span(got), part, {.queue = other});
     ASSERT_TRUE(same(got, bytes(1000, static_cast<std::byte>(i)))) << i;
   }
 }
@@ -83,8 +83,8 @@ TEST_P(order, of_a_buffer_where_memory_was_freed_by_its_pointer) {
         im::host_event gate;
         (void)busy.fence({gate});
         from->deallocate(from->allocate(nbytes, 0, busy), nbytes, 0, busy);
-        const im::buffer next(nbytes, kind, {.on = busy, .from = *from});
-        const im::event filled = im::fill_async(next, std::byte{7}, {.on = queue_});
+        const im::buffer next(nbytes, kind, {.queue = busy, .resource = *from});
+        const im::event filled = im::fill_async(next, std::byte{7}, {.queue = queue_});
         EXPECT_FALSE(filled.wait_for(20ms)) << name(kind);
         gate.complete();
         filled.wait();
@@ -98,7 +98,7 @@ TEST_P(order, by_after_through_host_memory) {
   const im::queue other(device_);
   for (im::kind kind : kinds()) {
     const im::buffer a = make(1 << 20, kind);
-    const im::buffer b(1 << 20, kind, {.on = other});
+    const im::buffer b(1 << 20, kind, {.queue = other});
     bytes between(1 << 20);
     for (unsigned i = 1; i <= 10; ++i) {
       const im::event filled = im::fill_async(a, static_cast<std::uint8_t>(i));
@@ -178,7 +178,7 @@ TEST_P(order, events_that_have_ended_cost_no_waiting) {
   im::event done = im::fill_async(buffer, std::byte{1});
   done.wait();
   const im::queue other(device_);
-  im::fill(buffer, std::byte{2}, {.on = other, .after = {done, done, done}});
+  im::fill(buffer, std::byte{2}, {.queue = other, .after = {done, done, done}});
   EXPECT_TRUE(same(read(buffer), bytes(1000, std::byte{2})));
 }
 

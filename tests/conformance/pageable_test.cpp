@@ -64,10 +64,10 @@ TEST_P(pageable, is_in_order_with_the_queue) {
   bytes early(k_bytes);
   bytes late(k_bytes);
   const auto at = [](bytes& of) { return std::span(of); };
-  const im::event ends[] = {im::copy_async(there, std::span(first), {.on = queue_}),
-                            im::copy_async(at(early), there, {.on = queue_}),
-                            im::fill_async(there, std::byte{7}, {.on = queue_}),
-                            im::copy_async(at(late), there, {.on = queue_})};
+  const im::event ends[] = {im::copy_async(there, std::span(first), {.queue = queue_}),
+                            im::copy_async(at(early), there, {.queue = queue_}),
+                            im::fill_async(there, std::byte{7}, {.queue = queue_}),
+                            im::copy_async(at(late), there, {.queue = queue_})};
   for (const auto& each : ends) each.wait();
   EXPECT_TRUE(same(early, first));
   EXPECT_TRUE(same(late, bytes(k_bytes, std::byte{7})));
@@ -80,7 +80,7 @@ TEST_P(pageable, waits_for_what_it_must_come_behind) {
   const im::buffer there = make(k_bytes, im::kind::device);
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   const im::host_event gate;
-  const im::event end = im::copy_async(there, std::span(data), {.on = queue_, .after = {gate}});
+  const im::event end = im::copy_async(there, std::span(data), {.queue = queue_, .after = {gate}});
   data = later;
   gate.complete();
   end.wait();

@@ -18,8 +18,8 @@ std::vector<im::kind> kinds_of(const im::device& device) {
 void expect_moves(const im::queue& from, im::kind source, const im::queue& to, im::kind target) {
   for (std::size_t nbytes : {std::size_t{100}, (std::size_t{1} << 20) + 3}) {
     const bytes data = noise(nbytes);
-    const im::buffer a(nbytes, source, {.on = from});
-    const im::buffer b(nbytes, target, {.on = to});
+    const im::buffer a(nbytes, source, {.queue = from});
+    const im::buffer b(nbytes, target, {.queue = to});
     write(a, data);
     im::copy(b, a);
     EXPECT_TRUE(same(read(b), data)) << name(source) << " to " << name(target);
@@ -62,8 +62,8 @@ TEST_P(pairs, order_one_queue_behind_the_other) {
   if (!first || !second) GTEST_SKIP() << "not on this machine";
   const im::queue a(first);
   const im::queue b(second);
-  const im::buffer here(1 << 20, kinds_of(first).front(), {.on = a});
-  const im::buffer there(1 << 20, kinds_of(second).front(), {.on = b});
+  const im::buffer here(1 << 20, kinds_of(first).front(), {.queue = a});
+  const im::buffer there(1 << 20, kinds_of(second).front(), {.queue = b});
   bytes between(1 << 20);
   const im::event filled = im::fill_async(here, std::byte{3});
   const im::event out = im::copy_async(std::span(between), here, {.after = filled});
@@ -81,8 +81,8 @@ TEST_F(snapshot, is_what_a_queue_that_cannot_wait_for_the_host_writes) {
   const im::queue from{im::sim_device("effect=early")};
   const im::queue to{im::sim_device("wait_for_host=0,effect=late")};
   const bytes data = noise((std::size_t{5} << 20) + 3);
-  const im::buffer a(data.size(), im::kind::device, {.on = from});
-  const im::buffer b(data.size(), im::kind::device, {.on = to});
+  const im::buffer a(data.size(), im::kind::device, {.queue = from});
+  const im::buffer b(data.size(), im::kind::device, {.queue = to});
   write(a, data);
   const im::event copied = im::copy_async(b, a);
   EXPECT_FALSE(copied.done());
@@ -94,8 +94,8 @@ TEST_F(snapshot, is_what_a_queue_that_cannot_wait_for_the_host_writes) {
 TEST_F(snapshot, comes_after_what_it_waits_for_or_not_at_all) {
   const im::queue from{im::sim_device("effect=late")};
   const im::queue to{im::sim_device("wait_for_host=0,effect=late")};
-  const im::buffer a(4096, im::kind::device, {.on = from});
-  const im::buffer b(4096, im::kind::device, {.on = to});
+  const im::buffer a(4096, im::kind::device, {.queue = from});
+  const im::buffer b(4096, im::kind::device, {.queue = to});
   im::fill(b, std::byte{1});
   const im::event filled = im::fill_async(a, std::byte{2});
   im::host_event gate;
@@ -121,14 +121,15 @@ TEST_P(contexts, buffers_are_refused_on_queues_of_another) {
   const im::buffer buffer = make(100, kinds().front());
   EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)buffer.on(other); }));
   EXPECT_TRUE(
-      throws(im::status::wrong_context, [&] { im::fill(buffer, std::byte{0}, {.on = other}); }));
+      throws(im::status::wrong_context, [&] { im::fill(buffer, std::byte{0}, {.queue = other}); }));
   if (can(im::capability::run_functions)) {
     EXPECT_TRUE(throws(im::status::wrong_context,
                        [&] { (void)other.submit([](std::span<std::byte>) {}, buffer); }));
   }
   const im::resource resource = im::resource::provider(own, kinds().front());
-  EXPECT_TRUE(throws(im::status::wrong_context,
-                     [&] { im::buffer(10, kinds().front(), {.on = queue_, .from = resource}); }));
+  EXPECT_TRUE(throws(im::status::wrong_context, [&] {
+    im::buffer(10, kinds().front(), {.queue = queue_, .resource = resource});
+  }));
   EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)resource.allocate(10, 0, queue_); }));
 }
 
@@ -143,7 +144,7 @@ TEST_P(contexts, live_as_long_as_their_buffers) {
   im::buffer buffer;
   {
     const im::context own({device_});
-    buffer = im::buffer(100, kinds().front(), {.on = im::queue(own, device_)});
+    buffer = im::buffer(100, kinds().front(), {.queue = im::queue(own, device_)});
   }
   const bytes data = noise(100);
   write(buffer, data);

@@ -66,7 +66,7 @@ TEST_P(peer_defects, umf_v3_gives_four_bytes_for_a_count_that_overflows) {
   const auto count = std::numeric_limits<std::size_t>::max() / 4 + 2;
   EXPECT_THROW((void)of.allocate(count), std::bad_alloc);
   EXPECT_THROW((void)im::buffer(std::numeric_limits<std::size_t>::max(), im::kind::shared,
-                                {.on = queue_, .from = memory.upstream()}),
+                                {.queue = queue_, .resource = memory.upstream()}),
                im::error);
 }
 

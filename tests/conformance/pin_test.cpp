@@ -62,9 +62,9 @@ class pinning : public on_backend {
     im::copy(memory.span(), there);
     EXPECT_TRUE(same(memory.span(), data));
     memory.fill(data);
-    im::copy_async(there, memory.span(), {.on = queue_}).wait();
+    im::copy_async(there, memory.span(), {.queue = queue_}).wait();
     memory.fill(bytes(data.size()));
-    im::copy_async(memory.span(), there, {.on = queue_}).wait();
+    im::copy_async(memory.span(), there, {.queue = queue_}).wait();
     EXPECT_TRUE(same(memory.span(), data));
   }
 };
@@ -190,7 +190,7 @@ TEST_P(pinning, what_the_process_may_not_write_is_read) {
   }
   EXPECT_EQ(constant.is_registered(), registers());
   const im::buffer there = make(data.size(), im::kind::device);
-  im::copy_async(there, std::span<const std::byte>(memory.span()), {.on = queue_}).wait();
+  im::copy_async(there, std::span<const std::byte>(memory.span()), {.queue = queue_}).wait();
   EXPECT_TRUE(same(read(there), data));
 }
 
@@ -201,7 +201,7 @@ TEST_P(pinning, the_end_waits_for_copies_in_flight) {
   const im::buffer there = make(data.size(), im::kind::device);
   const im::host_event gate;
   im::pin whole = pin(memory.span());
-  const im::event end = im::copy_async(there, memory.span(), {.on = queue_, .after = {gate}});
+  const im::event end = im::copy_async(there, memory.span(), {.queue = queue_, .after = {gate}});
   EXPECT_TRUE(
       refused(isthmus_pin_wait(whole.get(), 0), ISTHMUS_ERROR_TIMEOUT, {"timeout expired"}));
   std::thread opener([&] { gate.complete(); });
@@ -215,12 +215,12 @@ TEST_P(pinning, the_end_waits_for_copies_in_flight) {
 // A pin that was removed while a copy of its memory was pending.
 struct dropped_in_flight {
   dropped_in_flight(const im::device& device, const im::queue& queue)
-      : there(memory.span().size(), im::kind::device, {.on = queue}) {
+      : there(memory.span().size(), im::kind::device, {.queue = queue}) {
     isthmus_pin_t* raw = nullptr;
     im::detail::check(isthmus_pin_add(
         device.get(), memory.span().data(), memory.span().size(), 0,
         {&kept, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(false); }}, &raw));
-    end = im::copy_async(there, memory.span(), {.on = queue, .after = {gate}});
+    end = im::copy_async(there, memory.span(), {.queue = queue, .after = {gate}});
     isthmus_pin_remove(raw, 0);
     EXPECT_TRUE(kept);
   }
@@ -302,10 +302,10 @@ TEST_P(write_combined, is_host_memory_or_refused) {
   const im::resource memory = im::resource::write_combined(home, device_);
   const bytes data = noise(3 * k_mib);
   for (const im::resource& from : {memory, im::resource::pool(memory)}) {
-    const im::buffer host(data.size(), im::kind::host, {.on = queue_, .from = from});
+    const im::buffer host(data.size(), im::kind::host, {.queue = queue_, .resource = from});
     std::copy(data.begin(), data.end(), host.host().begin());
     const im::buffer there = make(data.size(), im::kind::device);
-    im::copy_async(there, host, {.on = queue_}).wait();
+    im::copy_async(there, host, {.queue = queue_}).wait();
     EXPECT_TRUE(same(read(there), data));
   }
   EXPECT_EQ(memory.usage().held, 0u);

@@ -21,7 +21,7 @@ class pointers : public on_backend {
     return im::resource::pool(queue_.context(), kind, {}, device_);
   }
   im::buffer buffer(std::size_t nbytes, im::kind kind, const im::resource& from) const {
-    return im::buffer(nbytes, kind, {.on = queue_, .from = from});
+    return im::buffer(nbytes, kind, {.queue = queue_, .resource = from});
   }
   void expect_live(const im::pointer_info& known, const void* base, const im::resource& from) {
     EXPECT_EQ(known.state, state::live);
@@ -104,7 +104,7 @@ TEST_P(pointers, behind_a_buffers_end_in_its_block) {
       expect_nothing(im::query(behind), let_go_of(GetParam(), kind));
       EXPECT_TRUE(throws(im::status::wrong_context, [&] {
         (void)im::buffer::adopt(const_cast<std::byte*>(behind), 1, [](void*) noexcept {},
-                                {.on = queue_});
+                                {.queue = queue_});
       }));
       gate.complete();
       queue_.wait();
@@ -141,7 +141,7 @@ TEST_P(pointers, into_a_providers_memory) {
     expect_live(im::query(memory + 10), memory, from);
     {
       const im::buffer part =
-          im::buffer::adopt(memory + 100, 100, [](void*) noexcept {}, {.on = queue_});
+          im::buffer::adopt(memory + 100, 100, [](void*) noexcept {}, {.queue = queue_});
       expect_live(im::query(memory + 110), memory, from);
     }
     from.deallocate(memory, k_block, 0, queue_);
@@ -155,7 +155,7 @@ TEST_P(pointers, into_adopted_memory) {
   std::byte plain[k_block];
   {
     const im::buffer adopted =
-        im::buffer::adopt(plain, k_block, [](void*) noexcept {}, {.on = queue_});
+        im::buffer::adopt(plain, k_block, [](void*) noexcept {}, {.queue = queue_});
     const im::pointer_info known = im::query(plain + 10);
     expect_live(known, plain, {});
     EXPECT_EQ(known.nbytes, k_block);

@@ -141,7 +141,7 @@ TEST_P(pools, tell_of_misuse_and_do_nothing) {
       (void)from.trim();
       EXPECT_THROW(from.deallocate(memory, nbytes, 0, queue_), im::invalid_argument);
     }
-    im::buffer buffer(1000, kind, {.on = queue_, .from = from});
+    im::buffer buffer(1000, kind, {.queue = queue_, .resource = from});
     EXPECT_TRUE(refused(from, buffer.pointer(), "buffer"));
     im::fill(buffer, 1.0f);
   }
@@ -152,7 +152,7 @@ TEST_P(pools, feed_buffers) {
     const im::resource from = make(kind);
     std::vector<im::buffer> all;
     for (std::size_t nbytes : {std::size_t{1}, std::size_t{1000}, 300 * k_kib}) {
-      all.emplace_back(nbytes, kind, im::buffer_options{.on = queue_, .from = from});
+      all.emplace_back(nbytes, kind, im::buffer_options{.queue = queue_, .resource = from});
       const bytes data = noise(nbytes);
       write(all.back(), data);
       EXPECT_TRUE(same(read(all.back()), data));
@@ -292,12 +292,12 @@ TEST_P(pools, have_again_what_was_freed_under_work) {
     const im::resource from = make(kind, {.growth_bytes = k_mib, .limit_bytes = 10 * k_mib});
     for (int i = 0; i < 3; ++i) {
       im::host_event gate;
-      im::buffer buffer(8 * k_mib, kind, {.on = queue_, .from = from});
+      im::buffer buffer(8 * k_mib, kind, {.queue = queue_, .resource = from});
       const im::event filled = im::fill_async(buffer, 1.0f, {.after = {gate}});
       buffer = {};
       gate.complete();
       queue_.wait();
-      EXPECT_EQ(im::buffer(8 * k_mib, kind, {.on = other, .from = from}).size(), 8 * k_mib);
+      EXPECT_EQ(im::buffer(8 * k_mib, kind, {.queue = other, .resource = from}).size(), 8 * k_mib);
     }
   }
 }

@@ -83,7 +83,7 @@ TEST_P(pools_over_others, take_pieces_and_give_back_exactly_these) {
       const im::resource pool = im::resource::pool(custom(kind, source), {.growth_bytes = k_mib});
       std::vector<im::buffer> buffers;
       for (const std::size_t nbytes : {std::size_t{1}, std::size_t{5000}, 3 * k_mib, 7 * k_mib}) {
-        buffers.emplace_back(nbytes, kind, im::buffer_options{.on = queue_, .from = pool});
+        buffers.emplace_back(nbytes, kind, im::buffer_options{.queue = queue_, .resource = pool});
         const bytes data = noise(nbytes);
         write(buffers.back(), data);
         EXPECT_TRUE(same(read(buffers.back()), data));
@@ -267,7 +267,7 @@ TEST_P(pools_over_others, stand_on_adaptors) {
     EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
     const im::resource arenas = im::resource::arena(provider(kind));
     const im::resource pool = im::resource::pool(arenas, {.growth_bytes = k_mib});
-    const im::buffer buffer(3 * k_mib, kind, {.on = queue_, .from = pool});
+    const im::buffer buffer(3 * k_mib, kind, {.queue = queue_, .resource = pool});
     const bytes data = noise(3 * k_mib);
     EXPECT_TRUE((write(buffer, data), same(read(buffer), data)));
   }
@@ -276,7 +276,7 @@ TEST_P(pools_over_others, stand_on_adaptors) {
 TEST_P(pools_over_others, share_a_budget_and_keep_limits) {
   const im::kind kind = kinds().front();
   const im::budget share(8 * k_mib);
-  const im::pool_options how{.growth_bytes = k_mib, .share = share, .wait = 0ns};
+  const im::pool_options how{.growth_bytes = k_mib, .budget = share, .wait = 0ns};
   lender source{provider(kind)};
   const im::resource over = im::resource::pool(custom(kind, source), how);
   const im::resource plain = im::resource::pool(queue_.context(), kind, how, device_);
@@ -337,7 +337,7 @@ TEST_P(pools_over_others, keep_them_alive_and_go_before_them) {
   const auto log = source->of.log;
   im::resource pool = im::resource::pool(custom(kind, held{std::move(source)}));
   {
-    const im::buffer buffer(k_mib, kind, {.on = queue_, .from = pool});
+    const im::buffer buffer(k_mib, kind, {.queue = queue_, .resource = pool});
     pool = {};
     EXPECT_FALSE(log->gone);
     im::fill(buffer, 1.0f);

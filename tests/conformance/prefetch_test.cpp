@@ -35,7 +35,7 @@ TEST_P(prefetching, asks_for_shared_memory_alone) {
       ahead.deallocate(block, 5000, 0, queue_);
       EXPECT_THROW(ahead.deallocate(block, 5000, 0, queue_), im::invalid_argument);
       {
-        const im::buffer buffer(1000, kind, {.on = queue_, .from = ahead});
+        const im::buffer buffer(1000, kind, {.queue = queue_, .resource = ahead});
         im::fill(buffer, static_cast<unsigned char>(7));
       }
       EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));

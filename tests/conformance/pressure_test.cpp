@@ -83,7 +83,7 @@ TEST(pressure_of_the_driver, reclaim_callbacks_are_asked) {
   const auto provider = im::resource::provider(queue.context(), im::kind::device);
   const auto counted = im::resource::statistics(provider);
   const auto make = [&](std::size_t nbytes, const im::resource& from) {
-    return im::buffer(nbytes, im::kind::device, {.on = queue, .from = from});
+    return im::buffer(nbytes, im::kind::device, {.queue = queue, .resource = from});
   };
   std::optional<im::buffer> cache;
   int asked = 0;
@@ -94,8 +94,8 @@ TEST(pressure_of_the_driver, reclaim_callbacks_are_asked) {
     cache.reset();
     return has ? 6 * k_mib : 0;
   });
-  cache.emplace(6 * k_mib, im::kind::device, im::buffer_options{.on = queue});
-  EXPECT_EQ(im::buffer(6 * k_mib, im::kind::device, {.on = queue}).size(), 6 * k_mib);
+  cache.emplace(6 * k_mib, im::kind::device, im::buffer_options{.queue = queue});
+  EXPECT_EQ(im::buffer(6 * k_mib, im::kind::device, {.queue = queue}).size(), 6 * k_mib);
   for (const auto& from : {provider, counted}) {
     cache = make(6 * k_mib, from);
     EXPECT_EQ(make(6 * k_mib, from).size(), 6 * k_mib);
@@ -145,7 +145,7 @@ TEST_P(pressure, the_error_tells_what_there_is) {
   ASSERT_TRUE(seen);
   expect_near(seen->live, 2 * k_mib);
   EXPECT_EQ(seen->device, device_.info().filter);
-  EXPECT_EQ(seen->of, im::kind::device);
+  EXPECT_EQ(seen->kind, im::kind::device);
   EXPECT_EQ(seen->requested, 7 * k_mib);
   EXPECT_EQ(seen->rungs.at(0), im::rung::settle);
   EXPECT_TRUE(std::find(seen->rungs.begin(), seen->rungs.end(), im::rung::trim) !=
@@ -249,10 +249,10 @@ TEST_P(pressure, a_request_waits_for_what_is_freed_late) {
   const im::queue other(queue_.context(), device_);
   const im::resource from = make(20s);
   std::optional<im::buffer> large{std::in_place, 6 * k_mib, im::kind::device,
-                                  im::buffer_options{.on = queue_, .from = from}};
+                                  im::buffer_options{.queue = queue_, .resource = from}};
   im::host_event gate;
   (void)other.fence({gate});
-  (void)im::fill_async(*large, 1.0F, {.on = other});
+  (void)im::fill_async(*large, 1.0F, {.queue = other});
   large.reset();
   std::thread late([&] {
     while (im::counts_of(from, im::rung::wait).tried == 0) std::this_thread::sleep_for(1ms);
@@ -302,8 +302,8 @@ TEST_P(pressure, a_reclaim_callback_gives_memory_up) {
     });
     auto* large = from.allocate(8 * k_mib, 0, queue_);
     EXPECT_EQ(im::counts_of(from, im::rung::reclaim).served, 1U);
-    EXPECT_EQ(asked.where, device_);
-    EXPECT_EQ(asked.of, im::kind::device);
+    EXPECT_EQ(asked.device, device_);
+    EXPECT_EQ(asked.kind, im::kind::device);
     EXPECT_EQ(asked.nbytes, 8 * k_mib);
     EXPECT_THROW((void)from.allocate(k_mib, 0, queue_), im::out_of_memory);
     EXPECT_TRUE(contains(isthmus_error_message(), " reclaim")) << isthmus_error_message();

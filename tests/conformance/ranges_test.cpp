@@ -91,9 +91,9 @@ class ranged : public on_backend {
     side into = made(to, old);
     const side out_of = made(from, data);
     if (blocking) {
-      im::copy_ranges(into.to(), out_of.from(), all, {.on = queue_});
+      im::copy_ranges(into.to(), out_of.from(), all, {.queue = queue_});
     } else {
-      im::copy_ranges_async(into.to(), out_of.from(), all, {.on = queue_}).wait();
+      im::copy_ranges_async(into.to(), out_of.from(), all, {.queue = queue_}).wait();
     }
     EXPECT_TRUE(same(into.now(), modelled(old, data, all)))
         << (from ? name(*from) : "plain") << " to " << (to ? name(*to) : "plain") << ", "
@@ -184,10 +184,10 @@ TEST_P(ranged, are_in_order_with_the_queue) {
   bytes late(k_bytes);
   const im::queue other(device_);
   im::fill(there, std::byte{0});
-  const im::event ends[] = {im::copy_ranges_async(there, std::span(first), all, {.on = queue_}),
-                            im::copy_async(std::span(early), there, {.on = other}),
-                            im::fill_async(there, std::byte{7}, {.on = queue_}),
-                            im::copy_ranges_async(std::span(late), there, all, {.on = other})};
+  const im::event ends[] = {im::copy_ranges_async(there, std::span(first), all, {.queue = queue_}),
+                            im::copy_async(std::span(early), there, {.queue = other}),
+                            im::fill_async(there, std::byte{7}, {.queue = queue_}),
+                            im::copy_ranges_async(std::span(late), there, all, {.queue = other})};
   for (const auto& each : ends) each.wait();
   EXPECT_TRUE(same(early, modelled(bytes(k_bytes), first, all)));
   EXPECT_TRUE(same(late, modelled(bytes(k_bytes), bytes(k_bytes, std::byte{7}), all)));
@@ -205,7 +205,7 @@ TEST_P(ranged, wait_for_what_they_must_come_behind) {
     im::fill(there, std::byte{0});
     const im::host_event gate;
     const im::event sent =
-        im::copy_ranges_async(there, std::span(data), all, {.on = queue_, .after = gate});
+        im::copy_ranges_async(there, std::span(data), all, {.queue = queue_, .after = gate});
     EXPECT_FALSE(sent.done());
     data = later;
     gate.complete();
@@ -224,7 +224,7 @@ TEST_P(ranged, what_they_depend_on_fails) {
   for (std::size_t at = 0; at < 5000; at += 500) all.push_back({at, at, 100});
   const im::host_event gate;
   const im::event sent =
-      im::copy_ranges_async(there, std::span(data), all, {.on = queue_, .after = gate});
+      im::copy_ranges_async(there, std::span(data), all, {.queue = queue_, .after = gate});
   gate.fail("gone");
   EXPECT_TRUE(throws(im::status::dependency, [&] { sent.wait(); }));
 }
@@ -240,9 +240,9 @@ TEST_P(ranged, from_several_threads_at_once) {
         const ranges all = random_ranges(random, 50, 3000);
         const auto room = of(all);
         const bytes data = noise(room.source, seed);
-        const im::buffer there(k_bytes, im::kind::device, {.on = own});
+        const im::buffer there(k_bytes, im::kind::device, {.queue = own});
         im::fill(there, std::byte{0});
-        im::copy_ranges_async(there, std::span(data), all, {.on = own}).wait();
+        im::copy_ranges_async(there, std::span(data), all, {.queue = own}).wait();
         const bytes got = read(there);
         EXPECT_TRUE(same(got, modelled(bytes(k_bytes), data, all)));
       }

@@ -59,7 +59,7 @@ TEST_P(request_adaptors, choose_by_size) {
         EXPECT_EQ(im::statistics_of(*to).current_bytes, 0u);
       }
       {
-        const im::buffer buffer(500, kind, {.on = queue_, .from = sorted});
+        const im::buffer buffer(500, kind, {.queue = queue_, .resource = sorted});
         im::fill(buffer, static_cast<unsigned char>(1));
         EXPECT_EQ(im::statistics_of(medium).current_bytes, 500u);
       }

@@ -41,7 +41,7 @@ TEST_P(resources, feed_buffers) {
     im::buffer buffer;
     {
       const im::resource from = im::resource::provider(queue_.context(), kind);
-      buffer = im::buffer(1000, kind, {.on = queue_, .alignment = 64, .from = from});
+      buffer = im::buffer(1000, kind, {.queue = queue_, .alignment = 64, .resource = from});
     }
     const bytes data = noise(1000);
     write(buffer, data);
@@ -52,7 +52,7 @@ TEST_P(resources, feed_buffers) {
 TEST_P(resources, of_another_kind_than_the_buffer_are_refused) {
   if (kinds().size() < 2) GTEST_SKIP();
   const im::resource from = im::resource::provider(queue_.context(), kinds()[0]);
-  EXPECT_THROW(im::buffer(10, kinds()[1], {.on = queue_, .from = from}), im::error);
+  EXPECT_THROW(im::buffer(10, kinds()[1], {.queue = queue_, .resource = from}), im::error);
 }
 
 TEST_P(resources, hold_standard_containers) {

@@ -82,13 +82,13 @@ TEST_F(scattered, copies_to_all_devices_run_at_the_same_time) {
 TEST_F(scattered, of_arrays_with_gaps) {
   const auto queues = four();
   {
-    const im::array_options how{.on = queues[1]};
+    const im::array_options how{.queue = queues[1]};
     const auto a = im::to_array(counting(60), {5, 12}, im::kind::device, how);
     const auto columns = a.view(im::every, im::slice(0, 12, 2)).transpose();
     const auto parts = im::scatter(columns, queues);
     EXPECT_EQ(parts[0].shape(), (im::axes<2>{2, 5}));
     EXPECT_EQ(im::gather(parts), im::to_vector(columns));
-    const auto back = im::zeros<float>({6, 5}, im::kind::device, {.on = queues[3]});
+    const auto back = im::zeros<float>({6, 5}, im::kind::device, {.queue = queues[3]});
     im::gather(back, parts);
     EXPECT_EQ(im::to_vector(back), im::to_vector(columns));
     const auto refuses = [](const std::vector<std::string>& parts_of_text, auto&& call) {

@@ -197,9 +197,9 @@ class stacked : public on_upstreams {
     auto* const block = static_cast<std::byte*>(from.allocate(k_bytes, 0, queue_));
     auto* const next = static_cast<std::byte*>(from.allocate(k_bytes, 0, queue_));
     const auto nothing = [](void*) noexcept {};
-    (void)im::buffer::adopt(static_cast<void*>(block), k_bytes, nothing, {.on = queue_});
+    (void)im::buffer::adopt(static_cast<void*>(block), k_bytes, nothing, {.queue = queue_});
     EXPECT_THROW(
-        (void)im::buffer::adopt(static_cast<void*>(block), 2 * k_bytes, nothing, {.on = queue_}),
+        (void)im::buffer::adopt(static_cast<void*>(block), 2 * k_bytes, nothing, {.queue = queue_}),
         im::out_of_range);
     EXPECT_EQ(fill(block, 2 * k_bytes), ISTHMUS_ERROR_OUT_OF_RANGE);
     EXPECT_EQ(fill(block, k_bytes), ISTHMUS_OK);
@@ -250,7 +250,7 @@ TEST_P(stacked, pointers_belong_to_the_resource_that_has_them) {
       EXPECT_EQ(im::query(block).resource, upper);
       EXPECT_EQ(im::query(block, queue_.context()).kind, kind);
       {
-        const im::buffer buffer(300, kind, {.on = queue_, .from = lower});
+        const im::buffer buffer(300, kind, {.queue = queue_, .resource = lower});
         const im::pointer_info known = im::query(static_cast<std::byte*>(buffer.pointer()) + 299);
         EXPECT_EQ(known.resource, lower);
         EXPECT_EQ(known.base, buffer.pointer());
@@ -350,10 +350,10 @@ TEST_P(stacked, blocks_of_buffers_are_refused) {
         const im::resource from = stand(one, bottom);
         if (!from) continue;
         SCOPED_TRACE(one.name + " of " + std::string(name(kind)) + " memory");
-        const im::buffer buffer(100, kind, {.on = queue_, .from = from});
+        const im::buffer buffer(100, kind, {.queue = queue_, .resource = from});
         EXPECT_THROW(from.deallocate(buffer.pointer(), 100, 0, queue_), im::invalid_argument);
         EXPECT_TRUE(is_live(buffer.pointer()));
-        const im::buffer other(100, kind, {.on = queue_, .from = from});
+        const im::buffer other(100, kind, {.queue = queue_, .resource = from});
         EXPECT_NE(other.pointer(), buffer.pointer());
       }
     }

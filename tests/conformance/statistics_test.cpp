@@ -54,10 +54,10 @@ TEST_P(counting, counts_buffers_until_they_are_freed) {
     for (const im::resource& upstream : upstreams(kind)) {
       const im::resource counted = im::resource::statistics(upstream);
       {
-        const im::buffer buffer(1000, kind, {.on = queue_, .from = counted});
+        const im::buffer buffer(1000, kind, {.queue = queue_, .resource = counted});
         im::fill(buffer, 1.0f);
         EXPECT_TRUE(counts(im::statistics_of(counted), {1000, 1, 1000, 1, 1000, 1}));
-        const im::buffer empty(0, kind, {.on = queue_, .from = counted});
+        const im::buffer empty(0, kind, {.queue = queue_, .resource = counted});
         EXPECT_EQ(im::statistics_of(counted).total_count, 1u) << "nothing is allocated for it";
       }
       queue_.wait();
@@ -66,7 +66,7 @@ TEST_P(counting, counts_buffers_until_they_are_freed) {
       if (!can(im::capability::wait_for_host)) continue;
       im::host_event gate;
       {
-        const im::buffer buffer(500, kind, {.on = queue_, .from = counted});
+        const im::buffer buffer(500, kind, {.queue = queue_, .resource = counted});
         (void)im::fill_async(buffer, static_cast<unsigned char>(1), {.after = {gate}});
       }
       EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u) << "freed, with work on it to come";
@@ -97,7 +97,7 @@ TEST_P(counting, counts_no_failure_and_no_misuse) {
       counted.deallocate(memory, 1000, 0, queue_);
       EXPECT_THROW(counted.deallocate(memory, 1000, 0, queue_), im::invalid_argument);
       EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
-      im::buffer buffer(1000, kind, {.on = queue_, .from = counted});
+      im::buffer buffer(1000, kind, {.queue = queue_, .resource = counted});
       EXPECT_THROW(counted.deallocate(buffer.pointer(), 1000, 0, queue_), im::invalid_argument);
       EXPECT_EQ(im::statistics_of(counted).current_bytes, 1000u);
     }

@@ -113,7 +113,7 @@ TEST_P(submitting, what_waits_for_a_failed_function_fails) {
   const im::event failed = queue_.submit([] { throw std::runtime_error("no"); });
   const im::queue other(device_);
   EXPECT_TRUE(throws(im::status::dependency,
-                     [&] { im::fill(buffer, std::byte{2}, {.on = other, .after = failed}); }));
+                     [&] { im::fill(buffer, std::byte{2}, {.queue = other, .after = failed}); }));
   const auto want = ran_all_the_same() ? std::byte{2} : std::byte{1};
   EXPECT_TRUE(same(read(buffer), bytes(100, want)));
 }
@@ -156,10 +156,10 @@ TEST_P(submitting, buffers_are_owned_till_the_function_has_run) {
 
 TEST_P(submitting, functions_may_use_the_library) {
   const im::queue other(device_);
-  const im::buffer buffer(1000, kinds().front(), {.on = other});
+  const im::buffer buffer(1000, kinds().front(), {.queue = other});
   queue_
       .submit([buffer, other] {
-        const im::buffer inner(10, buffer.kind(), {.on = other});
+        const im::buffer inner(10, buffer.kind(), {.queue = other});
         im::fill(buffer, std::byte{7});
       })
       .wait();

@@ -72,7 +72,7 @@ TEST_P(tracking, knows_buffers_till_their_memory_goes_back) {
     for (const im::resource& upstream : upstreams(kind)) {
       const im::resource tracked = im::resource::tracking(upstream);
       {
-        const im::buffer buffer(1000, kind, {.on = queue_, .from = tracked});
+        const im::buffer buffer(1000, kind, {.queue = queue_, .resource = tracked});
         im::fill(buffer, 1.0f);
         const auto blocks = im::live_blocks(tracked);
         ASSERT_EQ(blocks.size(), 1u);
@@ -121,7 +121,7 @@ TEST_P(tracking, tells_a_pointers_requested_size_and_queue) {
 TEST_P(tracking, keeps_no_frames_of_the_library_itself) {
   const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0], {.frames = 2});
   const im::resource counted = im::resource::statistics(tracked);
-  const im::buffer buffer(100, kinds().front(), {.on = queue_, .from = counted});
+  const im::buffer buffer(100, kinds().front(), {.queue = queue_, .resource = counted});
   void* const block = take_there(counted, queue_);
   for (const auto& each : im::live_blocks(tracked)) {
     EXPECT_NE(each.stack.find("conformance"), std::string::npos) << each.stack;

@@ -86,12 +86,12 @@ TEST_P(two_devices, every_byte_arrives) {
       for (const im::queue& order : {to, from}) {
         const im::buffer source = device_buffer(from, data);
         const im::buffer target = device_buffer(to, bytes(nbytes + 9));
-        im::copy_n(im::at(target, 9), im::at(source, 5), nbytes, {.on = order});
+        im::copy_n(im::at(target, 9), im::at(source, 5), nbytes, {.queue = order});
         bytes want(nbytes + 9);
         std::copy(data.begin() + 5, data.end(), want.begin() + 9);
         EXPECT_TRUE(same(read(target), want)) << nbytes;
         im::fill(target, std::byte{0});
-        im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes, {.on = order}).wait();
+        im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes, {.queue = order}).wait();
         EXPECT_TRUE(same(read(target), want)) << nbytes << ", not waited for";
       }
     });
@@ -107,7 +107,7 @@ TEST_P(two_devices, arrays_in_parts_on_both) {
   std::vector<float> counting(7 * 12);
   std::iota(counting.begin(), counting.end(), 0.0f);
   both_ways([&](const im::queue& to, const im::queue& from) {
-    const auto whole = im::to_array(counting, {7, 12}, im::kind::device, {.on = from});
+    const auto whole = im::to_array(counting, {7, 12}, im::kind::device, {.queue = from});
     const auto columns = whole.view(im::every, im::slice(1, 12, 2));
     const auto wanted = im::to_vector(columns);
     const std::vector<im::queue> queues{to, from};
@@ -119,7 +119,7 @@ TEST_P(two_devices, arrays_in_parts_on_both) {
     }
     EXPECT_EQ(im::gather(parts), wanted);
     for (const im::queue& on : queues) {
-      const auto wide = im::zeros<float>({7, 12}, im::kind::device, {.on = on});
+      const auto wide = im::zeros<float>({7, 12}, im::kind::device, {.queue = on});
       const auto back = wide.view(im::every, im::slice(1, 12, 2));
       im::gather(back, parts);
       EXPECT_EQ(im::to_vector(back), wanted);
@@ -137,10 +137,10 @@ TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {
     const im::buffer memory = device_buffer(here, bytes(k_bytes));
     bytes got(k_bytes), small(1000);
     const im::event ends[] = {
-        im::copy_async(memory, std::span(data), {.on = other}),
-        im::copy_async(std::span(got), memory, {.on = other}),
-        im::copy_n_async(std::span(small), im::at(memory, 7), small.size(), {.on = other}),
-        im::fill_async(memory, std::byte{1}, {.on = other})};
+        im::copy_async(memory, std::span(data), {.queue = other}),
+        im::copy_async(std::span(got), memory, {.queue = other}),
+        im::copy_n_async(std::span(small), im::at(memory, 7), small.size(), {.queue = other}),
+        im::fill_async(memory, std::byte{1}, {.queue = other})};
     other.wait();
     for (const auto& each : ends) EXPECT_TRUE(each.done());
     EXPECT_TRUE(same(got, data));
@@ -177,7 +177,7 @@ TEST_P(two_devices, memory_is_where_its_resource_has_it) {
         im::resource::limit(im::resource::provider(home, im::kind::device, other.device()), 1);
     for (const auto& from : {pool, provider, im::resource::fallback(full, pool)}) {
       {
-        const im::buffer memory(data.size(), im::kind::device, {.on = other, .from = from});
+        const im::buffer memory(data.size(), im::kind::device, {.queue = other, .resource = from});
         EXPECT_EQ(im::query(memory.pointer()).device, here.device());
         write(memory, data);
         const im::buffer there = device_buffer(other, bytes(data.size()));
@@ -186,9 +186,9 @@ TEST_P(two_devices, memory_is_where_its_resource_has_it) {
       }
       void* const pointer = from.allocate(data.size(), 0, other);
       const std::span bare(static_cast<std::byte*>(pointer), data.size());
-      im::copy(bare, std::span(data), {.on = other});
+      im::copy(bare, std::span(data), {.queue = other});
       bytes got(data.size());
-      im::copy(std::span(got), bare, {.on = other});
+      im::copy(std::span(got), bare, {.queue = other});
       EXPECT_TRUE(same(got, data));
       from.deallocate(pointer, data.size(), 0, other);
     }
@@ -207,7 +207,7 @@ TEST_P(two_devices, blocks_cut_from_memory_are_where_that_is) {
     EXPECT_TRUE(throws(im::status::unsupported, {"several devices"},
                        [&] { static_cast<void>(im::resource::pool(either)); }));
     const im::buffer block(data.size(), im::kind::device,
-                           {.on = other, .from = im::resource::monotonic(either)});
+                           {.queue = other, .resource = im::resource::monotonic(either)});
     write(block, data);
     EXPECT_TRUE(same(read(block), data));
   });
@@ -219,9 +219,9 @@ TEST_P(two_devices, a_closed_queue_of_the_memory_is_in_nobodys_way) {
     im::queue own(here.device());
     const im::buffer memory = device_buffer(own, bytes(data.size()));
     own.close();
-    im::copy(memory, std::span(data), {.on = other});
+    im::copy(memory, std::span(data), {.queue = other});
     bytes got(data.size());
-    im::copy(std::span(got), memory, {.on = other});
+    im::copy(std::span(got), memory, {.queue = other});
     EXPECT_TRUE(same(got, data));
   });
 }
@@ -242,7 +242,8 @@ TEST_P(two_devices, memory_of_the_other_one_is_not_adopted) {
     EXPECT_TRUE(throws(
         im::status::wrong_context,
         {std::string(here.device().info().filter), std::string(other.device().info().filter)}, [&] {
-          static_cast<void>(im::buffer::adopt(memory, 1000, [](void*) noexcept {}, {.on = other}));
+          static_cast<void>(
+              im::buffer::adopt(memory, 1000, [](void*) noexcept {}, {.queue = other}));
         }));
     from.deallocate(memory, 1000, 0, here);
   });
@@ -260,8 +261,8 @@ TEST_P(two_devices, threads_copy_both_ways_at_once) {
       for (int round = 0; round < k_rounds; ++round) {
         const bytes data = noise(k_bytes, static_cast<unsigned>(number * k_rounds + round));
         const im::buffer source = device_buffer(own, data);
-        const im::buffer target(k_bytes, im::kind::device, {.on = to});
-        im::copy_async(target, source, {.on = own}).wait();
+        const im::buffer target(k_bytes, im::kind::device, {.queue = to});
+        im::copy_async(target, source, {.queue = own}).wait();
         EXPECT_TRUE(same(read(target), data));
       }
     });

@@ -93,10 +93,11 @@ TEST_P(unified_failure, the_device_wins_the_same_after_it_gave_its_copy_up) {
       im::resource::pool(queue_.context(), im::kind::device, {.limit_bytes = 4 * k_mib}, device_);
   for (const bool pressed : {false, true}) {
     auto how = options();
-    how.from = pool;
+    how.resource = pool;
     const unified it = same_on_both(k_mib, how);
     if (pressed) {
-      const im::buffer all(3 * k_mib + k_mib / 2, im::kind::device, {.on = queue_, .from = pool});
+      const im::buffer all(3 * k_mib + k_mib / 2, im::kind::device,
+                           {.queue = queue_, .resource = pool});
       EXPECT_EQ(it.state(), im::unified_state::host_only);
     }
     it.device_write({0, 10},
@@ -167,7 +168,7 @@ TEST_P(unified_failure, a_host_write_while_a_device_write_begins_is_no_conflict_
   writing_meanwhile source{im::resource::provider(home, im::kind::device, device_),
                            std::make_shared<std::byte*>(nullptr)};
   auto how = options();
-  how.from = im::resource::custom(home, im::kind::device, source, device_);
+  how.resource = im::resource::custom(home, im::kind::device, source, device_);
   const unified it(4 * k_mib, how);
   const auto view = it.host();
   *source.where = view.data() + k_mib;

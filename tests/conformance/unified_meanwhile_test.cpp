@@ -93,7 +93,7 @@ class unified_meanwhile : public on_unified {
   // A buffer of ones with a host copy only.
   unified make_filled() const {
     auto how = options();
-    how.from = pool_;
+    how.resource = pool_;
     const unified it(k_bytes, how);
     it.copy_from(ones());
     return it;

@@ -314,7 +314,8 @@ class sides_model {
   void press() {
     const bool may_go = device_.is_there && host_.is_there && ranges_of(k_device).empty();
     try {
-      const im::buffer all(4 * k_mib - 64 * k_kib, im::kind::device, {.on = queue_, .from = pool_});
+      const im::buffer all(4 * k_mib - 64 * k_kib, im::kind::device,
+                           {.queue = queue_, .resource = pool_});
     } catch (const im::error&) {
       // The device copy takes the rest.
     }
@@ -345,7 +346,7 @@ TEST_P(unified_sides, random_operations) {
       const im::resource pool = im::resource::pool(queue_.context(), im::kind::device,
                                                    {.limit_bytes = 4 * k_mib}, device_);
       auto how = options();
-      how.from = pool;
+      how.resource = pool;
       sides_model run(unified(nbytes, how), pool, queue_, seed, can_hold);
       for (int i = 0; i < 60 && !HasFailure(); ++i) {
         SCOPED_TRACE("step " + std::to_string(i));

@@ -63,8 +63,9 @@ TEST_P(interrupted, a_request_that_waits_for_work) {
     expect_interrupted([&] { (void)from.allocate(6 * k_mib, 0, queue_); });
     EXPECT_EQ(im::snapshot_of(from).live, live);
   }
-  expect_interrupted(
-      [&] { const im::buffer made(6 * k_mib, im::kind::device, {.on = queue_, .from = from}); });
+  expect_interrupted([&] {
+    const im::buffer made(6 * k_mib, im::kind::device, {.queue = queue_, .resource = from});
+  });
   EXPECT_EQ(im::counts_of(from, im::rung::wait).served, 0U);
   gate.complete();
   void* const large = from.allocate(6 * k_mib, 0, queue_);
@@ -94,8 +95,8 @@ TEST_P(interrupted, a_request_that_waits_for_what_is_freed_late) {
   im::host_event gate;
   (void)other.fence({gate});
   {
-    const im::buffer large(6 * k_mib, im::kind::device, {.on = queue_, .from = from});
-    (void)im::fill_async(large, 1.0F, {.on = other});
+    const im::buffer large(6 * k_mib, im::kind::device, {.queue = queue_, .resource = from});
+    (void)im::fill_async(large, 1.0F, {.queue = other});
   }
   expect_interrupted([&] { (void)from.allocate(6 * k_mib, 0, queue_); });
   gate.complete();
@@ -175,7 +176,7 @@ TEST_P(interrupted, an_export_to_a_queue) {
   const im::buffer buffer = make_unpooled(4096, im::kind::device);
   const im::buffer view = buffer.on(other);
   im::host_event gate;
-  const im::event filled = im::fill_async(buffer, 1.0F, {.on = queue_, .after = {gate}});
+  const im::event filled = im::fill_async(buffer, 1.0F, {.queue = queue_, .after = {gate}});
   const auto lend = [&] {
     void* pointer = nullptr;
     im::detail::check(isthmus_buffer_export_to_queue(view.get(), other.get(), &pointer));

@@ -132,10 +132,10 @@ TEST_F(cuda_no_wait, pool_while_its_queue_is_at_work) {
 }
 
 TEST_F(cuda_no_wait, buffers_that_go_behind_work_on_them) {
-  const im::buffer pinned(1 << 20, im::kind::host, {.on = busy_});
+  const im::buffer pinned(1 << 20, im::kind::host, {.queue = busy_});
   const auto use = [&] {
     for (int i = 0; i < 30; ++i) {
-      const im::buffer made(1 << 20, im::kind::device, {.on = busy_, .from = pool_});
+      const im::buffer made(1 << 20, im::kind::device, {.queue = busy_, .resource = pool_});
       (void)im::copy_async(made, pinned);
       (void)im::fill_async(made, std::byte{7});
       (void)busy_.fence();
@@ -180,10 +180,10 @@ TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_gives_back) {
 // The memory is released after the work on it, as that of a block is. Only a host write to the
 // memory must wait for that work.
 TEST_F(cuda_no_wait, pinned_memory_goes_with_a_buffer_behind_work_on_it) {
-  const im::buffer there(8 << 20, im::kind::device, {.on = busy_});
+  const im::buffer there(8 << 20, im::kind::device, {.queue = busy_});
   beside_endless_work(busy_, [&] {
     for (int i = 0; i < 5; ++i) {
-      const im::buffer made(8 << 20, im::kind::host, {.on = busy_, .from = pinned_});
+      const im::buffer made(8 << 20, im::kind::host, {.queue = busy_, .resource = pinned_});
       (void)im::fill_async(made, std::uint64_t{7});
       (void)im::copy_async(there, made);
     }

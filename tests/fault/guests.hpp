@@ -79,12 +79,12 @@ class guests : public steps {
   void use() {
     EXPECT_EQ(adopted_.context().devices().size(), im::context::of(device_).devices().size());
     attempt([&] {
-      const im::buffer there(k_nbytes, im::kind::device, {.on = adopted_});
-      const im::buffer here(k_nbytes, im::kind::shared, {.on = ours_});
+      const im::buffer there(k_nbytes, im::kind::device, {.queue = adopted_});
+      const im::buffer here(k_nbytes, im::kind::shared, {.queue = ours_});
       bytes want = noise(k_nbytes);
       im::copy(there, std::span(want));
       const im::event filled = im::fill_async(here, std::byte{7});
-      end(im::copy_n_async(im::at(there, 100), here, 2000, {.on = adopted_, .after = filled}));
+      end(im::copy_n_async(im::at(there, 100), here, 2000, {.queue = adopted_, .after = filled}));
       std::fill_n(want.begin() + 100, 2000, std::byte{7});
       end(im::fill_async(there.slice(3, 80), 1.25));
       const double value = 1.25;

@@ -32,7 +32,7 @@ tracking_now ask() {
 unified make_on(const im::device& device, std::size_t nbytes) {
   const im::queue on(device);
   im::unified_options how;
-  how.on = on;
+  how.queue = on;
   how.separate = true;
   return unified(nbytes, how);
 }

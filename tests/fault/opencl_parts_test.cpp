@@ -30,8 +30,8 @@ TEST_F(opencl_parts, of_a_copy_are_refused_in_turn) {
     bool was_refused = true;
     for (long n = 0; was_refused && n < k_most_commands; ++n) {
       SCOPED_TRACE((depends ? "after an event, command " : "command ") + std::to_string(n));
-      const im::buffer from(k_parted, im::kind::device, {.on = queue_});
-      const im::buffer to(k_parted, im::kind::device, {.on = queue_});
+      const im::buffer from(k_parted, im::kind::device, {.queue = queue_});
+      const im::buffer to(k_parted, im::kind::device, {.queue = queue_});
       write(from, data);
       write(to, bytes(k_parted));
       const im::host_event gate;

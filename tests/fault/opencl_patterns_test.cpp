@@ -28,7 +28,7 @@ class opencl_patterns : public on_opencl_relay {
   [[nodiscard]] long begun() const { return relay_.late_fills() - before_; }
 
   im::buffer make() const {
-    const im::buffer made(k_filled_bytes, im::kind::device, {.on = queue_});
+    const im::buffer made(k_filled_bytes, im::kind::device, {.queue = queue_});
     write(made, bytes(k_filled_bytes));
     return made;
   }

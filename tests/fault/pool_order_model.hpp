@@ -30,7 +30,7 @@ class pool_order_model {
       pools_.push_back(im::resource::pool(context_, kind,
                                           {.growth_bytes = k_mib,
                                            .limit_bytes = k_pool_bytes,
-                                           .share = shared,
+                                           .budget = shared,
                                            .wait = 0s,
                                            .device_wait = below(2) == 0},
                                           device));

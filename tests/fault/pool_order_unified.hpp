@@ -48,9 +48,9 @@ class evicted_unified {
 
   static im::unified_options options(const im::queue& on, const im::resource& pool) {
     im::unified_options how;
-    how.on = on;
+    how.queue = on;
     how.separate = true;
-    how.from = pool;
+    how.resource = pool;
     return how;
   }
   void write_on_host(const im::element_range& range, std::byte value) {

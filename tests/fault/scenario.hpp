@@ -73,7 +73,7 @@ class scenario : public steps {
   void allocate() {
     for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
       for (int i = 0; i < 2; ++i) {
-        attempt([&] { all_.push_back({im::buffer(k_bytes, kind, {.on = first_}), {}}); });
+        attempt([&] { all_.push_back({im::buffer(k_bytes, kind, {.queue = first_}), {}}); });
       }
     }
   }
@@ -121,7 +121,7 @@ class scenario : public steps {
     const bytes data = noise(k_bytes, 99);
     for (tracked& to : all_) {
       const bool written =
-          attempt([&] { im::copy_ranges(to.buffer, std::span(data), all, {.on = first_}); });
+          attempt([&] { im::copy_ranges(to.buffer, std::span(data), all, {.queue = first_}); });
       for (const auto& each : all) splice(to, data, each);
       to.sure = to.sure && written;
       for (const tracked& from : all_) {
@@ -202,10 +202,11 @@ class scenario : public steps {
   void cross_queues() {
     for (tracked& one : all_) {
       const bool done = attempt([&] {
-        const im::event filled = im::fill_async(one.buffer, std::uint16_t{0x1234}, {.on = first_});
+        const im::event filled =
+            im::fill_async(one.buffer, std::uint16_t{0x1234}, {.queue = first_});
         const im::event fence = second_.fence(filled);
         end(im::copy_n_async(im::at(one.buffer, 20000), one.buffer, 10000,
-                             {.on = second_, .after = {filled, fence}}));
+                             {.queue = second_, .after = {filled, fence}}));
         end(filled);
       });
       const std::uint16_t value = 0x1234;
@@ -252,11 +253,11 @@ class scenario : public steps {
           ASSERT_LT(++tries, k_most_calls);
         }
       }
-      attempt([&] { (void)im::buffer(k_bytes, kind, {.on = first_, .from = counted}); });
+      attempt([&] { (void)im::buffer(k_bytes, kind, {.queue = first_, .resource = counted}); });
       EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
       EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
       attempt([&] {
-        all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = counted}), {}});
+        all_.push_back({im::buffer(k_bytes, kind, {.queue = first_, .resource = counted}), {}});
       });
     }
   }
@@ -269,12 +270,12 @@ class scenario : public steps {
       attempt([&] {
         pool = im::resource::pool(
             context_, kind,
-            {.growth_bytes = 1 << 20, .share = shared, .decay = std::chrono::nanoseconds(1)});
+            {.growth_bytes = 1 << 20, .budget = shared, .decay = std::chrono::nanoseconds(1)});
       });
       if (!pool) continue;
       for (std::size_t nbytes : {std::size_t{500}, k_bytes, std::size_t{300} << 10}) {
         attempt([&] {
-          all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = pool}), {}});
+          all_.push_back({im::buffer(k_bytes, kind, {.queue = first_, .resource = pool}), {}});
           const std::int64_t count = 4000, far = 8;
           const isthmus_place_t start{all_.back().buffer.get(), nullptr, 0};
           fill_array({start, ISTHMUS_FLOAT32, 1, &count, &far}, 2.5F);
@@ -317,7 +318,7 @@ class scenario : public steps {
     for (void*& each : pieces) attempt([&] { each = pool.allocate(k_piece, 0, first_); });
     for (void* each : {pieces[0], pieces[2]}) give(pool, each, k_piece);
     attempt([&] {
-      const im::buffer both(2 * k_piece, im::kind::host, {.on = first_, .from = pool});
+      const im::buffer both(2 * k_piece, im::kind::host, {.queue = first_, .resource = pool});
       const im::buffer seam = both.slice(k_piece - k_around, 2 * k_around);
       end(im::fill_async(seam, std::uint64_t{0x0102030405060708}));
       bytes got(2 * k_around);
@@ -364,7 +365,7 @@ class scenario : public steps {
     if (all_.empty()) return;
     attempt([&] {
       im::usm_pointer memory = all_.back().buffer.disown();
-      (void)im::buffer::adopt(std::move(memory), k_bytes, {.on = second_});
+      (void)im::buffer::adopt(std::move(memory), k_bytes, {.queue = second_});
     });
     const bytes last = noise(k_bytes);
     attempt([&] { (void)im::copy_async(all_.front().buffer, std::span(last)).wait_for(20s); });

@@ -426,7 +426,7 @@ TEST_P(sim_unified_failure, of_a_request_for_memory_leaves_the_copy_that_the_dev
   it.device_write({0, 100}, [&](im::buffer memory) {
     im::fill(memory.slice(0, 100), std::byte{9});
     memory = {};
-    EXPECT_THROW(im::buffer(60 * k_mib, im::kind::device, {.on = queue}), im::error);
+    EXPECT_THROW(im::buffer(60 * k_mib, im::kind::device, {.queue = queue}), im::error);
   });
   EXPECT_TRUE(same(it.host_read({0, 100}), bytes(100, std::byte{9})));
 }

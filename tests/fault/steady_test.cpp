@@ -17,8 +17,8 @@ constexpr std::size_t k_step_sizes[] = {100, 1000, 70'000, k_mib, 3 * k_mib, 40 
 void make_and_drop(const im::queue& queue, im::kind kind, const im::resource& from) {
   std::vector<im::buffer> held;
   for (const std::size_t nbytes : k_step_sizes) {
-    (void)im::buffer(nbytes, kind, {.on = queue, .from = from});
-    held.emplace_back(nbytes, kind, im::buffer_options{.on = queue, .from = from});
+    (void)im::buffer(nbytes, kind, {.queue = queue, .resource = from});
+    held.emplace_back(nbytes, kind, im::buffer_options{.queue = queue, .resource = from});
   }
 }
 

@@ -133,7 +133,7 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
   const auto context = im::context::of(device_);
   for (const auto& from : {im::resource::provider(context, im::kind::device),
                            im::resource::pool(context, im::kind::device)}) {
-    im::buffer dropped(1000, im::kind::device, {.on = adopted, .from = from});
+    im::buffer dropped(1000, im::kind::device, {.queue = adopted, .resource = from});
     EXPECT_EQ(calls_of([&] {
                 dropped = {};
                 std::this_thread::sleep_for(50ms);
@@ -149,11 +149,11 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
 // of the runtime's threads is still finishing a command, which may already have been reported as
 // complete. This test would then hang.
 TEST_F(sycl_asking, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
-  const im::buffer kept(5000, im::kind::device, {.on = im::queue(device_)});
+  const im::buffer kept(5000, im::kind::device, {.queue = im::queue(device_)});
   for (int round = 0; round < 2000; ++round) {
     const stranger theirs(device_);
     const auto adopted = im::queue::adopt(device_, theirs.queue());
-    im::fill_async(kept.slice(3, 80), 1.25, {.on = adopted}).wait();
+    im::fill_async(kept.slice(3, 80), 1.25, {.queue = adopted}).wait();
   }
 }
 

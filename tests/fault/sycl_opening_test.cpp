@@ -20,7 +20,7 @@ bool is_told_to_be_absent() {
 
 void use(const im::device& found) {
   const bytes data = noise(1000);
-  const im::buffer made(data.size(), im::kind::device, {.on = im::queue(found)});
+  const im::buffer made(data.size(), im::kind::device, {.queue = im::queue(found)});
   im::copy(made, std::span(data));
   bytes got(data.size());
   im::copy(std::span(got), made);

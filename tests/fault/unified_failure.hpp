@@ -32,7 +32,7 @@ inline unified make_separate(const im::queue& on, im::tracking_means means,
                              im::winner wins = im::winner::none,
                              std::size_t nbytes = k_failing_bytes) {
   im::unified_options how;
-  how.on = on;
+  how.queue = on;
   how.separate = true;
   how.tracking = means;
   how.on_conflict = wins;

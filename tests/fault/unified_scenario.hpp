@@ -33,7 +33,7 @@ class unified_scenario : public steps {
  private:
   void live(im::tracking_means means, std::size_t nbytes) {
     im::unified_options how;
-    how.on = first_;
+    how.queue = first_;
     how.separate = true;
     how.tracking = means;
     it_ = unified(nbytes, how);

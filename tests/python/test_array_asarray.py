@@ -194,11 +194,11 @@ def test_of_pythons_own(q: Queue, kind: str, given_one: Any, dtype: str, expecte
     ("bad", "why"),
     [
         ([1, "x"], "text is not a number"), ("text", "text is not a number"),
-        ([object()], "references"), ({1: 2}, "not of dict"), (None, "not of NoneType"),
+        ([object()], "references"), ({1: 2}, "array of dict"), (None, "array of NoneType"),
         ([2**70], "references"), (np.array(["2020"], "M8[D]"), "view them as int64"),
         (np.zeros(3, [("a", "f4")]), "several fields"),
         (np.zeros(3, ">f4"), "not in native byte order"),
-        (np.array([b"x"]), "text is not a number"), (object(), "not of object"),
+        (np.array([b"x"]), "text is not a number"), (object(), "array of object"),
         (2**70, "references"),
     ],
 )  # fmt: skip

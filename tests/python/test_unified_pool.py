@@ -198,7 +198,7 @@ def test_bad_requests() -> None:
         pool.acquire(-1)
     with pytest.raises(TypeError):
         pool.acquire(4, object)
-    with pytest.raises(ValueError, match="do not belong together"):
+    with pytest.raises(ValueError, match="do not match"):
         pool.acquire(4, device=sim(), queue=Queue("host"))
     assert pool.stats() == BufferPoolStats(0, 0, 0, 0, 0, 0)
 

@@ -31,7 +31,7 @@ TEST_P(lifetimes, a_shared_buffer_is_freed_while_used) {
   const im::device device = open();
   const im::queue queue(device);
   for (int round = 0; round < 40; ++round) {
-    const im::buffer shared(20000, im::kind::shared, {.on = queue});
+    const im::buffer shared(20000, im::kind::shared, {.queue = queue});
     std::atomic<int> closed{0};
     in_threads(4, [&](std::size_t thread) {
       const bytes data(5000, static_cast<std::byte>(thread + 1));
@@ -58,7 +58,7 @@ TEST_P(lifetimes, a_shared_buffer_is_freed_while_used) {
 TEST_P(lifetimes, an_event_is_waited_for_by_many) {
   const im::device device = open();
   const im::queue queue(device);
-  const im::buffer buffer(1000, im::kind::device, {.on = queue});
+  const im::buffer buffer(1000, im::kind::device, {.queue = queue});
   for (int round = 0; round < 30; ++round) {
     const im::host_event gate;
     const im::event done = im::fill_async(buffer, std::byte{1}, {.after = gate});
@@ -84,7 +84,7 @@ TEST_P(lifetimes, an_event_is_waited_for_by_many) {
 TEST_P(lifetimes, host_events_are_completed_or_dropped_elsewhere) {
   const im::device device = open();
   const im::queue queue(device);
-  const im::buffer buffer(100, im::kind::device, {.on = queue});
+  const im::buffer buffer(100, im::kind::device, {.queue = queue});
   for (int round = 0; round < 60; ++round) {
     auto gate = std::make_unique<im::host_event>();
     const im::event blocked = im::fill_async(buffer, std::byte{1}, {.after = *gate});
@@ -108,8 +108,8 @@ TEST_P(lifetimes, host_events_are_completed_or_dropped_elsewhere) {
 TEST_P(lifetimes, no_queue_hangs_on_a_driver_that_cannot_wait) {
   const im::sim_device device("wait_for_host=0");
   const im::queue queue(device);
-  const im::buffer buffer(100, im::kind::device, {.on = queue});
-  const im::buffer other(100, im::kind::device, {.on = queue});
+  const im::buffer buffer(100, im::kind::device, {.queue = queue});
+  const im::buffer other(100, im::kind::device, {.queue = queue});
   for (int round = 0; round < 20; ++round) {
     const im::host_event gate;
     std::thread submitter([&] {
@@ -129,7 +129,7 @@ TEST_P(lifetimes, threads_end_with_their_queues_at_work) {
   for (int round = 0; round < 10; ++round) {
     in_threads(8, [&](std::size_t i) {
       const im::queue own(device);
-      buffers[i] = im::buffer(100000, im::kind::device, {.on = own});
+      buffers[i] = im::buffer(100000, im::kind::device, {.queue = own});
       events[i] = im::fill_async(buffers[i], static_cast<std::uint8_t>(i + 1));
     });
     for (std::size_t i = 0; i < 8; ++i) {
@@ -146,7 +146,7 @@ TEST_P(lifetimes, functions_run_while_all_else_goes) {
   in_threads(4, [&](std::size_t thread) {
     for (std::size_t i = 0; i < 4; ++i) {
       const im::queue own(device);
-      const im::buffer buffer(1000, im::kind::host, {.on = own});
+      const im::buffer buffer(1000, im::kind::host, {.queue = own});
       events[thread * 4 + i] = own.submit(
           [&ran](std::span<std::byte> all) {
             all[0] = std::byte{1};
@@ -164,7 +164,7 @@ TEST_P(lifetimes, one_queue_takes_from_many_threads) {
   const im::queue queue(device);
   std::barrier start(4);
   in_threads(4, [&](std::size_t thread) {
-    const im::buffer own(4096, im::kind::device, {.on = queue});
+    const im::buffer own(4096, im::kind::device, {.queue = queue});
     const bytes data = noise(4096, static_cast<unsigned>(thread));
     bytes got(4096);
     start.arrive_and_wait();
@@ -190,11 +190,11 @@ TEST_P(lifetimes, records_race_with_frees) {
   const im::queue queue(device);
   const im::queue other(device);
   for (int round = 0; round < 50; ++round) {
-    im::buffer buffer(1000, im::kind::device, {.on = queue});
+    im::buffer buffer(1000, im::kind::device, {.queue = queue});
     in_threads(3, [&, mine = buffer](std::size_t thread) {
       try {
         if (thread == 0) mine.record(other);
-        if (thread == 1) mine.record(im::fill_async(mine, std::byte{1}, {.on = other}));
+        if (thread == 1) mine.record(im::fill_async(mine, std::byte{1}, {.queue = other}));
         if (thread == 2) mine.free();
       } catch (const im::closed&) {
       }

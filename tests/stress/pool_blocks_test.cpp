@@ -180,7 +180,7 @@ class pool_user {
     const im::queue& on = all_.queues[one.on];
     run_later(all_.host_touches && below(2) == 0
                   ? on.submit([one] { one.fill(); })
-                  : im::fill_async(std::span(one.words, one.count()), one.owner, {.on = on}));
+                  : im::fill_async(std::span(one.words, one.count()), one.owner, {.queue = on}));
   }
   // Checks the owner's number with a function on the queue, or in a copy of either end of the
   // block.
@@ -193,7 +193,7 @@ class pool_user {
     const std::size_t count = std::min(one.count(), copied->size());
     const std::size_t from = below(2) == 0 ? 0 : one.count() - count;
     const std::span<std::uint64_t> seen(copied->data(), count);
-    run_later(im::copy_async(seen, std::span(one.words + from, count), {.on = on}));
+    run_later(im::copy_async(seen, std::span(one.words + from, count), {.queue = on}));
     return run_later(on.submit([one, &all, seen, copied = std::move(copied)] {
       all.expect(one, std::all_of(seen.begin(), seen.end(),
                                   [&](std::uint64_t each) { return each == one.owner; }));

@@ -47,7 +47,7 @@ class worker {
   modelled& any() { return all_[below(all_.size())]; }
   const im::queue& queue() { return queues_[below(queues_.size())]; }
   modelled fresh() {
-    modelled made{im::buffer(k_bytes, kinds_[below(kinds_.size())], {.on = queue()}),
+    modelled made{im::buffer(k_bytes, kinds_[below(kinds_.size())], {.queue = queue()}),
                   bytes(k_bytes)};
     events_.push_back(im::fill_async(made.buffer, std::byte{0}));
     return made;
@@ -86,8 +86,9 @@ class worker {
     auto data = std::make_shared<bytes>(noise(nbytes, static_cast<unsigned>(random_())));
     std::copy(data->begin(), data->end(), to.want.begin() + static_cast<std::ptrdiff_t>(offset));
     const std::span<const std::byte> source(*data);
-    put(im::copy_async(im::at(to.buffer, offset), source,
-                       {.on = queue(), .after = some_events(), .keep = im::keep(std::move(data))}));
+    put(im::copy_async(
+        im::at(to.buffer, offset), source,
+        {.queue = queue(), .after = some_events(), .keep = im::keep(std::move(data))}));
   }
   void move() {
     modelled& to = any();
@@ -98,14 +99,14 @@ class worker {
     std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(start), nbytes,
                 to.want.begin() + static_cast<std::ptrdiff_t>(offset));
     put(im::copy_n_async(im::at(to.buffer, offset), im::at(from.buffer, start), nbytes,
-                         {.on = queue(), .after = some_events()}));
+                         {.queue = queue(), .after = some_events()}));
   }
   void fill() {
     modelled& to = any();
     const auto [offset, nbytes] = part();
     const auto value = static_cast<std::byte>(random_());
     std::fill_n(to.want.begin() + static_cast<std::ptrdiff_t>(offset), nbytes, value);
-    put(im::fill_async(to.buffer.slice(offset, nbytes), value, {.on = queue()}));
+    put(im::fill_async(to.buffer.slice(offset, nbytes), value, {.queue = queue()}));
   }
   void by_slice() {
     modelled& one = any();
@@ -142,11 +143,11 @@ class worker {
     modelled& one = any();
     const auto value = static_cast<std::byte>(random_());
     std::fill(one.want.begin(), one.want.end(), value);
-    put(im::fill_async(one.buffer, value, {.on = own}));
+    put(im::fill_async(one.buffer, value, {.queue = own}));
   }
   void expect_right(const modelled& one) {
     bytes got(k_bytes);
-    im::copy(std::span(got), one.buffer, {.on = queue()});
+    im::copy(std::span(got), one.buffer, {.queue = queue()});
     expect_same(got, one.want);
   }
   static void expect_same(std::span<const std::byte> got, std::span<const std::byte> want) {

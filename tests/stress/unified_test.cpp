@@ -144,7 +144,7 @@ class unified_stress : public on_unified {
       const bytes data = page_of(page, version);
       it_.device_write(
           {at, at + k_page},
-          [&](const im::buffer& all) { im::copy(im::at(all, at), std::span(data), {.on = on}); },
+          [&](const im::buffer& all) { im::copy(im::at(all, at), std::span(data), {.queue = on}); },
           on);
       if (random() % 2 == 0) continue;
       EXPECT_TRUE(same(it_.host_read({at, at + k_page}), data));

@@ -139,10 +139,10 @@ class on_arrays : public on_backend {
     EXPECT_TRUE(patiently(is_empty)) << pool.usage().held << " bytes of " << name(kind) << " left";
   }
 
-  im::array_options options() const { return {.on = queue_}; }
+  im::array_options options() const { return {.queue = queue_}; }
   // The same with `counted` as the resource.
   im::array_options options(const im::resource& counted) const {
-    return {.on = queue_, .from = counted};
+    return {.queue = queue_, .resource = counted};
   }
   im::resource counted(im::kind kind) const {
     return im::resource::statistics(im::default_pool(kind, queue_));

@@ -148,10 +148,11 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
   // pool.
   im::buffer make_unpooled(std::size_t nbytes, im::kind of) const {
     return im::buffer(
-        nbytes, of, {.on = queue_, .from = im::resource::provider(queue_.context(), of, device_)});
+        nbytes, of,
+        {.queue = queue_, .resource = im::resource::provider(queue_.context(), of, device_)});
   }
   im::buffer make(std::size_t nbytes, im::kind of, std::int64_t alignment = 0) const {
-    return im::buffer(nbytes, of, {.on = queue_, .alignment = alignment});
+    return im::buffer(nbytes, of, {.queue = queue_, .alignment = alignment});
   }
 
   im::device device_;

@@ -11,7 +11,7 @@
 namespace support {
 
 inline isthmus::buffer device_buffer(const isthmus::queue& on, const bytes& data) {
-  isthmus::buffer made(data.size(), isthmus::kind::device, {.on = on});
+  isthmus::buffer made(data.size(), isthmus::kind::device, {.queue = on});
   write(made, data);
   return made;
 }
@@ -23,11 +23,11 @@ inline void check_order_of_both(const isthmus::queue& to, const isthmus::queue& 
   const bytes data = noise(k_bytes);
   const isthmus::buffer source = device_buffer(from, bytes(k_bytes));
   const isthmus::buffer target = device_buffer(to, bytes(k_bytes));
-  const isthmus::event ends[] = {isthmus::copy_async(source, std::span(data), {.on = from}),
-                                 isthmus::copy_async(target, source, {.on = to}),
-                                 isthmus::fill_async(source, std::byte{1}, {.on = from})};
+  const isthmus::event ends[] = {isthmus::copy_async(source, std::span(data), {.queue = from}),
+                                 isthmus::copy_async(target, source, {.queue = to}),
+                                 isthmus::fill_async(source, std::byte{1}, {.queue = from})};
   bytes got(k_bytes);
-  isthmus::copy(std::span(got), target, {.on = to});
+  isthmus::copy(std::span(got), target, {.queue = to});
   for (const auto& each : ends) each.wait();
   EXPECT_TRUE(same(got, data));
   EXPECT_TRUE(same(read(source), bytes(k_bytes, std::byte{1})));

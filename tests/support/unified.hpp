@@ -75,7 +75,7 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
 
   im::unified_options options() const {
     im::unified_options made;
-    made.on = queue_;
+    made.queue = queue_;
     made.separate = GetParam().separate;
     made.tracking = GetParam().means;
     return made;

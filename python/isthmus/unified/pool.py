@@ -230,9 +230,7 @@ def queue_of(device: Device | str | None, queue: Queue | None) -> Queue:
     if queue is None:
         return current_queue() if device is None else Device(device).default_queue
     if device is not None and Device(device) != queue.device:
-        raise ValueError(
-            f"queue and device do not belong together: {queue!r} is not on {Device(device)!r}"
-        )
+        raise ValueError(f"queue and device do not match: {queue!r} is not on {Device(device)!r}")
     return queue
 
 

@@ -15,10 +15,10 @@ inline constexpr char k_ranges_ptx[] = R"ptx(
 
 .visible .entry isthmus_copy_ranges(.param .u64 list_parameter, .param .u32 count_parameter)
 {
-  .reg .pred over, is_aligned, is_early, is_shifted;
+  .reg .pred is_done, is_aligned, is_early, is_shifted;
   .reg .u32 count, index, step, row, rows, lane_number, lanes_number;
   .reg .u32 word, next_word, word_2, word_3, choice, byte;
-  .reg .u64 list, entry, lane, lanes, to, from, left;
+  .reg .u64 list, entry, lane, lanes, write_at, read_at, left;
   .reg .u64 mask, head, shift, slack, units, unit, offset, at;
 
   ld.param.u64 list, [list_parameter];
@@ -36,53 +36,53 @@ inline constexpr char k_ranges_ptx[] = R"ptx(
   mul.lo.u32 step, step, rows;
 
 next_entry:
-  setp.ge.u32 over, index, count;
-  @over bra end;
+  setp.ge.u32 is_done, index, count;
+  @is_done bra end;
   mul.wide.u32 entry, index, 24;
   add.u64 entry, entry, list;
-  ld.global.u64 to, [entry];
-  cvta.to.global.u64 to, to;
-  ld.global.u64 from, [entry+8];
-  cvta.to.global.u64 from, from;
+  ld.global.u64 write_at, [entry];
+  cvta.to.global.u64 write_at, write_at;
+  ld.global.u64 read_at, [entry+8];
+  cvta.to.global.u64 read_at, read_at;
   ld.global.u64 left, [entry+16];
 
   // Units of 16 bytes where both sides can have them, else of 4.
-  xor.b64 mask, to, from;
+  xor.b64 mask, write_at, read_at;
   and.b64 mask, mask, 15;
   setp.eq.u64 is_aligned, mask, 0;
   selp.u64 mask, 15, 3, is_aligned;
 
   // The bytes before the destination's first whole unit, one a thread. The word of the source that
   // the first unit is from must not begin before the range does.
-  sub.u64 head, 0, to;
+  sub.u64 head, 0, write_at;
   and.b64 head, head, mask;
-  add.u64 shift, from, head;
+  add.u64 shift, read_at, head;
   and.b64 shift, shift, 3;
   setp.gt.u64 is_early, shift, head;
   @is_early add.u64 head, head, 4;
   min.u64 head, head, left;
-  setp.ge.u64 over, lane, head;
-  @over bra whole_units;
-  add.u64 at, from, lane;
+  setp.ge.u64 is_done, lane, head;
+  @is_done bra whole_units;
+  add.u64 at, read_at, lane;
   ld.global.u8 byte, [at];
-  add.u64 at, to, lane;
+  add.u64 at, write_at, lane;
   st.global.u8 [at], byte;
 
 whole_units:
-  add.u64 to, to, head;
-  add.u64 from, from, head;
+  add.u64 write_at, write_at, head;
+  add.u64 read_at, read_at, head;
   sub.u64 left, left, head;
   mov.u64 unit, lane;
   @!is_aligned bra words;
   shr.u64 units, left, 4;
 
 next_unit:
-  setp.ge.u64 over, unit, units;
-  @over bra units_end;
+  setp.ge.u64 is_done, unit, units;
+  @is_done bra units_end;
   shl.b64 offset, unit, 4;
-  add.u64 at, from, offset;
+  add.u64 at, read_at, offset;
   ld.global.cs.v4.u32 {word, next_word, word_2, word_3}, [at];
-  add.u64 at, to, offset;
+  add.u64 at, write_at, offset;
   st.global.cs.v4.u32 [at], {word, next_word, word_2, word_3};
   add.u64 unit, unit, lanes;
   bra next_unit;
@@ -92,46 +92,46 @@ units_end:
   bra tail;
 
   // Each is cut out of two words of the source that follow each other, or is one of them. What the
-  // second has of them must not lie behind the range.
+  // second has of them must not lie past the range.
 words:
   setp.ne.u64 is_shifted, shift, 0;
-  sub.u64 from, from, shift;
+  sub.u64 read_at, read_at, shift;
   sub.u64 slack, 4, shift;
   selp.u64 slack, slack, 0, is_shifted;
   cvt.u32.u64 choice, shift;
   mad.lo.u32 choice, choice, 0x1111, 0x3210;
   mov.u64 units, 0;
-  setp.lt.u64 over, left, slack;
-  @over bra words_end;
+  setp.lt.u64 is_done, left, slack;
+  @is_done bra words_end;
   sub.u64 units, left, slack;
   shr.u64 units, units, 2;
 
 next_word_unit:
-  setp.ge.u64 over, unit, units;
-  @over bra words_end;
+  setp.ge.u64 is_done, unit, units;
+  @is_done bra words_end;
   shl.b64 offset, unit, 2;
-  add.u64 at, from, offset;
+  add.u64 at, read_at, offset;
   ld.global.u32 word, [at];
   mov.u32 next_word, 0;
   @is_shifted ld.global.u32 next_word, [at+4];
   prmt.b32 word, word, next_word, choice;
-  add.u64 at, to, offset;
+  add.u64 at, write_at, offset;
   st.global.u32 [at], word;
   add.u64 unit, unit, lanes;
   bra next_word_unit;
 
 words_end:
-  add.u64 from, from, shift;
+  add.u64 read_at, read_at, shift;
   shl.b64 offset, units, 2;
 
-  // The bytes behind the last whole unit, one a thread.
+  // The bytes after the last whole unit, one a thread.
 tail:
   add.u64 offset, offset, lane;
-  setp.ge.u64 over, offset, left;
-  @over bra entry_end;
-  add.u64 at, from, offset;
+  setp.ge.u64 is_done, offset, left;
+  @is_done bra entry_end;
+  add.u64 at, read_at, offset;
   ld.global.u8 byte, [at];
-  add.u64 at, to, offset;
+  add.u64 at, write_at, offset;
   st.global.u8 [at], byte;
 
 entry_end:

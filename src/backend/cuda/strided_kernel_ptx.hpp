@@ -14,17 +14,17 @@ inline constexpr char k_strided_ptx[] = R"ptx(
 .target sm_30
 .address_size 64
 
-.visible .entry isthmus_copy_strided(.param .align 8 .b8 what[320])
+.visible .entry isthmus_copy_strided(.param .align 8 .b8 launch[320])
 {
-  .reg .pred over, is_last, is_this;
+  .reg .pred is_done, is_last, is_this;
   .reg .u32 units, rank, unit, index, step, rest, left, count, digit, quotient;
   .reg .u32 word, word_1, word_2, word_3;
-  .reg .u64 dimensions, dimension, to, from, stride, place;
+  .reg .u64 dimensions, dimension, write_at, read_at, stride, place;
 
-  ld.param.u32 units, [what+16];
-  ld.param.u32 rank, [what+20];
-  ld.param.u32 unit, [what+24];
-  mov.u64 dimensions, what;
+  ld.param.u32 units, [launch+16];
+  ld.param.u32 rank, [launch+20];
+  ld.param.u32 unit, [launch+24];
+  mov.u64 dimensions, launch;
   add.u64 dimensions, dimensions, 32;
   mov.u32 step, %ntid.x;
   mov.u32 index, %ctaid.x;
@@ -34,12 +34,12 @@ inline constexpr char k_strided_ptx[] = R"ptx(
   mul.lo.u32 step, step, count;
 
 next_unit:
-  setp.ge.u32 over, index, units;
-  @over bra end;
-  ld.param.u64 to, [what];
-  cvta.to.global.u64 to, to;
-  ld.param.u64 from, [what+8];
-  cvta.to.global.u64 from, from;
+  setp.ge.u32 is_done, index, units;
+  @is_done bra end;
+  ld.param.u64 write_at, [launch];
+  cvta.to.global.u64 write_at, write_at;
+  ld.param.u64 read_at, [launch+8];
+  cvta.to.global.u64 read_at, read_at;
   mov.u32 rest, index;
   mov.u32 left, rank;
   mov.u64 dimension, dimensions;
@@ -58,9 +58,9 @@ next_dimension:
 step_along:
   cvt.u64.u32 place, digit;
   ld.param.u64 stride, [dimension];
-  mad.lo.u64 to, place, stride, to;
+  mad.lo.u64 write_at, place, stride, write_at;
   ld.param.u64 stride, [dimension+8];
-  mad.lo.u64 from, place, stride, from;
+  mad.lo.u64 read_at, place, stride, read_at;
   add.u64 dimension, dimension, 24;
   @!is_last bra next_dimension;
 
@@ -72,28 +72,28 @@ step_along:
   @is_this bra of_16;
   setp.eq.u32 is_this, unit, 2;
   @is_this bra of_2;
-  ld.global.u8 word, [from];
-  st.global.u8 [to], word;
+  ld.global.u8 word, [read_at];
+  st.global.u8 [write_at], word;
   bra unit_end;
 
 of_2:
-  ld.global.u16 word, [from];
-  st.global.u16 [to], word;
+  ld.global.u16 word, [read_at];
+  st.global.u16 [write_at], word;
   bra unit_end;
 
 of_4:
-  ld.global.u32 word, [from];
-  st.global.u32 [to], word;
+  ld.global.u32 word, [read_at];
+  st.global.u32 [write_at], word;
   bra unit_end;
 
 of_8:
-  ld.global.v2.u32 {word, word_1}, [from];
-  st.global.v2.u32 [to], {word, word_1};
+  ld.global.v2.u32 {word, word_1}, [read_at];
+  st.global.v2.u32 [write_at], {word, word_1};
   bra unit_end;
 
 of_16:
-  ld.global.v4.u32 {word, word_1, word_2, word_3}, [from];
-  st.global.v4.u32 [to], {word, word_1, word_2, word_3};
+  ld.global.v4.u32 {word, word_1, word_2, word_3}, [read_at];
+  st.global.v4.u32 [write_at], {word, word_1, word_2, word_3};
 
 unit_end:
   add.u32 index, index, step;

@@ -25,12 +25,12 @@ std::vector<std::string> named_libraries() {
   // has no other source for these paths.
   os::set_environment_default("OCL_ICD_FILENAMES", all.c_str());
   std::vector<std::string> found;
-  for (std::size_t from = 0; from <= all.size();) {
-    const auto colon = std::min(all.find(':', from), all.size());
-    if (colon > from) {
-      found.push_back(all.substr(from, colon - from));
+  for (std::size_t begin = 0; begin <= all.size();) {
+    const auto colon = std::min(all.find(':', begin), all.size());
+    if (colon > begin) {
+      found.push_back(all.substr(begin, colon - begin));
     }
-    from = colon + 1;
+    begin = colon + 1;
   }
   return found;
 }

@@ -158,15 +158,15 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue does not belong to {}",
                 member.properties().filter);
   }
-  auto home = adopt_context(member, told->home, Owner{});
-  if (!home) {
-    return home.take_error();
+  auto adopted = adopt_context(member, told->home, Owner{});
+  if (!adopted) {
+    return adopted.take_error();
   }
   if (const auto outcome = calls_.retain_queue(handle); outcome != cl::k_success) {
     return call_failed("clRetainCommandQueue", outcome);
   }
-  auto& where = static_cast<opencl::Context&>(**home);
-  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(where, static_cast<opencl::Device&>(member),
+  auto& context = static_cast<opencl::Context&>(**adopted);
+  return Ref<isthmus::Queue>{make_ref<opencl::Queue>(context, static_cast<opencl::Device&>(member),
                                                      handle, told->properties, std::move(keep))};
 }
 

@@ -160,26 +160,26 @@ Result<Ref<isthmus::Queue>> Platform::adopt_queue(isthmus::Device& member, void*
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is not a sycl::queue");
   }
   OwnedQueue copied{calls_, calls_.copy_queue(static_cast<QueueReference>(native))};
-  const OwnedDevice where{calls_, copied ? calls_.queue_device(copied.get()) : nullptr};
+  const OwnedDevice native_device{calls_, copied ? calls_.queue_device(copied.get()) : nullptr};
   const OwnedContext within{calls_, copied ? calls_.queue_context(copied.get()) : nullptr};
-  if (!where || !within) {
+  if (!native_device || !within) {
     return call_failed("sycl::queue");
   }
-  auto found = device_or_part(static_cast<Device&>(member), where.get());
+  auto found = device_or_part(static_cast<Device&>(member), native_device.get());
   ISTHMUS_TRY(found);
-  auto& on = **found;
+  auto& device = **found;
   const auto key = calls_.queue_key(copied.get());
-  const std::lock_guard hold{on.adopting()};
-  if (auto known = on.known_queues().find(key)) {
+  const std::lock_guard hold{device.adopting()};
+  if (auto known = device.known_queues().find(key)) {
     return known;
   }
   auto members = members_of(within.get());
   ISTHMUS_TRY(members);
-  auto home = copy_context(within.get(), *std::move(members), Owner{});
-  ISTHMUS_TRY(home);
+  auto context = copy_context(within.get(), *std::move(members), Owner{});
+  ISTHMUS_TRY(context);
   auto made =
-      make_ref<Queue>(static_cast<Context&>(**home), on, std::move(copied), std::move(keep));
-  on.known_queues().add(key, *made);
+      make_ref<Queue>(static_cast<Context&>(**context), device, std::move(copied), std::move(keep));
+  device.known_queues().add(key, *made);
   return Ref<isthmus::Queue>{std::move(made)};
 }
 

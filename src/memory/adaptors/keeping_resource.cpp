@@ -61,8 +61,8 @@ Ticket KeepingResource::ticket_of_free(Allocation& in, const void* pointer, std:
       return Ticket::never();
     }
   }
-  auto on = own_queue();
-  return on && (*on)->fence(running) ? slots().fence_behind(**on) : Ticket::never();
+  auto own = own_queue();
+  return own && (*own)->fence(running) ? slots().fence_behind(**own) : Ticket::never();
 } catch (const std::bad_alloc&) {
   return Ticket::never();  // rather lost memory than lost data
 }
