@@ -116,16 +116,34 @@ class unified_stress : public on_unified {
           k_slower > 1 ? std::unique_lock(turn_) : std::unique_lock<std::mutex>();
       if (random() % 2 == 0) it_.sync_to_device(range, on);
       bytes got((last - first) * k_page);
-      im::copy_n(std::span(got), im::at(it_.device(range, on), range.begin), got.size());
+      // Some processors copy single bytes, which tears a word that is written meanwhile. The page
+      // is dirty then, so a later copy brings the whole word, unless it is written again.
+      for (int copies = 0; copies < 3; ++copies) {
+        im::copy_n(std::span(got), im::at(it_.device(range, on), range.begin), got.size());
+        if (is_no_older(got, first, before)) break;
+      }
       expect_no_older(got, first, before);
     }
   }
   // Words may be torn if single bytes are copied, or if the sanitizer makes the library copy byte
   // by byte. Then only the final state is checked.
+  static bool checks_words() {
+    return !k_words_are_torn && GetParam().means != im::tracking_means::bytes;
+  }
+  static bool is_no_older(const bytes& got, std::size_t first, const std::vector<word>& before) {
+    for (std::size_t at = 0; checks_words() && at < got.size(); at += sizeof(word)) {
+      word value = 0;
+      std::memcpy(&value, got.data() + at, sizeof value);
+      const std::size_t page = first + at / k_page;
+      const word version = value >> k_version_shift;
+      const bool is_whole = value == word_of(page, at % k_page / sizeof(word), version);
+      if ((!is_whole && value != 0) || version < before[page]) return false;
+    }
+    return true;
+  }
   static void expect_no_older(const bytes& got, std::size_t first,
                               const std::vector<word>& before) {
-    if (k_words_are_torn || GetParam().means == im::tracking_means::bytes) return;
-    for (std::size_t at = 0; at < got.size(); at += sizeof(word)) {
+    for (std::size_t at = 0; checks_words() && at < got.size(); at += sizeof(word)) {
       word value = 0;
       std::memcpy(&value, got.data() + at, sizeof value);
       const std::size_t page = first + at / k_page;
