@@ -180,27 +180,27 @@ auto start(isthmus::operation& operation, Call call) {
   }
 }
 template <bool Blocks, class To, class From>
-auto copy_arrays(To& target_target, From& source, isthmus::casting casting,
+auto copy_arrays(To& target, From& source, isthmus::casting casting,
                  isthmus::operation& operation) {
   require_variable<To>();
-  const array_place target = place_of(target_target, source);
-  const array_place start_of = place_of(source, target_target);
-  target.require_writable();
-  const queue_choice on = operation.queue;
+  const array_place target_place = place_of(target, source);
+  const array_place source_place = place_of(source, target);
+  target_place.require_writable();
+  const queue_choice queue = operation.queue;
   return start<Blocks>(operation, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
-    return isthmus_copy_array(on.get(), target.raw(), start_of.raw(),
+    return isthmus_copy_array(queue.get(), target_place.raw(), source_place.raw(),
                               static_cast<isthmus_casting_t>(casting), raw, event);
   });
 }
 template <bool Blocks, class Array, class Value>
-auto fill_array(const Array& target_target, const Value& value, isthmus::casting casting,
+auto fill_array(const Array& target, const Value& value, isthmus::casting casting,
                 isthmus::operation& operation) {
   require_variable<Array>();
-  const array_place target(target_target);
-  target.require_writable();
-  const queue_choice on = operation.queue;
+  const array_place target_place(target);
+  target_place.require_writable();
+  const queue_choice queue = operation.queue;
   return start<Blocks>(operation, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
-    return isthmus_fill_array(on.get(), target.raw(), &value,
+    return isthmus_fill_array(queue.get(), target_place.raw(), &value,
                               static_cast<isthmus_dtype_t>(dtype_of<Value>),
                               static_cast<isthmus_casting_t>(casting), raw, event);
   });
