@@ -32,9 +32,9 @@ class Place(NamedTuple):
     holder: Any
     offset: int
     nbytes: int | None
-    """None: the holder's own size, which the copy checks."""
+    """None: as many as the holder has; the copy itself checks the bounds."""
     dtype: Any
-    """Type of the elements; None: bytes."""
+    """The type of the elements; None: bytes."""
 
     def room(self, nbytes: int, name: str) -> None:
         """OutOfRangeError if there are fewer than ``nbytes`` bytes."""

@@ -32,11 +32,11 @@ class MemoryProperties(NamedTuple):
 
     total_size: int
     free_size: int | None
-    """Free bytes now; None if the driver does not report it."""
+    """Free at the time of the call; None if the driver does not report it."""
     max_allocation: int
     """The largest single allocation."""
     base_alignment: int
-    """Of an allocation without an alignment."""
+    """The alignment of an allocation that requests none."""
     max_alignment: int
 
 
@@ -77,7 +77,7 @@ class AccessProperties(NamedTuple):
     shared_cross_device: Access
     """Shared memory of another device of its context."""
     shared_system: Access
-    """Any memory of the process, from ``malloc`` too."""
+    """Any memory of the process, including that of ``malloc``."""
 
 
 def memory_access_properties(dev: Device) -> AccessProperties:

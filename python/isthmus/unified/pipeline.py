@@ -83,7 +83,7 @@ class _Launched(NamedTuple):
 
     buf: UnifiedBuffer
     events: tuple[Event, ...]
-    """Events of all work that uses the buffer, and of other downloads."""
+    """The events of everything that uses the buffer, and of other downloads."""
     value: Any
     is_in_place: bool
 

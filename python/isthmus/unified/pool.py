@@ -30,15 +30,15 @@ class BufferPoolStats:
     """The activity of a pool so far, and what it keeps now."""
 
     pool_size: int
-    """Number of buffers that it keeps."""
+    """Buffers in the cache."""
     total_acquired: int
     total_released: int
     cache_hits: int
-    """Acquired buffers that it had kept."""
+    """Acquired buffers that came from the cache."""
     cache_misses: int
-    """Acquired buffers that it had to create."""
+    """Acquired buffers that were newly created."""
     cached_bytes: int
-    """Bytes of the buffers that it keeps, each counted once, not for each copy."""
+    """Bytes of the cached buffers, each counted once and not for each of its copies."""
 
 
 class BufferPool:

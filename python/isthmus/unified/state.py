@@ -23,15 +23,15 @@ class BufferState(enum.Enum):
     UNINITIALIZED = 0
     """Neither copy was accessed."""
     HOST_ONLY = 1
-    """A host copy that nothing was written to, and no device copy."""
+    """There is a host copy that was never written, and no device copy."""
     DEVICE_ONLY = 2
-    """A device copy only."""
+    """There is only a device copy."""
     SYNCHRONIZED = 3
-    """Both copies are equal."""
+    """Both copies hold the same contents."""
     HOST_DIRTY = 4
-    """The host wrote what the device lacks."""
+    """The host wrote bytes that the device lacks."""
     DEVICE_DIRTY = 5
-    """The device wrote what the host lacks; elsewhere the host may have written too."""
+    """The device wrote bytes that the host lacks; the host may have written other bytes."""
 
     def __str__(self) -> str:
         return self.name
@@ -48,9 +48,9 @@ class DirtyRanges(NamedTuple):
     """
 
     host: tuple[tuple[int, int], ...]
-    """Written on the host: the device lacks them."""
+    """Ranges written on the host, which the device lacks."""
     device: tuple[tuple[int, int], ...]
-    """Written on the device: the host lacks them."""
+    """Ranges written on the device, which the host lacks."""
 
 
 def in_elements(
@@ -75,7 +75,7 @@ class TransferStatistics(NamedTuple):
     bytes_to_device: int
     bytes_to_host: int
     copies: int
-    """Operations, of any number of ranges each."""
+    """The number of operations, each of any number of ranges."""
 
 
 def describe(array: UnifiedArray) -> str:

@@ -47,7 +47,7 @@ class BufferSyncError(BufferError):
     direction: str
     """``"host->device"`` or ``"device->host"``."""
     cause: Exception
-    """What went wrong, as Isthmus tells it."""
+    """The error of Isthmus."""
 
     def __init__(self, direction: str, cause: Exception) -> None:
         self.direction = direction

@@ -28,7 +28,7 @@ from .rmm import (
 )
 
 __version__ = "26.10.00"
-"""Of RMM, whose interface this is."""
+"""The version of RMM whose interface this is."""
 
 __all__ = [
     "DeviceBuffer",

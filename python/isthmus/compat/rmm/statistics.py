@@ -113,7 +113,7 @@ class ProfilerRecords:
         memory_total: int = 0
         """Bytes allocated in all calls."""
         memory_peak: int = 0
-        """The most bytes of one call's that were live at a time."""
+        """The maximum, over all calls, of the bytes of one call that were live at any time."""
 
         def add(self, memory_total: int, memory_peak: int) -> None:
             """Adds one call."""

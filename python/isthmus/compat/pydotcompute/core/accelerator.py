@@ -37,9 +37,9 @@ class DeviceType(Enum):
     CPU = 1
     CUDA = 2
     METAL = 3
-    """No device is, as Isthmus has no backend for it."""
+    """Never reported, as Isthmus has no backend for Metal."""
     OTHER = 4
-    """A device of another driver, which PyDotCompute would not have found."""
+    """A device of another driver, which PyDotCompute would not find."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class DeviceProperties:
     """Properties of a device. Properties that only CUDA defines are 1 or None elsewhere."""
 
     device_id: int
-    """Its place in ``Accelerator.devices``; -1 where it is not listed, as a simulated one."""
+    """Its index in ``Accelerator.devices``; -1 if it is not listed, as a simulated device."""
     device_type: DeviceType
     name: str
     compute_capability: tuple[int, int] | None
     total_memory: int
-    """In bytes; of the processor's what the process may have of the machine's."""
+    """In bytes; for the processor, what the process may use of the machine's memory."""
     multiprocessor_count: int
     max_threads_per_block: int
     max_block_dims: tuple[int, int, int]

@@ -37,11 +37,11 @@ class PoolStatistics:
     """How a pool's memory is divided."""
 
     used_bytes: int
-    """That buffers have, kept ones among them."""
+    """In use by buffers, including cached ones."""
     total_bytes: int
-    """That it holds."""
+    """Held by the pool."""
     n_free_blocks: int
-    """Buffers that it keeps for the next ``acquire``."""
+    """Buffers cached for the next ``acquire``."""
 
     @property
     def free_bytes(self) -> int:

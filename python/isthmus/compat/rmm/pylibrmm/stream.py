@@ -27,9 +27,9 @@ class CudaStreamFlags(IntEnum):
     """How a new stream synchronizes with CUDA's legacy default stream."""
 
     SYNC_DEFAULT = 0
-    """CUDA's default stream waits for it and is waited for. The same as the other elsewhere."""
+    """It and the default stream wait for each other. On other backends as NON_BLOCKING."""
     NON_BLOCKING = 1
-    """Neither."""
+    """Neither waits for the other."""
 
 
 class Stream:

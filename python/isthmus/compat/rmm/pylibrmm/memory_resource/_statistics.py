@@ -24,13 +24,13 @@ class Statistics:
     """Counts of requested bytes and of allocations."""
 
     current_bytes: int
-    """Live now."""
+    """Currently live."""
     current_count: int
     peak_bytes: int
-    """The most that were live at a time."""
+    """The maximum that was live at any time."""
     peak_count: int
     total_bytes: int
-    """Of all allocations so far."""
+    """The sum over all allocations so far."""
     total_count: int
 
 
