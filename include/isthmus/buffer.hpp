@@ -10,8 +10,8 @@
 // Copies of a `buffer` are references to the same buffer. Neither free() nor dropping the last
 // reference blocks: the memory is released once the last operation on it has completed.
 //
-// Cost: an allocation from a pool takes some ten nanoseconds. It takes a driver call if `from`
-// names a resource without a cache, such as resource::provider. A slice allocates no memory.
+// Cost: an allocation from a pool takes some ten nanoseconds. It takes a driver call if
+// `resource` is one without a cache, such as resource::provider. A slice allocates no memory.
 // Thread-safe. Operations on one buffer from several queues wait for each other.
 #pragma once
 

@@ -212,7 +212,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   }
 };
 
-// Requests of at most `most_bytes` go to `from`.
+// Requests of at most `most_bytes` go to `upstream`.
 struct bin {
   std::size_t most_bytes = 0;
   resource upstream;

@@ -23,8 +23,8 @@
 namespace isthmus {
 
 // A function that runs in queue order on a library thread. It may block and call anything but must
-// not wait for later operations on its queue. `where.function_address` gives the address at which
-// it may access device memory. `where` is the queue's context.
+// not wait for later operations on its queue. `context.function_address` gives the address at
+// which it may access device memory. `context` is the queue's.
 class HostFunction {
  public:
   HostFunction() = default;
