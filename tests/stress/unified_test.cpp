@@ -5,6 +5,7 @@
 // All tests together take seconds. ISTHMUS_STRESS_SECONDS sets the duration of each.
 #include <atomic>
 #include <cstdlib>
+#include <optional>
 
 #include "support/unified.hpp"
 
@@ -118,40 +119,43 @@ class unified_stress : public on_unified {
       bytes got((last - first) * k_page);
       // Some processors copy single bytes, which tears a word that is written meanwhile. The page
       // is dirty then, so a later copy brings the whole word, unless it is written again.
-      for (int copies = 0; copies < 3; ++copies) {
+      std::optional<std::size_t> wrong;
+      int copies = 0;
+      do {
         im::copy_n(std::span(got), im::at(it_.device(range, on), range.begin), got.size());
-        if (is_no_older(got, first, before)) break;
-      }
-      expect_no_older(got, first, before);
+        wrong = find_wrong_word(got, first, before);
+      } while (wrong && ++copies < 3);
+      if (wrong) expect_word(got, *wrong, first, before);
     }
   }
-  // Words may be torn if single bytes are copied, or if the sanitizer makes the library copy byte
-  // by byte. Then only the final state is checked.
-  static bool checks_words() {
-    return !k_words_are_torn && GetParam().means != im::tracking_means::bytes;
-  }
-  static bool is_no_older(const bytes& got, std::size_t first, const std::vector<word>& before) {
-    for (std::size_t at = 0; checks_words() && at < got.size(); at += sizeof(word)) {
-      word value = 0;
-      std::memcpy(&value, got.data() + at, sizeof value);
+  // The offset of the first word that is not of its page, or is older than `before`. Words may be
+  // torn if single bytes are copied, or if the sanitizer makes the library copy byte by byte. Then
+  // only the final state is checked.
+  static std::optional<std::size_t> find_wrong_word(const bytes& got, std::size_t first,
+                                                    const std::vector<word>& before) {
+    if (k_words_are_torn || GetParam().means == im::tracking_means::bytes) return {};
+    for (std::size_t at = 0; at < got.size(); at += sizeof(word)) {
       const std::size_t page = first + at / k_page;
-      const word version = value >> k_version_shift;
-      const bool is_whole = value == word_of(page, at % k_page / sizeof(word), version);
-      if ((!is_whole && value != 0) || version < before[page]) return false;
-    }
-    return true;
-  }
-  static void expect_no_older(const bytes& got, std::size_t first,
-                              const std::vector<word>& before) {
-    for (std::size_t at = 0; checks_words() && at < got.size(); at += sizeof(word)) {
-      word value = 0;
-      std::memcpy(&value, got.data() + at, sizeof value);
-      const std::size_t page = first + at / k_page;
+      const word value = word_at(got, at);
       const word version = value >> k_version_shift;
       if (version == 0 && before[page] == 0) continue;
-      ASSERT_EQ(value, word_of(page, at % k_page / sizeof(word), version)) << "page " << page;
-      ASSERT_GE(version, before[page]) << "page " << page << " at " << at % k_page;
+      if (value != word_of(page, at % k_page / sizeof(word), version)) return at;
+      if (version < before[page]) return at;
     }
+    return {};
+  }
+  static void expect_word(const bytes& got, std::size_t at, std::size_t first,
+                          const std::vector<word>& before) {
+    const std::size_t page = first + at / k_page;
+    const word value = word_at(got, at);
+    const word version = value >> k_version_shift;
+    ASSERT_EQ(value, word_of(page, at % k_page / sizeof(word), version)) << "page " << page;
+    ASSERT_GE(version, before[page]) << "page " << page << " at " << at % k_page;
+  }
+  static word word_at(const bytes& got, std::size_t at) {
+    word value = 0;
+    std::memcpy(&value, got.data() + at, sizeof value);
+    return value;
   }
   void write_on_device(const im::queue& on) {
     std::minstd_rand random(8);
