@@ -6,10 +6,11 @@ check_layers.py [ROOT]
 A layer may include itself and the layers before it in LAYERS. A driver's folder below `backend` may
 include the backend interface, `core` and `os`, but no other driver; only src/backend/drivers.cpp
 includes the drivers. Only `os` contains system #ifdefs. A file has at most 400 lines, not counting
-its licence line, of at most 100 columns.
+its licence line, of at most 100 columns. No committed file is larger than 256 KiB.
 """
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ MAX_LINES = 400
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 LICENCE_WITHIN = 200  # characters from the start of a file
 MAX_COLUMNS = 100
+MAX_BYTES = 256 << 10
 SOURCES = {".h", ".hpp", ".c", ".cpp", ".ipp"}
 LICENSED = SOURCES | {".py", ".pxd"}
 COUNTED = {"src", "include", "python"}
@@ -116,10 +118,20 @@ def files(root: Path) -> Iterator[Path]:
                 yield path.relative_to(root)
 
 
+def check_sizes(root: Path) -> Iterator[str]:
+    """Every clone downloads each committed file: packages and results of builds do not belong here."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=False)
+    for name in listing.stdout.decode().split("\0"):  # nothing, if this is no git checkout
+        path = root / name
+        if name and path.is_file() and path.stat().st_size > MAX_BYTES:
+            yield f"{name}: {path.stat().st_size:,} bytes; {MAX_BYTES:,} at most"
+
+
 def main() -> int:
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
     checked = list(files(root))
     faults = [f"{p}:{n}: {fault}" for p in checked for n, fault in check_file(root, p)]
+    faults += check_sizes(root)
     print("\n".join(faults) if faults else f"{len(checked)} files respect the layers")
     return 1 if faults or not checked else 0
 
