@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the language of the documentation, and that the language of the sources gets no worse.
+"""Checks the language of the documentation and of the sources.
 
 check_language.py [ROOT]
 
 README.md, CONTRIBUTING.md and docs/ contain no word of WORDS outside of code, and no sentence of
-more than MAX_WORDS words, list items included. The comments and parameter names of the sources
-contain at most as many such words as LIMITS records; a change that removes some lowers the limit.
-docs/glossary.md has the terms to use.
+more than MAX_WORDS words, list items included. The sources contain no word of DIALECT in a comment,
+and no parameter named by a preposition. docs/glossary.md has the terms to use.
 """
 
 from __future__ import annotations
@@ -41,13 +40,6 @@ CODE = re.compile(r"`[^`]*`|<!--.*?-->|\]\([^)]*\)|<[^>]+>", re.S)
 SOURCES = ("src", "include", "python/src")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 TEXT = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
-# For each folder: the number of these words in comments, and of parameters named by prepositions;
-# none for other folders.
-LIMITS = {
-    "python/src": (1, 0),
-    "src/backend": (2, 0),
-    "src/memory": (7, 0),
-}
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
@@ -89,28 +81,17 @@ def check_pages(root: Path) -> Iterator[str]:
             yield f"{path.relative_to(root)}:{number}: {message}"
 
 
-def count_sources(root: Path) -> dict[str, tuple[int, int]]:
-    counts: dict[str, tuple[int, int]] = {}
-    for path in (each for top in SOURCES for each in sorted((root / top).rglob("*"))):
+def check_sources(root: Path) -> Iterator[str]:
+    for path in sorted(each for top in SOURCES for each in (root / top).rglob("*")):
         if path.suffix not in {".c", ".cpp", ".h", ".hpp"}:
             continue
         text = path.read_text(encoding="utf-8")
-        folder = "/".join(path.relative_to(root).parts[:2])
-        words, names = counts.get(folder, (0, 0))
-        comments = COMMENT.findall(text)
-        words += sum(len(word.findall(each)) for word in DIALECT for each in comments)
-        code = TEXT.sub("", COMMENT.sub("", text))
-        counts[folder] = words, names + len(PARAMETER.findall(code))
-    return counts
-
-
-def check_sources(root: Path) -> Iterator[str]:
-    for folder, (words, names) in count_sources(root).items():
-        most_words, most_names = LIMITS.get(folder, (0, 0))
-        if words > most_words:
-            yield f"{folder}: {words} words of the dialect in comments, at most {most_words}"
-        if names > most_names:
-            yield f"{folder}: {names} parameters named by prepositions, at most {most_names}"
+        for comment in COMMENT.finditer(text):
+            line = text.count("\n", 0, comment.start()) + 1
+            for found in (each for word in DIALECT for each in word.finditer(comment[0])):
+                yield f"{path.relative_to(root)}:{line}: `{found[0]}` in a comment"
+        for found in PARAMETER.finditer(TEXT.sub("", COMMENT.sub("", text))):
+            yield f"{path.relative_to(root)}: a parameter named by a preposition: `{found[0]}`"
 
 
 def main() -> int:
